@@ -1,0 +1,51 @@
+//! The engine alone, without Python: one worker, prepared point select. `drive SOCKET DATABASE CLIENTS SECONDS [DRIVER]`
+//! prints transactions and seconds.
+
+use pgdyno_base::Nanos;
+use pgdyno_engine::worker::RunEvent;
+use pgdyno_engine::{Limit, Observer, Plan, Script, ScriptWorkload, run};
+use pgdyno_record::{Interval, Phase};
+use pgdyno_script::{Value, Variables, compile};
+use pgdyno_wire::{Config, Endpoint};
+use std::sync::Arc;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: u64, _: Nanos) {}
+    fn interval(&mut self, _: &Interval) {}
+    fn event(&mut self, event: &RunEvent) {
+        eprintln!("{event:?}");
+    }
+    fn tick(&mut self) -> u8 {
+        0
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, socket, database, clients, seconds, rest @ ..] = args.as_slice() else {
+        panic!("usage: drive SOCKET DATABASE CLIENTS SECONDS [DRIVER] [SCRIPT]")
+    };
+    let script = match rest.get(1) {
+        Some(path) => std::fs::read_to_string(path).expect("a readable script"),
+        None => "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n".into(),
+    };
+    let variables = Variables::from([("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))]);
+    let program = compile("select.sql", &script, &variables).expect("the script is right");
+    let workload = ScriptWorkload::new(vec![Script { program: Arc::new(program), weight: 1 }], 1).expect("one script");
+    let config = Config::plain(Endpoint::Unix(socket.into()), "postgres", database);
+    let plan = Plan {
+        clients: clients.parse().expect("a number of clients"),
+        limit: Limit::Duration(Nanos::from_secs_f64(seconds.parse().expect("seconds"))),
+        driver: rest.first().map_or("auto", String::as_str).parse().expect("a driver"),
+        seed: 1,
+        ..Plan::default()
+    };
+    let summary = run(plan, config, Arc::new(workload), &mut Silent).expect("a run");
+    if let Some(e) = &summary.error {
+        panic!("{e}");
+    }
+    let measured = &summary.phases[&Phase::Measure];
+    pgdyno_benches::report(measured.outcomes.committed, summary.elapsed.as_secs_f64());
+}

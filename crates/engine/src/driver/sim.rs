@@ -1,0 +1,240 @@
+//! A world with virtual time: connections lead to scripted servers whose latencies are known exactly, nothing else takes
+//! any time, and the same seed gives the same run.
+
+use super::{Address, Driver, Event, Token};
+use crate::stub::{Request, StubSession, error_response};
+use pgdyno_base::{Nanos, Prng};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+/// How the simulated server answers. All fields can be set freely.
+pub struct SimServer {
+    /// How long statements take: connection, number of the request on this server, time it arrived.
+    pub latency: Box<dyn FnMut(Token, u64, Nanos) -> Nanos + Send>,
+    /// The answer to some requests is an error instead: its SQLSTATE.
+    pub fail: Box<dyn FnMut(Token, u64) -> Option<&'static str> + Send>,
+    /// Times when the server dies, and when it takes connections again. All connections are cut.
+    pub outages: Vec<(Nanos, Nanos)>,
+    /// Accepts connections and never answers.
+    pub mute: bool,
+    /// Cuts what it sends into random pieces.
+    pub fragment: Option<Prng>,
+}
+
+impl Default for SimServer {
+    fn default() -> SimServer {
+        SimServer {
+            latency: Box::new(|_, _, _| Nanos::from_millis(1)),
+            fail: Box::new(|_, _| None),
+            outages: Vec::new(),
+            mute: false,
+            fragment: None,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Connected,
+    Refused,
+    Arrives(Vec<u8>),
+    Cut,
+}
+
+#[derive(Default)]
+struct Connection {
+    session: StubSession,
+    /// Told apart from earlier connections of the same token.
+    generation: u64,
+    open: bool,
+    refused: bool,
+    inbox: Vec<u8>,
+    closed_by_peer: bool,
+    /// When the server is free again: it answers one request of a connection after the other.
+    free_at: Nanos,
+}
+
+/// The simulator.
+pub struct Sim {
+    now: Nanos,
+    server: SimServer,
+    connections: Vec<Connection>,
+    queue: BinaryHeap<Reverse<(Nanos, u64, Token, u64, Happening)>>,
+    sequence: u64,
+    requests: u64,
+    /// Cancel requests that arrived.
+    pub cancels: Vec<u32>,
+}
+
+impl Sim {
+    /// A world with this server, at time zero.
+    pub fn new(server: SimServer) -> Sim {
+        Sim {
+            now: Nanos::ZERO,
+            server,
+            connections: Vec::new(),
+            queue: BinaryHeap::new(),
+            sequence: 0,
+            requests: 0,
+            cancels: Vec::new(),
+        }
+    }
+
+    fn schedule(&mut self, at: Nanos, token: Token, what: Happening) {
+        self.sequence += 1;
+        let generation = self.connections[token].generation;
+        self.queue.push(Reverse((at, self.sequence, token, generation, what)));
+    }
+
+    fn is_down(&self, at: Nanos) -> bool {
+        self.server.outages.iter().any(|(from, to)| (*from..*to).contains(&at))
+    }
+
+    fn deliver(&mut self, at: Nanos, token: Token, bytes: Vec<u8>) {
+        // An answer that the server would have sent while it is down is never sent.
+        if self.is_down(at) {
+            return;
+        }
+        match &mut self.server.fragment {
+            None => self.schedule(at, token, Happening::Arrives(bytes)),
+            Some(rng) => {
+                let mut cuts: Vec<usize> = (0..3).map(|_| rng.range_u64(0, bytes.len() as u64) as usize).collect();
+                cuts.extend([0, bytes.len()]);
+                cuts.sort_unstable();
+                let pieces: Vec<Vec<u8>> =
+                    cuts.windows(2).filter(|w| w[0] < w[1]).map(|w| bytes[w[0]..w[1]].to_vec()).collect();
+                for piece in pieces {
+                    self.schedule(at, token, Happening::Arrives(piece));
+                }
+            }
+        }
+    }
+
+    fn happen(&mut self, token: Token, what: Happening) -> Event {
+        let c = &mut self.connections[token];
+        let mut event = Event { token, readable: true, writable: false };
+        match what {
+            Happening::Connected => event = Event { token, readable: false, writable: true },
+            Happening::Refused => {
+                c.refused = true;
+                event = Event { token, readable: true, writable: true };
+            }
+            Happening::Arrives(bytes) => c.inbox.extend(bytes),
+            Happening::Cut => c.closed_by_peer = true,
+        }
+        event
+    }
+}
+
+impl Driver for Sim {
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn cpu_time(&mut self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn connect(&mut self, token: Token, _address: &Address) -> io::Result<()> {
+        while self.connections.len() <= token {
+            self.connections.push(Connection::default());
+        }
+        let generation = self.connections[token].generation + 1;
+        let session = StubSession::new(token as u32 + 1);
+        self.connections[token] = Connection { session, generation, open: true, ..Connection::default() };
+        let what = if self.is_down(self.now) { Happening::Refused } else { Happening::Connected };
+        self.schedule(self.now, token, what);
+        // The next outage will cut this connection.
+        let next = self.server.outages.iter().map(|(from, _)| *from).filter(|from| *from >= self.now).min();
+        if let Some(from) = next {
+            self.schedule(from, token, Happening::Cut);
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self, token: Token) -> io::Result<()> {
+        if self.connections[token].refused { Err(io::ErrorKind::ConnectionRefused.into()) } else { Ok(()) }
+    }
+
+    fn send(&mut self, token: Token, bytes: &[u8]) -> io::Result<usize> {
+        let now = self.now;
+        if self.connections[token].closed_by_peer {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        for reply in self.connections[token].session.feed(bytes) {
+            if self.server.mute {
+                continue;
+            }
+            match reply.request {
+                Request::Startup => self.deliver(now, token, reply.bytes),
+                Request::Terminate => {}
+                Request::Cancel(process) => self.cancels.push(process),
+                Request::Statements => {
+                    self.requests += 1;
+                    let latency = (self.server.latency)(token, self.requests, now);
+                    let begin = now.max(self.connections[token].free_at);
+                    self.connections[token].free_at = begin + latency;
+                    let bytes = match (self.server.fail)(token, self.requests) {
+                        None => reply.bytes,
+                        Some(code) => {
+                            let mut bytes = error_response("ERROR", code, "as the script of the simulation says");
+                            // ReadyForQuery stays.
+                            bytes.extend_from_slice(&reply.bytes[reply.bytes.len() - 6..]);
+                            bytes
+                        }
+                    };
+                    self.deliver(begin + latency, token, bytes);
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn recv(&mut self, token: Token, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        let c = &mut self.connections[token];
+        if !c.open {
+            return Err(super::socket::missing());
+        }
+        if c.inbox.is_empty() {
+            return Ok(if c.closed_by_peer { Some(0) } else { None });
+        }
+        let n = c.inbox.len().min(buf.len());
+        buf[..n].copy_from_slice(&c.inbox[..n]);
+        c.inbox.drain(..n);
+        Ok(Some(n))
+    }
+
+    fn watch_writable(&mut self, _token: Token, _on: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, token: Token) {
+        if let Some(c) = self.connections.get_mut(token) {
+            c.open = false;
+            c.generation += 1;
+        }
+    }
+
+    fn wait(&mut self, _now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()> {
+        // Everything that happens at the next instant happens in one wait, as it may in the real world.
+        let mut instant = None;
+        while let Some(Reverse((at, ..))) = self.queue.peek() {
+            if *at > until || instant.is_some_and(|t| t != *at) {
+                break;
+            }
+            let Some(Reverse((at, _, token, generation, what))) = self.queue.pop() else { break };
+            if self.connections[token].generation != generation {
+                continue;
+            }
+            self.now = self.now.max(at);
+            instant = Some(at);
+            let event = self.happen(token, what);
+            events.push(event);
+        }
+        if instant.is_none() {
+            self.now = self.now.max(until);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! Non-blocking sockets, for both real drivers.
+
+use super::Address;
+use pgdyno_base::Nanos;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::io;
+use std::time::Instant;
+
+/// A socket that has begun to connect to `address`.
+pub fn connect(address: &Address) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (fd, begun) = match address {
+        Address::Unix(path) => {
+            let fd = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            let begun = net::connect(&fd, &SocketAddrUnix::new(path)?);
+            (fd, begun)
+        }
+        Address::Tcp(addr) => {
+            let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+            sockopt::set_tcp_nodelay(&fd, true)?;
+            sockopt::set_socket_keepalive(&fd, true)?;
+            let begun = net::connect(&fd, addr);
+            (fd, begun)
+        }
+    };
+    match begun {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Whether connecting has succeeded.
+pub fn connected(fd: &OwnedFd) -> io::Result<()> {
+    sockopt::socket_error(fd)?.map_err(io::Error::from)
+}
+
+/// Sends what the socket takes.
+#[inline]
+pub fn send(fd: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match net::send(fd, bytes, net::SendFlags::NOSIGNAL) {
+            Ok(n) => return Ok(n),
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Receives what is there.
+#[inline]
+pub fn recv(fd: &OwnedFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
+    loop {
+        match net::recv(fd, &mut *buf, net::RecvFlags::empty()) {
+            Ok((n, _)) => return Ok(Some(n)),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// The clock of the real drivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// Counts from `origin`.
+    pub fn new(origin: Instant) -> Clock {
+        // Timers of this thread fire when asked, not up to 50 µs later: an open loop's schedule depends on it.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        Clock { origin }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.origin.elapsed().into()
+    }
+
+    /// The CPU time of the calling thread.
+    pub fn cpu_time(&self) -> Nanos {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+    }
+}
+
+/// No such connection: a mistake of the caller's, but not one to die of.
+pub fn missing() -> io::Error {
+    io::Error::from(io::ErrorKind::NotConnected)
+}

@@ -1,0 +1,45 @@
+//! Why a run could not begin or had to end early. What was measured until then has been handed over.
+
+use pgdyno_script::ScriptError;
+use pgdyno_wire::WireError;
+use std::fmt;
+
+/// What ends a run early.
+#[derive(Clone, Debug)]
+pub enum EngineError {
+    /// The plan cannot be carried out: which part and what to do.
+    Plan(String),
+    /// No socket connection: where, why.
+    Connect {
+        /// The endpoint.
+        endpoint: String,
+        /// The operating system's word.
+        reason: String,
+    },
+    /// A connection was made but no session: where, why.
+    Session {
+        /// The endpoint.
+        endpoint: String,
+        /// What went wrong.
+        error: WireError,
+    },
+    /// An expression failed, or the server refuses a statement for good.
+    Script(Box<ScriptError>),
+    /// A connection was lost and the plan says that this ends the run.
+    Lost(String),
+    /// The operating system refused something.
+    System(String),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineError::Plan(m) | EngineError::Lost(m) | EngineError::System(m) => f.write_str(m),
+            EngineError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
+            EngineError::Session { endpoint, error } => write!(f, "cannot begin a session at {endpoint}: {error}"),
+            EngineError::Script(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}

@@ -1,0 +1,21 @@
+//! Drives load and measures it.
+//!
+//! [`run::run`] starts worker threads; a [`worker::Worker`] owns some clients, each a state machine ([`client`]), and a
+//! [`driver::Driver`], which is all that it knows of sockets and time. What clients send comes from a
+//! [`workload::Workload`]; when, in an open loop, from a [`schedule::Arrivals`]. Workers hand over one
+//! [`pgdyno_record::Interval`] after the other; nothing is averaged on the way.
+
+pub mod client;
+pub mod driver;
+pub mod error;
+pub mod plan;
+pub mod run;
+pub mod schedule;
+pub mod stub;
+pub mod worker;
+pub mod workload;
+
+pub use error::EngineError;
+pub use plan::{Limit, Plan, Protocol};
+pub use run::{Observer, Summary, run};
+pub use workload::{Script, ScriptWorkload, Workload};

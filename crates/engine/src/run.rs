@@ -1,0 +1,359 @@
+//! A run: workers on threads, their intervals added up and handed to an observer as they come.
+
+use crate::driver::Driver;
+use crate::driver::portable::Portable;
+#[cfg(target_os = "linux")]
+use crate::driver::{epoll::Epoll, uring::Uring};
+use crate::error::EngineError;
+use crate::plan::{DriverKind, Plan};
+use crate::worker::{Report, RunEvent, STOP_NOW, StopFlag, Streams, Worker};
+use crate::workload::Workload;
+use pgdyno_base::{Nanos, Prng};
+use pgdyno_record::{Interval, Phase};
+use pgdyno_wire::Config;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Clients of a worker from which on io_uring costs less than epoll (docs/decisions/0003-io-uring.md).
+#[cfg(target_os = "linux")]
+const URING_FROM: usize = 16;
+
+/// How often an observer is asked whether to go on.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Who looks on.
+pub trait Observer {
+    /// All clients are connected; the run begins at `start` (nanoseconds since 1970).
+    fn started(&mut self, start: u64, connect_time: Nanos);
+    /// An interval is over on all workers.
+    fn interval(&mut self, interval: &Interval);
+    /// Something happened.
+    fn event(&mut self, event: &RunEvent);
+    /// Called every 50 ms: 0 to go on, else a value for the stop flag.
+    fn tick(&mut self) -> u8;
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// When it began, in nanoseconds since 1970.
+    pub start: u64,
+    /// How long connecting took, all clients together.
+    pub connect_time: Nanos,
+    /// How long the measurement was.
+    pub elapsed: Nanos,
+    /// All of each phase that the run reached.
+    pub phases: BTreeMap<Phase, Interval>,
+    /// An observer asked it to stop.
+    pub interrupted: bool,
+    /// Why it ended early, if it did. What was measured until then is in `phases`.
+    pub error: Option<EngineError>,
+}
+
+enum Told {
+    Connected,
+    Report(Report),
+    Over(Result<(), EngineError>),
+}
+
+/// What workers wait for once they are connected.
+#[derive(Default)]
+struct Gate {
+    go: Mutex<Option<Option<Nanos>>>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn open(&self, origin: Option<Nanos>) {
+        let mut go = self.go.lock().unwrap_or_else(|e| e.into_inner());
+        go.get_or_insert(origin);
+        self.changed.notify_all();
+    }
+
+    /// When to begin; `None`: not at all.
+    fn pass(&self) -> Option<Nanos> {
+        let mut go = self.go.lock().unwrap_or_else(|e| e.into_inner());
+        while go.is_none() {
+            go = self.changed.wait(go).unwrap_or_else(|e| e.into_inner());
+        }
+        go.flatten()
+    }
+}
+
+/// The random streams of a run, in pgbench's order: the clients', then `default_seed`, then three a thread.
+pub fn streams(plan: &Plan) -> Vec<Streams> {
+    let mut base = Prng::from_seed(plan.seed);
+    let mut clients: Vec<Prng> = (0..plan.clients).map(|_| base.split()).collect();
+    let default_seed = base.next_u64() as i64;
+    let mut jitter = Prng::from_seed(plan.seed ^ 0x6a69_7474_6572);
+    plan.deal()
+        .into_iter()
+        .map(|range| {
+            let (choose, throttle, _sample) = (base.split(), base.split(), base.split());
+            let clients = clients.drain(..range.len()).collect();
+            Streams { clients, choose, throttle, jitter: jitter.split(), default_seed }
+        })
+        .collect()
+}
+
+/// Carries out `plan`. An error before the first interval is returned; a later one is in the summary.
+pub fn run(
+    plan: Plan,
+    config: Config,
+    workload: Arc<dyn Workload>,
+    observer: &mut dyn Observer,
+) -> Result<Summary, EngineError> {
+    plan.validate()?;
+    allow_descriptors(plan.clients)?;
+    let origin = Instant::now();
+    let (plan, config) = (Arc::new(plan), Arc::new(config));
+    let stop = StopFlag::default();
+    let gate = Arc::new(Gate::default());
+    let (tell, told) = mpsc::channel();
+    let mut threads = Vec::new();
+    for (range, streams) in plan.deal().into_iter().zip(streams(&plan)) {
+        let job = Job {
+            plan: plan.clone(),
+            config: config.clone(),
+            workload: workload.clone(),
+            range,
+            streams,
+            stop: stop.clone(),
+            gate: gate.clone(),
+            tell: tell.clone(),
+            origin,
+        };
+        let spawned = std::thread::Builder::new().name(format!("pgdyno-{}", threads.len())).spawn(move || job.work());
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(e) => {
+                stop.store(STOP_NOW, Ordering::Relaxed);
+                gate.open(None);
+                threads.into_iter().for_each(|t| drop(t.join()));
+                return Err(EngineError::System(format!("cannot start a worker thread: {e}")));
+            }
+        }
+    }
+    drop(tell);
+    let result = Conductor { plan: &plan, stop, gate, origin, workers: threads.len(), observer }.conduct(&told);
+    for thread in threads {
+        let _ = thread.join();
+    }
+    result
+}
+
+/// Makes sure that so many connections can be open.
+fn allow_descriptors(clients: usize) -> Result<(), EngineError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // Standard streams, the driver's descriptors, a Python interpreter's files, connections that carry a cancel request.
+    let need = clients as u64 + 100;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|n| n >= need) {
+        return Ok(());
+    }
+    if limit.maximum.is_none_or(|n| n >= need)
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(need), maximum: limit.maximum }).is_ok()
+    {
+        return Ok(());
+    }
+    Err(EngineError::Plan(format!(
+        "{clients} clients need {need} file descriptors and the limit is {}; raise it (ulimit -n {need}) or use fewer \
+         clients",
+        limit.maximum.or(limit.current).unwrap_or(0)
+    )))
+}
+
+fn cannot(e: std::io::Error) -> EngineError {
+    EngineError::System(format!("cannot wait for sockets: {e}"))
+}
+
+/// What a worker thread is given.
+struct Job {
+    plan: Arc<Plan>,
+    config: Arc<Config>,
+    workload: Arc<dyn Workload>,
+    range: Range<usize>,
+    streams: Streams,
+    stop: StopFlag,
+    gate: Arc<Gate>,
+    tell: Sender<Told>,
+    origin: Instant,
+}
+
+impl Job {
+    fn work(self) {
+        let tell = self.tell.clone();
+        let outcome = self.run();
+        let _ = tell.send(Told::Over(outcome));
+    }
+
+    fn run(self) -> Result<(), EngineError> {
+        #[cfg(target_os = "linux")]
+        match self.plan.driver {
+            DriverKind::Epoll => return self.drive_epoll(),
+            DriverKind::Uring => {
+                let driver = Uring::new(self.origin).map_err(|e| {
+                    EngineError::System(format!(
+                        "io_uring is not available here ({e}); it needs Linux 6.1 and may be forbidden \
+                         (sysctl kernel.io_uring_disabled, a container's seccomp filter). Use driver auto or epoll"
+                    ))
+                })?;
+                return self.drive(driver);
+            }
+            DriverKind::Auto => {
+                if self.range.len() >= URING_FROM {
+                    if let Ok(driver) = Uring::new(self.origin) {
+                        return self.drive(driver);
+                    }
+                }
+                return self.drive_epoll();
+            }
+            DriverKind::Polling => {}
+        }
+        let driver = Portable::new(self.origin).map_err(cannot)?;
+        self.drive(driver)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn drive_epoll(self) -> Result<(), EngineError> {
+        let driver = Epoll::new(self.origin).map_err(cannot)?;
+        self.drive(driver)
+    }
+
+    fn drive<D: Driver>(self, driver: D) -> Result<(), EngineError> {
+        let tell = self.tell.clone();
+        let report = Box::new(move |r| drop(tell.send(Told::Report(r))));
+        let mut worker = Worker::new(
+            driver,
+            self.plan,
+            self.config,
+            self.workload,
+            self.range.start,
+            self.streams,
+            self.stop,
+            report,
+        );
+        worker.connect()?;
+        let _ = self.tell.send(Told::Connected);
+        match self.gate.pass() {
+            Some(origin) => worker.run(origin),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Adds up what the workers tell.
+struct Conductor<'a> {
+    plan: &'a Plan,
+    stop: StopFlag,
+    gate: Arc<Gate>,
+    origin: Instant,
+    workers: usize,
+    observer: &'a mut dyn Observer,
+}
+
+impl Conductor<'_> {
+    fn conduct(mut self, told: &Receiver<Told>) -> Result<Summary, EngineError> {
+        let mut summary = Summary {
+            start: 0,
+            connect_time: Nanos::ZERO,
+            elapsed: Nanos::ZERO,
+            phases: BTreeMap::new(),
+            interrupted: false,
+            error: None,
+        };
+        // Intervals that not all workers have told yet: how many have, and their sum. Drains are kept apart: workers
+        // that are asked to stop may begin theirs in different intervals.
+        let mut open: BTreeMap<(bool, u64), (usize, Interval)> = BTreeMap::new();
+        let (mut connected, mut over, mut last_tick) = (0, 0, Instant::now());
+        while over < self.workers {
+            match told.recv_timeout(TICK) {
+                Ok(Told::Connected) => {
+                    connected += 1;
+                    if connected == self.workers {
+                        self.start(&mut summary);
+                    }
+                }
+                Ok(Told::Report(Report::Event(event))) => self.observer.event(&event),
+                Ok(Told::Report(Report::Interval(interval))) => {
+                    let drain = interval.slice.phase == Phase::Drain;
+                    let key = (drain, if drain { 0 } else { interval.slice.index });
+                    let (n, sum) = open.entry(key).and_modify(|(n, sum)| {
+                        *n += 1;
+                        sum.merge(&interval);
+                    }).or_insert_with(|| (1, *interval));
+                    if *n == self.workers {
+                        let sum = sum.clone();
+                        open.remove(&key);
+                        self.close(&mut summary, &sum);
+                    }
+                }
+                Ok(Told::Over(result)) => {
+                    over += 1;
+                    if let Err(e) = result {
+                        summary.error.get_or_insert(e);
+                        self.stop.store(STOP_NOW, Ordering::Relaxed);
+                        self.gate.open(None);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if last_tick.elapsed() >= TICK {
+                last_tick = Instant::now();
+                let wish = self.observer.tick();
+                if wish > 0 {
+                    summary.interrupted = true;
+                    self.stop.fetch_max(wish, Ordering::Relaxed);
+                    if connected < self.workers {
+                        self.gate.open(None);
+                    }
+                }
+            }
+        }
+        for (_, sum) in open.into_values() {
+            self.close(&mut summary, &sum);
+        }
+        debug_assert!(
+            summary.error.is_some() || balance(&summary) == 0,
+            "outcomes do not balance: {:?}",
+            summary.phases.values().map(|i| &i.outcomes).collect::<Vec<_>>()
+        );
+        match summary.error.take() {
+            Some(e) if summary.phases.is_empty() => Err(e),
+            error => Ok(Summary { error, ..summary }),
+        }
+    }
+
+    fn start(&mut self, summary: &mut Summary) {
+        let wall = |t: SystemTime| Nanos::from(t.duration_since(UNIX_EPOCH).unwrap_or_default()).0;
+        let now = Nanos::from(self.origin.elapsed());
+        summary.connect_time = now;
+        let wall_now = wall(SystemTime::now());
+        let wait = self.plan.start_at.map_or(0, |at| at.saturating_sub(wall_now));
+        summary.start = wall_now + wait;
+        self.observer.started(summary.start, now);
+        self.gate.open(Some(now + Nanos(wait)));
+    }
+
+    fn close(&mut self, summary: &mut Summary, interval: &Interval) {
+        if interval.slice.phase == Phase::Measure {
+            summary.elapsed += interval.slice.end - interval.slice.start;
+        }
+        summary
+            .phases
+            .entry(interval.slice.phase)
+            .and_modify(|sum| sum.merge(interval))
+            .or_insert_with(|| interval.clone());
+        self.observer.interval(interval);
+    }
+}
+
+/// Scheduled less all ends, over all phases: zero.
+pub fn balance(summary: &Summary) -> i128 {
+    summary.phases.values().map(|i| i.outcomes.balance()).sum()
+}

@@ -1,0 +1,189 @@
+//! Latency histograms: 3 significant digits from 1 µs to 1 h, mergeable across threads, processes and machines.
+
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
+use pgdyno_base::Nanos;
+use std::fmt;
+
+/// Significant decimal digits: a recorded value is off by less than 0.1%.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Larger values are recorded as this one and counted in [`Histogram::clipped`].
+pub const HIGHEST: Nanos = Nanos::from_secs(3600);
+
+/// A High Dynamic Range histogram of nanoseconds (Gil Tene's HdrHistogram). It begins small and grows with its values.
+#[derive(Clone)]
+pub struct Histogram {
+    inner: hdrhistogram::Histogram<u64>,
+    clipped: u64,
+    /// Sum of the values as they were, not as their buckets round them.
+    sum: u128,
+    sum_of_squares: f64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        let inner = hdrhistogram::Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are within the library's 0 to 5");
+        Histogram { inner, clipped: 0, sum: 0, sum_of_squares: 0.0 }
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram").field("count", &self.count()).field("max", &self.max()).finish_non_exhaustive()
+    }
+}
+
+impl Histogram {
+    /// Adds one value.
+    #[inline]
+    pub fn record(&mut self, value: Nanos) {
+        let kept = value.0.min(HIGHEST.0);
+        self.clipped += u64::from(kept != value.0);
+        self.sum += u128::from(value.0);
+        self.sum_of_squares += value.0 as f64 * value.0 as f64;
+        self.inner.record(kept).expect("the histogram grows to any value up to HIGHEST");
+    }
+
+    /// Adds all values of another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count() == 0 {
+            return;
+        }
+        self.inner.add(&other.inner).expect("the histogram grows to any value up to HIGHEST");
+        self.clipped += other.clipped;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+    }
+
+    /// How many values were added.
+    pub fn count(&self) -> u64 {
+        self.inner.len()
+    }
+
+    /// How many values were above [`HIGHEST`].
+    pub fn clipped(&self) -> u64 {
+        self.clipped
+    }
+
+    /// The value that `percent` of the values do not exceed (nearest rank), to 3 digits; zero when empty.
+    pub fn percentile(&self, percent: f64) -> Nanos {
+        Nanos(self.inner.value_at_percentile(percent))
+    }
+
+    /// The smallest value, to 3 digits.
+    pub fn min(&self) -> Nanos {
+        Nanos(self.inner.min())
+    }
+
+    /// The largest value, to 3 digits.
+    pub fn max(&self) -> Nanos {
+        Nanos(self.inner.max())
+    }
+
+    /// The exact arithmetic mean in nanoseconds; zero when empty. From a decoded histogram: to 3 digits.
+    pub fn mean(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
+    }
+
+    /// The population standard deviation in nanoseconds.
+    pub fn stddev(&self) -> f64 {
+        if self.count() == 0 {
+            return 0.0;
+        }
+        let mean = self.mean();
+        (self.sum_of_squares / self.count() as f64 - mean * mean).max(0.0).sqrt()
+    }
+
+    /// Buckets that hold values: highest equivalent value in nanoseconds, count. For charts.
+    pub fn buckets(&self) -> Vec<(Nanos, u64)> {
+        self.inner.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())).collect()
+    }
+
+    /// In HdrHistogram's V2 compressed encoding, as `.hlog` files hold it (there in base64).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.inner, &mut out).expect("writing to memory does not fail");
+        out
+    }
+
+    /// In HdrHistogram's V2 encoding, without compression: faster, for passing between processes.
+    pub fn encode_plain(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        V2Serializer::new().serialize(&self.inner, &mut out).expect("writing to memory does not fail");
+        out
+    }
+
+    /// Reads either encoding.
+    pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
+        let mut inner: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut std::io::Cursor::new(bytes))
+            .map_err(|e| format!("these bytes are no HdrHistogram (V2, compressed or not): {e:?}"))?;
+        inner.auto(true);
+        let mut sum = 0u128;
+        let mut sum_of_squares = 0.0;
+        for v in inner.iter_recorded() {
+            let middle = inner.median_equivalent(v.value_iterated_to());
+            sum += u128::from(middle) * u128::from(v.count_at_value());
+            sum_of_squares += middle as f64 * middle as f64 * v.count_at_value() as f64;
+        }
+        Ok(Histogram { inner, clipped: 0, sum, sum_of_squares })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The slow, obvious reference: nearest rank over the sorted values.
+    fn reference(values: &[u64], percent: f64) -> u64 {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let rank = ((percent / 100.0 * sorted.len() as f64).ceil() as usize).max(1);
+        sorted[rank - 1]
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_agree_with_sorting(
+            values in prop::collection::vec(1_000u64..3_600_000_000_000, 1..300), percent in 1.0f64..100.0
+        ) {
+            let mut h = Histogram::default();
+            values.iter().for_each(|v| h.record(Nanos(*v)));
+            let want = reference(&values, percent) as f64;
+            let got = h.percentile(percent).0 as f64;
+            prop_assert!((got - want).abs() <= want * 1e-3, "{got} for {want}");
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / values.len() as f64;
+            prop_assert!((h.mean() - mean).abs() <= mean * 1e-9);
+        }
+
+        #[test]
+        fn merging_is_recording_everything_in_one(
+            a in prop::collection::vec(1u64..1_000_000_000, 0..100), b in prop::collection::vec(1u64..1_000_000_000, 1..100)
+        ) {
+            let (mut x, mut y, mut z) = (Histogram::default(), Histogram::default(), Histogram::default());
+            a.iter().for_each(|v| { x.record(Nanos(*v)); z.record(Nanos(*v)); });
+            b.iter().for_each(|v| { y.record(Nanos(*v)); z.record(Nanos(*v)); });
+            x.merge(&y);
+            prop_assert_eq!(x.buckets(), z.buckets());
+            prop_assert!((x.mean() - z.mean()).abs() < 1e-6);
+            let decoded = Histogram::decode(&z.encode()).unwrap();
+            prop_assert_eq!(decoded.buckets(), z.buckets());
+            let decoded = Histogram::decode(&z.encode_plain()).unwrap();
+            prop_assert_eq!(decoded.buckets(), z.buckets());
+        }
+
+        #[test]
+        fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Histogram::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn values_beyond_an_hour_are_kept_and_counted() {
+        let mut h = Histogram::default();
+        h.record(Nanos::from_secs(7200));
+        assert_eq!((h.count(), h.clipped()), (1, 1));
+        assert!(h.max().as_secs_f64() >= 3599.0);
+    }
+}

@@ -1,0 +1,130 @@
+//! Tokens of an expression.
+
+use crate::error::Fault;
+
+/// A token and the byte offset (into the script) where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Where it begins.
+    pub offset: usize,
+    /// What it is.
+    pub kind: TokenKind,
+}
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TokenKind {
+    /// An integer literal; `9223372036854775808` is only valid behind a minus.
+    Int(u64),
+    /// A floating point literal.
+    Double(f64),
+    /// `:name`
+    Variable(String),
+    /// A keyword or a function's name, in lower case.
+    Word(String),
+    /// An operator or a parenthesis or a comma.
+    Op(&'static str),
+}
+
+/// Longer operators first, so that the first match is the longest.
+const OPERATORS: [&str; 20] =
+    ["<<", ">>", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "%", "=", "<", ">", "|", "#", "&", "~", "(", ")"];
+
+/// Cuts `text`, which begins at `base` in the script, into tokens.
+pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut i = 0;
+    while i < bytes.len() {
+        let offset = base + i;
+        let c = bytes[i];
+        let run = |from: usize, accept: fn(u8) -> bool| {
+            bytes[from..].iter().position(|b| !accept(*b)).map_or(bytes.len(), |n| from + n)
+        };
+        let kind = match c {
+            b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c' | b'\n' => {
+                i += 1;
+                continue;
+            }
+            // A backslash at the end of a line continues the command.
+            b'\\' if text[i + 1..].trim_start_matches('\r').starts_with('\n') => {
+                i = text[i..].find('\n').map_or(bytes.len(), |n| i + n + 1);
+                continue;
+            }
+            b':' => {
+                let end = run(i + 1, |b| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80);
+                if end == i + 1 {
+                    return Err(Fault::new(offset, "a variable's name must follow the colon"));
+                }
+                let name = text[i + 1..end].to_owned();
+                i = end;
+                TokenKind::Variable(name)
+            }
+            b'0'..=b'9' | b'.' => {
+                let (kind, end) = number(text, i).map_err(|m| Fault::new(offset, m))?;
+                i = end;
+                kind
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                let end = run(i, |b| b.is_ascii_alphanumeric() || b == b'_');
+                let word = text[i..end].to_ascii_lowercase();
+                i = end;
+                TokenKind::Word(word)
+            }
+            b',' => {
+                i += 1;
+                TokenKind::Op(",")
+            }
+            _ => match OPERATORS.iter().find(|op| text[i..].starts_with(**op)) {
+                Some(op) => {
+                    i += op.len();
+                    TokenKind::Op(op)
+                }
+                None => {
+                    let c = text[i..].chars().next().unwrap_or('?');
+                    return Err(Fault::new(offset, format!("unexpected character \"{c}\"")));
+                }
+            },
+        };
+        tokens.push(Token { offset, kind });
+    }
+    Ok(tokens)
+}
+
+/// Reads the number at byte `start`: the token and the offset behind it.
+fn number(text: &str, start: usize) -> Result<(TokenKind, usize), String> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| {
+        bytes[from.min(bytes.len())..].iter().position(|b| !b.is_ascii_digit()).map_or(bytes.len(), |n| from + n)
+    };
+    let mut end = digits(start);
+    let mut double = false;
+    if bytes.get(end) == Some(&b'.') {
+        double = true;
+        end = digits(end + 1);
+        if end == start + 1 {
+            return Err("unexpected character \".\"".into());
+        }
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent_end = digits(end + 1 + sign);
+        if exponent_end > end + 1 + sign {
+            double = true;
+            end = exponent_end;
+        }
+    }
+    let literal = &text[start..end];
+    if double {
+        let d: f64 = literal.parse().map_err(|_| format!("\"{literal}\" is not a number"))?;
+        return if d.is_finite() {
+            Ok((TokenKind::Double(d), end))
+        } else {
+            Err(format!("double constant overflow: {literal}"))
+        };
+    }
+    match literal.parse::<u64>() {
+        Ok(i) if i <= 1 << 63 => Ok((TokenKind::Int(i), end)),
+        _ => Err(format!("bigint constant overflow: {literal}")),
+    }
+}

@@ -1,0 +1,184 @@
+//! What a server sends: messages cut from a stream of bytes. The header is read first, a body only on demand.
+
+use crate::error::WireError;
+use crate::sqlstate::SqlState;
+use std::fmt;
+
+/// Larger messages than this are taken for noise (PostgreSQL's own limit is 1 GiB).
+const MAX_LENGTH: usize = 1 << 30;
+
+/// Tags of the messages that matter here.
+pub mod tag {
+    #![allow(missing_docs)]
+    pub const AUTHENTICATION: u8 = b'R';
+    pub const BACKEND_KEY_DATA: u8 = b'K';
+    pub const BIND_COMPLETE: u8 = b'2';
+    pub const CLOSE_COMPLETE: u8 = b'3';
+    pub const COMMAND_COMPLETE: u8 = b'C';
+    pub const COPY_IN_RESPONSE: u8 = b'G';
+    pub const COPY_OUT_RESPONSE: u8 = b'H';
+    pub const DATA_ROW: u8 = b'D';
+    pub const EMPTY_QUERY: u8 = b'I';
+    pub const ERROR: u8 = b'E';
+    pub const NEGOTIATE_VERSION: u8 = b'v';
+    pub const NO_DATA: u8 = b'n';
+    pub const NOTICE: u8 = b'N';
+    pub const NOTIFICATION: u8 = b'A';
+    pub const PARAMETER_DESCRIPTION: u8 = b't';
+    pub const PARAMETER_STATUS: u8 = b'S';
+    pub const PARSE_COMPLETE: u8 = b'1';
+    pub const PORTAL_SUSPENDED: u8 = b's';
+    pub const READY_FOR_QUERY: u8 = b'Z';
+    pub const ROW_DESCRIPTION: u8 = b'T';
+}
+
+/// One message, borrowed from the buffer it arrived in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What kind.
+    pub tag: u8,
+    /// Its body, behind tag and length.
+    pub body: &'a [u8],
+}
+
+/// The first message of `buf` and its length in bytes; `None` while it is not complete.
+#[inline]
+pub fn next_message(buf: &[u8]) -> Result<Option<(Message<'_>, usize)>, WireError> {
+    let Some((header, _)) = buf.split_first_chunk::<5>() else { return Ok(None) };
+    let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+    if !(4..=MAX_LENGTH).contains(&length) || !header[0].is_ascii_alphanumeric() {
+        return Err(WireError::Protocol(format!(
+            "a message with tag 0x{:02x} and length {length} cannot be",
+            header[0]
+        )));
+    }
+    match buf.get(5..length + 1) {
+        Some(body) => Ok(Some((Message { tag: header[0], body }, length + 1))),
+        None => Ok(None),
+    }
+}
+
+/// A transaction's state, as ReadyForQuery tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TransactionStatus {
+    /// Not in a transaction block.
+    #[default]
+    Idle,
+    /// In a transaction block.
+    InBlock,
+    /// In a failed transaction block: only ROLLBACK is accepted.
+    Failed,
+}
+
+/// Reads the body of ReadyForQuery.
+#[inline]
+pub fn ready_for_query(body: &[u8]) -> Result<TransactionStatus, WireError> {
+    match body {
+        b"I" => Ok(TransactionStatus::Idle),
+        b"T" => Ok(TransactionStatus::InBlock),
+        b"E" => Ok(TransactionStatus::Failed),
+        _ => Err(WireError::Protocol("ReadyForQuery with an unknown transaction status".into())),
+    }
+}
+
+/// What an ErrorResponse or a NoticeResponse says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerError {
+    /// ERROR, FATAL, WARNING ... in English.
+    pub severity: String,
+    /// SQLSTATE.
+    pub code: Option<SqlState>,
+    /// The message.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl ServerError {
+    /// Reads the body of ErrorResponse or NoticeResponse. Fields that are cut off or not UTF-8 do not fail it: half an
+    /// error is better than none.
+    pub fn parse(body: &[u8]) -> ServerError {
+        let mut error = ServerError::default();
+        for field in body.split(|b| *b == 0) {
+            let Some((kind, text)) = field.split_first() else { continue };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match kind {
+                b'S' if error.severity.is_empty() => error.severity = text,
+                b'V' => error.severity = text,
+                b'C' => error.code = Some(SqlState::parse(&text)),
+                b'M' => error.message = text,
+                b'D' => error.detail = Some(text),
+                b'H' => error.hint = Some(text),
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// The code, or the one that stands for a missing code.
+    pub fn state(&self) -> SqlState {
+        self.code.unwrap_or(SqlState::UNKNOWN)
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = if self.severity.is_empty() { "ERROR" } else { &self.severity };
+        write!(f, "{severity}: {} (SQLSTATE {})", self.message, self.state())?;
+        if let Some(detail) = &self.detail {
+            write!(f, "; {detail}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a NUL-terminated string: it and what follows.
+pub fn cstr(body: &[u8]) -> Result<(&str, &[u8]), WireError> {
+    let end = body
+        .iter()
+        .position(|b| *b == 0)
+        .ok_or_else(|| WireError::Protocol("a string without its terminating zero".into()))?;
+    let text = std::str::from_utf8(&body[..end]).map_err(|_| WireError::Protocol("a string that is not UTF-8".into()))?;
+    Ok((text, &body[end + 1..]))
+}
+
+/// Reads the body of ParameterStatus: name and value.
+pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), WireError> {
+    let (name, rest) = cstr(body)?;
+    let (value, _) = cstr(rest)?;
+    Ok((name, value))
+}
+
+/// Reads the body of BackendKeyData: process id and secret (4 bytes in protocol 3.0, up to 256 in 3.2).
+pub fn backend_key(body: &[u8]) -> Result<(u32, Vec<u8>), WireError> {
+    match body.split_first_chunk::<4>() {
+        Some((pid, secret)) if (4..=256).contains(&secret.len()) => Ok((u32::from_be_bytes(*pid), secret.to_vec())),
+        _ => Err(WireError::Protocol("BackendKeyData of an unknown form".into())),
+    }
+}
+
+/// The values of a DataRow, in text format; `None` is NULL.
+pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
+    let bad = || WireError::Protocol("a DataRow that ends too early".into());
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
+    let mut row = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
+        rest = after;
+        match i32::from_be_bytes(*length) {
+            -1 => row.push(None),
+            n => {
+                let n = usize::try_from(n).map_err(|_| bad())?;
+                let (value, after) = rest.split_at_checked(n).ok_or_else(bad)?;
+                row.push(Some(value));
+                rest = after;
+            }
+        }
+    }
+    Ok(row)
+}

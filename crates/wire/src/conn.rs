@@ -1,0 +1,144 @@
+//! What a connection is made of: where the server is, who asks, and how TLS is wanted.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix-domain socket.
+    Unix(PathBuf),
+    /// TCP: the name as the user gave it (certificates are checked against it) and the addresses it resolved to.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Resolved addresses, tried in turn.
+        addresses: Vec<SocketAddr>,
+    },
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Unix(path) => write!(f, "socket {}", path.display()),
+            Endpoint::Tcp { host, addresses } => match addresses.first() {
+                Some(a) => write!(f, "{host} port {}", a.port()),
+                None => f.write_str(host),
+            },
+        }
+    }
+}
+
+/// libpq's `sslmode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslMode {
+    /// No TLS.
+    Disable,
+    /// TLS only when the server refuses without.
+    Allow,
+    /// TLS where the server has it.
+    #[default]
+    Prefer,
+    /// TLS, whatever the certificate.
+    Require,
+    /// TLS with a certificate that a trusted root signed.
+    VerifyCa,
+    /// The same, and it must name the host.
+    VerifyFull,
+}
+
+impl FromStr for SslMode {
+    type Err = String;
+    fn from_str(s: &str) -> Result<SslMode, String> {
+        Ok(match s {
+            "disable" => SslMode::Disable,
+            "allow" => SslMode::Allow,
+            "prefer" | "" => SslMode::Prefer,
+            "require" => SslMode::Require,
+            "verify-ca" => SslMode::VerifyCa,
+            "verify-full" => SslMode::VerifyFull,
+            other => {
+                return Err(format!(
+                    "sslmode \"{other}\" is unknown; it is disable, allow, prefer, require, verify-ca or verify-full"
+                ));
+            }
+        })
+    }
+}
+
+/// libpq's `channel_binding`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Not used.
+    Disable,
+    /// Used where server and TLS allow it.
+    #[default]
+    Prefer,
+    /// No connection without it.
+    Require,
+}
+
+impl FromStr for ChannelBinding {
+    type Err = String;
+    fn from_str(s: &str) -> Result<ChannelBinding, String> {
+        Ok(match s {
+            "disable" => ChannelBinding::Disable,
+            "prefer" | "" => ChannelBinding::Prefer,
+            "require" => ChannelBinding::Require,
+            other => {
+                return Err(format!("channel_binding \"{other}\" is unknown; it is disable, prefer or require"));
+            }
+        })
+    }
+}
+
+/// Who connects to what, and how. `Debug` does not print the password.
+#[derive(Clone)]
+pub struct Config {
+    /// Role.
+    pub user: String,
+    /// Database.
+    pub database: String,
+    /// Password, where one is known.
+    pub password: Option<String>,
+    /// Further startup parameters: `application_name`, `options` ...
+    pub parameters: Vec<(String, String)>,
+    /// How TLS is wanted.
+    pub ssl_mode: SslMode,
+    /// How channel binding is wanted.
+    pub channel_binding: ChannelBinding,
+    /// Where the server is.
+    pub endpoint: Endpoint,
+    /// TLS's settings; needed unless `ssl_mode` is disable or the endpoint is a Unix-domain socket.
+    pub tls: Option<crate::tls::TlsSettings>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("ssl_mode", &self.ssl_mode)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// A connection over a Unix-domain socket or TCP without password or TLS; for tests and benchmarks.
+    pub fn plain(endpoint: Endpoint, user: &str, database: &str) -> Config {
+        Config {
+            user: user.into(),
+            database: database.into(),
+            password: None,
+            parameters: Vec::new(),
+            ssl_mode: SslMode::Disable,
+            channel_binding: ChannelBinding::Prefer,
+            endpoint,
+            tls: None,
+        }
+    }
+}

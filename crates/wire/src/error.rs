@@ -1,0 +1,30 @@
+//! Why a connection could not be made or kept.
+
+use crate::backend::ServerError;
+use std::fmt;
+
+/// What can go wrong between the bytes of a server and its meaning. Each says the cause; most know a remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WireError {
+    /// The server refused: its own words.
+    Server(Box<ServerError>),
+    /// Bytes that are no PostgreSQL message.
+    Protocol(String),
+    /// TLS could not be set up.
+    Tls(String),
+    /// Authentication cannot go on for a reason of ours: no password, an unknown method.
+    Auth(String),
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WireError::Server(e) => write!(f, "{e}"),
+            WireError::Protocol(m) => write!(f, "not a PostgreSQL server, or a broken one: {m}"),
+            WireError::Tls(m) => write!(f, "TLS: {m}"),
+            WireError::Auth(m) => write!(f, "authentication: {m}"),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
