@@ -1,1 +1,32 @@
+//! What Python sees of the crates: conversions, and the GIL released around everything that takes time. The types are
+//! described in `python/pgdyno/_core.pyi`, which a test holds against this module.
 
+mod config;
+mod errors;
+mod histogram;
+mod interval;
+mod load;
+mod run;
+mod script;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<config::ConnConfig>()?;
+    m.add_class::<histogram::Histogram>()?;
+    m.add_class::<interval::Interval>()?;
+    m.add_class::<interval::Statement>()?;
+    m.add_class::<run::Event>()?;
+    m.add_class::<run::RunResult>()?;
+    m.add_class::<script::Script>()?;
+    m.add("CoreError", m.py().get_type::<errors::CoreError>())?;
+    m.add("ScriptError", m.py().get_type::<errors::ScriptError>())?;
+    m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
+    m.add("Interrupted", m.py().get_type::<errors::Interrupted>())?;
+    m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(load::load_tpcb, m)?)?;
+    m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;
+    Ok(())
+}

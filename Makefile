@@ -1,0 +1,66 @@
+# What there is to do here: `make help`. CI calls these targets and nothing else.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Everything that the native module is made of: a change in any of it builds it anew.
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+STAMP := $(VENV)/.pgdyno-built
+DEPS := $(VENV)/.pgdyno-deps
+
+.PHONY: help demo test check bench docs fuzz setup clean fmt
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv and build the native module (the other targets do it themselves)
+
+$(DEPS): pyproject.toml constraints.txt
+	@command -v cargo >/dev/null || { echo "pgdyno needs cargo (Rust 1.85 or newer) to build; see README.md" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "pgdyno needs Python 3.11 or newer; this is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "cannot make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt maturin
+	@touch $@
+
+$(STAMP): $(DEPS) $(RUST)
+	@echo "Installing Python packages and building the native module (a few minutes the first time) ..."
+	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) \
+	  $(BIN)/maturin develop --release --quiet --extras embedded,dev > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log >&2; exit 1; }
+	@touch $@
+
+demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table, a report
+	@$(BIN)/pgdyno run quick --embedded
+
+test: $(STAMP) ## All tests: Rust, Python, live ones on real servers
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest
+
+check: $(STAMP) ## Formatting, lints, types, layers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check python tests benches scripts
+	$(BIN)/ruff check python tests benches scripts
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; prints ratios
+	cargo build --release --quiet -p pgdyno-benches
+	$(BIN)/python benches/client.py
+
+fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)
+	cd fuzz && for t in backend handshake script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done
+
+docs: $(STAMP) ## Regenerate what the documentation quotes
+	$(BIN)/python scripts/docs.py
+
+fmt: $(DEPS) ## Format everything
+	cargo fmt --all
+	$(BIN)/ruff format python tests benches scripts
+	$(BIN)/ruff check --fix python tests benches scripts
+
+clean: ## Remove what was built
+	rm -rf $(VENV) target python/pgdyno/*.so

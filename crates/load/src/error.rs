@@ -1,0 +1,52 @@
+//! Why a dataset is not there.
+
+use pgdyno_wire::{ServerError, WireError};
+use std::fmt;
+
+/// What can go wrong while loading. The server has then rolled everything back.
+#[derive(Clone, Debug)]
+pub enum LoadError {
+    /// No connection: where, why.
+    Connect {
+        /// The endpoint.
+        endpoint: String,
+        /// Why.
+        reason: String,
+    },
+    /// The server refused a command: which, and its words.
+    Server {
+        /// What was being done.
+        doing: String,
+        /// The server's words.
+        error: Box<ServerError>,
+    },
+    /// The protocol or the socket broke.
+    Wire(String),
+    /// The caller wanted no more.
+    Interrupted,
+}
+
+impl From<WireError> for LoadError {
+    fn from(e: WireError) -> LoadError {
+        LoadError::Wire(e.to_string())
+    }
+}
+
+impl From<std::io::Error> for LoadError {
+    fn from(e: std::io::Error) -> LoadError {
+        LoadError::Wire(format!("the connection broke: {e}"))
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
+            LoadError::Server { doing, error } => write!(f, "{doing}: {error}"),
+            LoadError::Wire(m) => f.write_str(m),
+            LoadError::Interrupted => f.write_str("interrupted; nothing was kept"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,77 @@
+//! Connection parameters.
+
+use crate::errors::{ConnectError, other};
+use pgdyno_wire::conn::ChannelBinding;
+use pgdyno_wire::tls::{TlsSettings, default_root_cert};
+use pgdyno_wire::{Config, Endpoint, SslMode};
+use pyo3::prelude::*;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+
+/// Resolved connection parameters: libpq's words, every default filled in.
+#[pyclass(frozen, module = "pgdyno._core")]
+pub struct ConnConfig {
+    pub inner: Config,
+}
+
+#[pymethods]
+impl ConnConfig {
+    #[new]
+    #[pyo3(signature = (*, host, port, user, dbname, password=None, hostaddr=None, sslmode="prefer", sslrootcert=None,
+                        sslcert=None, sslkey=None, channel_binding="prefer", options=None,
+                        application_name="pgdyno"))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        host: String,
+        port: u16,
+        user: String,
+        dbname: String,
+        password: Option<String>,
+        hostaddr: Option<String>,
+        sslmode: &str,
+        sslrootcert: Option<PathBuf>,
+        sslcert: Option<PathBuf>,
+        sslkey: Option<PathBuf>,
+        channel_binding: &str,
+        options: Option<String>,
+        application_name: &str,
+    ) -> PyResult<ConnConfig> {
+        let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
+        let channel_binding: ChannelBinding = channel_binding.parse().map_err(other)?;
+        let endpoint = if host.starts_with('/') || host.starts_with('@') {
+            Endpoint::Unix(PathBuf::from(format!("{host}/.s.PGSQL.{port}")))
+        } else {
+            let target = (hostaddr.as_deref().unwrap_or(&host).to_owned(), port);
+            let found = py.detach(move || target.to_socket_addrs().map(Iterator::collect::<Vec<_>>));
+            let addresses = found.map_err(|e| {
+                ConnectError::new_err(format!("cannot connect to {host} port {port}: the name does not resolve: {e}"))
+            })?;
+            Endpoint::Tcp { host, addresses }
+        };
+        let over_tls = matches!(endpoint, Endpoint::Tcp { .. }) && ssl_mode != SslMode::Disable;
+        let tls = if over_tls {
+            let home = std::env::home_dir();
+            let root = sslrootcert.or_else(|| default_root_cert(home));
+            let client = sslcert.as_deref().zip(sslkey.as_deref());
+            Some(TlsSettings::load(ssl_mode, root.as_deref(), client).map_err(|e| ConnectError::new_err(e.to_string()))?)
+        } else {
+            None
+        };
+        let mut parameters = vec![("application_name".to_owned(), application_name.to_owned())];
+        parameters.extend(options.filter(|o| !o.is_empty()).map(|o| ("options".to_owned(), o)));
+        let inner =
+            Config { user, database: dbname, password, parameters, ssl_mode, channel_binding, endpoint, tls };
+        Ok(ConnConfig { inner })
+    }
+
+    /// Where the server is, in words.
+    #[getter]
+    fn endpoint(&self) -> String {
+        self.inner.endpoint.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.inner)
+    }
+}

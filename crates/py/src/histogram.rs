@@ -1,0 +1,82 @@
+//! Latency histograms.
+
+use crate::errors::other;
+use pgdyno_base::Nanos;
+use pgdyno_record as record;
+use pyo3::prelude::*;
+
+/// Nanoseconds, 3 significant digits, mergeable.
+#[pyclass(module = "pgdyno._core")]
+#[derive(Clone, Default)]
+pub struct Histogram {
+    pub inner: record::Histogram,
+}
+
+#[pymethods]
+impl Histogram {
+    #[new]
+    fn new() -> Histogram {
+        Histogram::default()
+    }
+
+    /// Reads HdrHistogram's V2 encoding, compressed or not.
+    #[staticmethod]
+    fn decode(data: &[u8]) -> PyResult<Histogram> {
+        Ok(Histogram { inner: record::Histogram::decode(data).map_err(other)? })
+    }
+
+    /// HdrHistogram's V2 compressed encoding.
+    fn encode(&self) -> Vec<u8> {
+        self.inner.encode()
+    }
+
+    fn record(&mut self, nanos: u64) {
+        self.inner.record(Nanos(nanos));
+    }
+
+    fn merge(&mut self, other: &Histogram) {
+        self.inner.merge(&other.inner);
+    }
+
+    #[getter]
+    fn count(&self) -> u64 {
+        self.inner.count()
+    }
+
+    #[getter]
+    fn clipped(&self) -> u64 {
+        self.inner.clipped()
+    }
+
+    fn percentile(&self, percent: f64) -> u64 {
+        self.inner.percentile(percent).0
+    }
+
+    #[getter]
+    fn min(&self) -> u64 {
+        self.inner.min().0
+    }
+
+    #[getter]
+    fn max(&self) -> u64 {
+        self.inner.max().0
+    }
+
+    #[getter]
+    fn mean(&self) -> f64 {
+        self.inner.mean()
+    }
+
+    #[getter]
+    fn stddev(&self) -> f64 {
+        self.inner.stddev()
+    }
+
+    fn buckets(&self) -> Vec<(u64, u64)> {
+        self.inner.buckets().into_iter().map(|(v, n)| (v.0, n)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.count() as usize
+    }
+}

@@ -1,0 +1,60 @@
+//! Loading datasets.
+
+use crate::config::ConnConfig;
+use crate::errors;
+use pgdyno_load::tpcb::Tpcb;
+use pgdyno_load::{LoadError, Loaded, Progress};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+/// How often signals are looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+type Phases = Vec<(&'static str, u64)>;
+
+/// Loads `tpcb` at `scale`; returns rows, bytes, and nanoseconds by phase. `watch(phase, table, rows, total_rows)` is
+/// called several times a second; an exception in it (KeyboardInterrupt) stops the load and is raised again.
+#[pyfunction]
+#[pyo3(signature = (config, scale, watch, *, replace=false, connect_timeout_s=10.0))]
+pub fn load_tpcb(
+    py: Python<'_>,
+    config: &ConnConfig,
+    scale: u32,
+    watch: &Bound<'_, PyAny>,
+    replace: bool,
+    connect_timeout_s: f64,
+) -> PyResult<(u64, u64, Phases)> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let (tell, told) = mpsc::channel::<Progress>();
+    let (config, flag) = (config.inner.clone(), interrupt.clone());
+    // The load runs on its own thread, so that this one can look for signals whatever the server is doing.
+    let thread = std::thread::spawn(move || -> Result<Loaded, LoadError> {
+        let timeout = Duration::from_secs_f64(connect_timeout_s.clamp(0.1, 86_400.0));
+        let mut watch = |p: &Progress| drop(tell.send(p.clone()));
+        pgdyno_load::load(config, &Tpcb::new(scale), replace, timeout, &flag, &mut watch)
+    });
+    let told = Mutex::new(told);
+    let mut raised = None;
+    loop {
+        let next = py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
+        let step = match next {
+            Ok(p) => watch.call1((p.phase, p.table, p.rows, p.total_rows)).map(drop),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals(),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        };
+        if let Err(e) = step.and_then(|()| py.check_signals()) {
+            interrupt.store(true, Ordering::Relaxed);
+            raised.get_or_insert(e);
+        }
+    }
+    let result = py.detach(|| thread.join());
+    if let Some(e) = raised {
+        return Err(e);
+    }
+    let loaded = result
+        .map_err(|_| errors::other("the loader has crashed; this is a defect of pgdyno"))?
+        .map_err(|e| errors::load(&e))?;
+    Ok((loaded.rows, loaded.bytes, loaded.phases.into_iter().map(|(name, t)| (name, t.0)).collect()))
+}

@@ -1,0 +1,1 @@
+"""Numbers in, dataclasses out; no I/O."""

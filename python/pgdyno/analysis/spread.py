@@ -1,0 +1,54 @@
+"""What repetitions say together: the middle and the spread. Formulas are in docs/math.md."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure over repetitions of one trial."""
+
+    n: int
+    median: float
+    mean: float
+    minimum: float
+    maximum: float
+    #: Half the width of the 95% confidence interval of the mean, by Student's t; None for fewer than two repetitions.
+    half_width: float | None
+
+    @property
+    def spread(self) -> float | None:
+        """(maximum - minimum) / median: how far equal runs lie apart; None for fewer than two repetitions."""
+        return (self.maximum - self.minimum) / self.median if self.n > 1 and self.median else None
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Median, extremes and confidence interval of independent repetitions."""
+    if not values:
+        return Estimate(0, math.nan, math.nan, math.nan, math.nan, None)
+    n = len(values)
+    mean = statistics.fmean(values)
+    half = student_975(n - 1) * statistics.stdev(values) / math.sqrt(n) if n > 1 else None
+    return Estimate(n, statistics.median(values), mean, min(values), max(values), half)
+
+
+def student_975(degrees: int) -> float:
+    """The 97.5% quantile of Student's t distribution: tabled up to 30 degrees of freedom, expanded beyond.
+
+    Source: Abramowitz and Stegun, table 26.10 and formula 26.7.5. A table spares a report the import of scipy.
+    """
+    table = (
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+        2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+        2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    )  # fmt: skip
+    if degrees < 1:
+        raise ValueError("at least one degree of freedom")
+    if degrees <= len(table):
+        return table[degrees - 1]
+    z = 1.959964
+    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)

@@ -1,0 +1,156 @@
+"""`pgdyno`: the verbs. Everything heavy is imported inside them, so that --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+EXIT_CODES = """
+Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
+script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
+machine refuses (disk full, permissions); 130 Ctrl-C; 143 SIGTERM.
+"""
+
+app = typer.Typer(
+    name="pgdyno",
+    help="A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
+    if version:
+        from pgdyno import __version__
+
+        print(f"pgdyno {__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="A ready-made experiment (quick), or the path of a .toml file.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help='Your server, as libpq takes it: "host=db1 dbname=bench user=me". Default: what PGHOST, PGHOSTADDR or '
+            "PGSERVICE name, else a private PostgreSQL that is started for the run.",
+            metavar="CONNINFO",
+        ),
+    ] = None,
+    embedded: Annotated[bool, typer.Option("--embedded", help="The private PostgreSQL, whatever PG* says.")] = False,
+    scale: Annotated[int | None, typer.Option(help="pgbench's scale: 100,000 rows each.", min=1)] = None,
+    clients: Annotated[str | None, typer.Option(help="Numbers of connections, e.g. 1,8,64.", metavar="N,N,...")] = None,
+    hot_set: Annotated[
+        str | None, typer.Option("--hot-set", help="Parts of the rows to touch, e.g. 0.1,1.", metavar="F,F,...")
+    ] = None,
+    duration: Annotated[float | None, typer.Option(help="Seconds measured in each trial.", min=0.1)] = None,
+    warmup: Annotated[float | None, typer.Option(help="Seconds before that, not counted.", min=0.0)] = None,
+    repetitions: Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)] = None,
+    interval: Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)] = None,
+    protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Open loop: transactions per second over all clients, Poisson arrivals.", metavar="TPS"),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)] = None,
+    driver: Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")] = None,
+    seed: Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)] = None,
+    connect_timeout: Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1)] = None,
+    runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."),
+    ] = False,
+    pg_bin: Annotated[
+        Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Carry out an experiment: provision, load, warm up, run the matrix of trials, report."""
+    from pgdyno.cli import run as verb
+
+    run_options = {
+        "protocol": protocol,
+        "duration_s": duration,
+        "warmup_s": warmup,
+        "interval_s": interval,
+        "repetitions": repetitions,
+        "rate": rate,
+        "workers": workers,
+        "driver": driver,
+        "seed": seed,
+        "connect_timeout_s": connect_timeout,
+    }
+    axes = {
+        "clients": verb.numbers("--clients", clients, int),
+        "hot_set": verb.numbers("--hot-set", hot_set, float),
+    }
+    code = verb.main(
+        experiment,
+        target=target,
+        embedded=embedded,
+        scale=scale,
+        run={k: v for k, v in run_options.items() if v is not None},
+        axes={k: v for k, v in axes.items() if v is not None},
+        runs=runs,
+        keep=keep,
+        force=force,
+        pg_bin=pg_bin,
+        json_output=json_output,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
+
+
+@app.command()
+def report(
+    run_directory: Annotated[Path, typer.Argument(help="A run directory, finished or not.")],
+    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+) -> None:
+    """Show a run again, and write its report.html and report.md anew."""
+    from pgdyno.cli import report as verb
+
+    raise typer.Exit(verb.main(run_directory, json_output))
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="SQL over the views trials and intervals.")],
+    runs: Annotated[Path, typer.Option(help="A run directory, or a folder of them.")] = Path("runs"),
+    json_output: Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")] = False,
+) -> None:
+    """Query run directories with DuckDB: "select workload, clients, avg(tps) from trials group by all"."""
+    from pgdyno.cli import sql as verb
+
+    raise typer.Exit(verb.main(query, runs, json_output))
+
+
+def entry() -> NoReturn:
+    """The console script: every error of ours becomes a message and an exit code, never a traceback."""
+    from pgdyno.errors import PgdynoError
+
+    try:
+        app(standalone_mode=True)
+    except PgdynoError as e:
+        # Only errors on the way to a verb get here, so there is no progress to clear.
+        sys.stderr.write(f"pgdyno: {e}\n")
+        sys.exit(e.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has closed it (| head).
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(0)

@@ -1,0 +1,115 @@
+"""Progress: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
+from pgdyno.run.listener import Listener
+
+
+def _short(plan: TrialPlan) -> str:
+    return f"{plan.workload} hot {plan.hot_set * 100:g}% c={plan.clients}"
+
+
+class RichProgress(Listener):
+    """Bar, ETA, current TPS, p99 and failures."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+        )
+        self._load: TaskID | None = None
+        self._trials: TaskID | None = None
+        self._each = 1.0
+        self._done = 0
+        self._failed = 0
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
+        if self._load is None:
+            self._load = self._progress.add_task("load", total=max(1, total_rows), figures="")
+            self._progress.start()
+        what = f"{rows:,} rows" if phase == "generate" else f"{phase} {table}"
+        self._progress.update(self._load, completed=rows, figures=what)
+
+    def loaded(self) -> None:
+        if self._load is not None:
+            self._progress.remove_task(self._load)
+            self._load = None
+
+    def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
+        self.note(f"{len(trials)} trials of {seconds_each:g} s")
+        self._each = seconds_each
+        self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
+        self._progress.start()
+
+    def trial_started(self, plan: TrialPlan) -> None:
+        if self._trials is not None:
+            self._progress.update(self._trials, description=_short(plan), figures="connecting")
+
+    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
+        if self._trials is None or row.end_ns <= row.start_ns:
+            return
+        tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
+        bad = self._failed + row.failed + row.unknown
+        figures = f"{tps:>9,.0f} TPS  p99 {row.p99_ns / 1e6:.3g} ms  {bad} failed"
+        passed = min(row.end_ns / 1e9, self._each)
+        self._progress.update(self._trials, completed=self._done * self._each + passed, figures=figures)
+
+    def trial_ended(self, record: TrialRecord) -> None:
+        self._done += 1
+        if record.summary is not None:
+            self._failed += sum(record.summary.failed.values()) + record.summary.unknown
+        if self._trials is not None:
+            self._progress.update(self._trials, completed=self._done * self._each)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+class PlainProgress(Listener):
+    """One line for each thing, for logs."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self._stream = stream
+        self._total = 0
+        self._ended = 0
+        self._begun = time.monotonic()
+        self._told = 0.0
+
+    def note(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
+        if time.monotonic() - self._told > 5:
+            self._told = time.monotonic()
+            self.note(f"load: {phase} {table}, {rows:,} of {total_rows:,} rows")
+
+    def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
+        self._total = len(trials)
+        self._begun = time.monotonic()
+        self.note(f"{len(trials)} trials of {seconds_each:g} s")
+
+    def trial_ended(self, record: TrialRecord) -> None:
+        self._ended += 1
+        s = record.summary
+        left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)
+        figures = f"{s.tps:,.0f} TPS, p99 {s.latency.p99_ns / 1e6:.3g} ms" if s else record.state
+        bad = f", {sum(s.failed.values())} failed" if s and s.failed else ""
+        self.note(f"{self._ended}/{self._total} {record.plan.slug}: {figures}{bad} ({left:.0f} s left)")

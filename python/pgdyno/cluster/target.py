@@ -1,0 +1,174 @@
+"""The database under test, as libpq resolves it: conninfo, environment, service file, passfile."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from pgdyno.errors import TargetError
+
+#: Variables that say that the user means a server of their own.
+ENVIRONMENT = ("PGHOST", "PGHOSTADDR", "PGSERVICE")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Everything that is needed to connect; `password` is never shown."""
+
+    host: str
+    port: int
+    user: str
+    dbname: str
+    password: str | None = field(default=None, repr=False)
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+    server_version: int = 0
+
+    @property
+    def where(self) -> str:
+        """Server and database, in words."""
+        at = f"socket {self.host}" if self.host.startswith(("/", "@")) else self.host
+        return f'database "{self.dbname}" at {at} port {self.port} as "{self.user}"'
+
+    @property
+    def conninfo(self) -> str:
+        """For libpq; holds the password, so never print or store it."""
+        values: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "dbname": self.dbname,
+            "password": self.password,
+            **self.options,
+        }
+        return psycopg.conninfo.make_conninfo("", **{k: v for k, v in values.items() if v not in (None, "")})
+
+    def core_arguments(self) -> dict[str, Any]:
+        """What the native module's ConnConfig takes."""
+        names = ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options")
+        given = {k: self.options[k] for k in names if self.options.get(k)}
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "dbname": self.dbname,
+            "password": self.password,
+            **given,
+        }
+
+
+def named_by_environment() -> bool:
+    """Whether the environment names a server."""
+    return any(os.environ.get(name) for name in ENVIRONMENT)
+
+
+def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
+    """Connects once by libpq, which knows all the places that parameters come from, and reads back what it used.
+
+    Raises TargetError with libpq's reason and what to do about it.
+    """
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError as e:
+        raise TargetError(
+            f"--target is no connection string: {_clean(str(e))}",
+            'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
+        ) from e
+    given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))
+    given.setdefault("application_name", "pgdyno")
+    full = psycopg.conninfo.make_conninfo("", **given)
+    conn = _connect(full.encode(), connect_timeout_s)
+    try:
+        used = {o.keyword.decode(): (o.val or b"").decode() for o in conn.info if o.val}
+        password = conn.password.decode() or used.get("password") or None
+        # After a list of hosts: the one that answered.
+        hostaddr = used.get("hostaddr", "")
+        return Target(
+            host=conn.host.decode() or used.get("host", "/tmp"),
+            port=int(conn.port.decode() or 5432),
+            user=conn.user.decode(),
+            dbname=conn.db.decode(),
+            password=password,
+            options={
+                k: v
+                for k, v in {**used, "hostaddr": "" if "," in hostaddr else hostaddr}.items()
+                if k
+                in ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options") and v
+            },
+            server_version=conn.server_version,
+        )
+    finally:
+        conn.finish()
+
+
+def _connect(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
+    """Connects without psycopg's assumptions about the server; libpq's own time-out applies."""
+    import select
+    import time
+
+    conn = pq.PGconn.connect_start(conninfo)
+    deadline = time.monotonic() + timeout_s
+    state = None
+    while conn.status != pq.ConnStatus.BAD and state != pq.PollingStatus.OK:
+        state = conn.connect_poll()
+        if state == pq.PollingStatus.FAILED:
+            break
+        if state == pq.PollingStatus.OK:
+            break
+        left = deadline - time.monotonic()
+        ready = False
+        if left > 0 and conn.socket >= 0:
+            sets = ([conn.socket], [], []) if state == pq.PollingStatus.READING else ([], [conn.socket], [])
+            ready = any(select.select(*sets, left))
+        if not ready:
+            host, port = conn.host.decode(), conn.port.decode()
+            conn.finish()
+            raise TargetError(
+                f"cannot connect to {host} port {port}: no answer within {timeout_s:g} s",
+                "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
+            )
+    if conn.status != pq.ConnStatus.OK:
+        reason = _clean(conn.error_message.decode("utf-8", "replace"))
+        conn.finish()
+        raise TargetError(reason, remedy_for(reason))
+    return conn
+
+
+def _clean(message: str) -> str:
+    return " ".join(message.split()).removeprefix("connection is bad: ")
+
+
+def remedy_for(reason: str) -> str:
+    """What to do about a connection's failure, by what the server or libpq say of it."""
+    cases = {
+        "password authentication failed": "Set PGPASSWORD, or check the entry in ~/.pgpass (or PGPASSFILE).",
+        "no password supplied": "Set PGPASSWORD, or write the password to ~/.pgpass.",
+        "does not exist": "Create it first: createdb NAME, or createuser NAME.",
+        "Connection refused": "Is the server running, and does it listen there (listen_addresses, port)?",
+        "No such file or directory": "Is the server running? host=/path names the folder of its socket.",
+        "could not translate host name": "Check the spelling of host, or give hostaddr.",
+        "name does not resolve": "Check the spelling of host, or give hostaddr.",
+        "timeout expired": "Is a firewall between? --connect-timeout sets how long to wait.",
+        "no pg_hba.conf entry": "Add a line for this user, database and address to pg_hba.conf and reload.",
+        "too many clients": "Raise max_connections, or use fewer --clients.",
+        "remaining connection slots": "Raise max_connections, or use fewer --clients.",
+        "does not support SSL": "Set ssl=on in the server, or use sslmode=prefer.",
+        "does not offer TLS": "Set ssl=on in the server, or use sslmode=prefer.",
+        "certificate verify failed": "Give the right root certificate: sslrootcert=FILE.",
+        "root certificate file": "Give it as sslrootcert=FILE, or use sslmode=require to go without verification.",
+        "server certificate for": "Connect by a name that the certificate holds, or use sslmode=verify-ca.",
+        "starting up": "Wait until the server has finished its recovery, then try again.",
+    }
+    return next((remedy for words, remedy in cases.items() if words in reason), "")
+
+
+def administrative(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection for administrative SQL; the caller closes it."""
+    try:
+        return psycopg.connect(target.conninfo, autocommit=True, application_name="pgdyno admin")
+    except psycopg.Error as e:
+        reason = _clean(str(e))
+        raise TargetError(reason, remedy_for(reason)) from e

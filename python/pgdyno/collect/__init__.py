@@ -1,0 +1,1 @@
+"""What the machine and the server are: one file per source."""

@@ -1,0 +1,69 @@
+"""The server: version, settings, sizes. What cannot be read is named, not guessed."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+import psycopg
+
+#: Settings that decide what a figure means; recorded also where they have their default.
+KEY_SETTINGS = (
+    "autovacuum",
+    "block_size",
+    "checkpoint_timeout",
+    "data_checksums",
+    "effective_cache_size",
+    "fsync",
+    "full_page_writes",
+    "huge_pages",
+    "io_method",
+    "max_connections",
+    "max_wal_size",
+    "server_version",
+    "shared_buffers",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "wal_level",
+    "wal_sync_method",
+)
+
+_QUERIES: dict[str, LiteralString] = {
+    "version": "select version()",
+    "settings": """select name, setting || coalesce(' ' || nullif(unit, ''), ''), source from pg_settings
+                   where source not in ('default', 'client', 'session') or name = any(%s) order by name""",
+    "in_recovery": "select pg_is_in_recovery()",
+    "database_bytes": "select pg_database_size(current_database())",
+}
+
+
+def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
+    """The server as a manifest keeps it, and what could not be read, with the reason.
+
+    Works with anything that speaks the protocol: each question may be refused on its own.
+    """
+    facts: dict[str, Any] = {"protocol_version": conn.info.server_version}
+    missing: list[str] = []
+    for name, query in _QUERIES.items():
+        try:
+            rows = conn.execute(query, [list(KEY_SETTINGS)] if "%s" in query else None).fetchall()
+        except psycopg.Error as e:
+            missing.append(f"{name}: {' '.join(str(e).split())}")
+            continue
+        if name == "settings":
+            facts[name] = {row[0]: {"value": row[1], "source": row[2]} for row in rows}
+        else:
+            facts[name] = rows[0][0] if rows else None
+    return facts, missing
+
+
+def relation_sizes(conn: psycopg.Connection[tuple[Any, ...]], tables: list[str]) -> dict[str, int]:
+    """Bytes of tables with their indexes; a table that cannot be read is left out."""
+    sizes = {}
+    for table in tables:
+        try:
+            row = conn.execute("select pg_total_relation_size(to_regclass(%s))", [table]).fetchone()
+        except psycopg.Error:
+            continue
+        if row and row[0] is not None:
+            sizes[table] = int(row[0])
+    return sizes

@@ -1,0 +1,179 @@
+"""The words of the trade as data: trials, what they measured, and what to beware of.
+
+Times are integer nanoseconds, sizes bytes; a name ends in its unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+#: Percentiles that every table shows, in percent.
+PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+
+
+class Caveat(Enum):
+    """Something that limits what a result says; with what can be done about it."""
+
+    SHORT = ("the measurement is shorter than 10 s", "use --duration 60 or longer for figures to publish")
+    FEW_REPETITIONS = ("fewer than 3 repetitions: the spread is not known", "use --repetitions 5")
+    CLIENT_BOUND = (
+        "the client used over 90% of a worker's CPU: it may be what limits the throughput",
+        "use more workers (--workers), or a machine of its own for the client",
+    )
+    SHARED_MACHINE = (
+        "client and server ran on the same machine and shared its CPUs",
+        "measure from another machine with --target for figures that are the server's alone",
+    )
+    FAILURES = ("some transactions failed", "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages")
+    OUTAGE = ("connections were lost during the measurement", "the time series shows when; see events.jsonl")
+    UNKNOWN = (
+        "the fate of some transactions is unknown: the connection was lost before the answer to a commit",
+        "compare with the server's own counters",
+    )
+    INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
+    TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
+    NOT_RECORDED = ("part of the server's state could not be read", "see `not_recorded` in manifest.json")
+    FITS_IN_MEMORY = (
+        "the data fit into the server's buffers: the disk was hardly read",
+        "use a larger --scale to measure the storage",
+    )
+
+    @property
+    def text(self) -> str:
+        """What it is."""
+        return str(self.value[0])
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return str(self.value[1])
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A distribution of latencies, nanoseconds; from merged histograms, 3 significant digits but for the mean."""
+
+    count: int
+    mean_ns: float = 0.0
+    stddev_ns: float = 0.0
+    max_ns: int = 0
+    p50_ns: int = 0
+    p95_ns: int = 0
+    p99_ns: int = 0
+    p999_ns: int = 0
+
+    def percentiles(self) -> tuple[int, int, int, int]:
+        """In the order of PERCENTILES."""
+        return self.p50_ns, self.p95_ns, self.p99_ns, self.p999_ns
+
+
+@dataclass(frozen=True)
+class StatementLatency:
+    """One statement of a script and how long it took."""
+
+    script: str
+    line: int
+    text: str
+    latency: Latency
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """One timed run of one workload in one configuration."""
+
+    number: int
+    workload: str
+    hot_set: float
+    clients: int
+    repetition: int
+
+    @property
+    def slug(self) -> str:
+        """Its folder's name, less the number."""
+        return f"{self.workload}-hot{self.hot_set * 100:g}pct-c{self.clients}-r{self.repetition}"
+
+    @property
+    def folder(self) -> str:
+        """Its folder's name."""
+        return f"{self.number:04d}-{self.slug}"
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """What a trial came to. TPS and QPS count what ended within the measurement; latencies also what ended behind it."""
+
+    tps: float
+    qps: float
+    elapsed_s: float
+    scheduled: int
+    committed: int
+    failed: dict[str, int]
+    skipped: int
+    unknown: int
+    unfinished: int
+    lost: int
+    reconnects: int
+    client_cpu_share: float
+    connect_s: float
+    latency: Latency
+    statements: list[StatementLatency]
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    """One row of a trial's time series."""
+
+    index: int
+    phase: str
+    start_ns: int
+    end_ns: int
+    scheduled: int
+    committed: int
+    failed: int
+    skipped: int
+    unknown: int
+    unfinished: int
+    retried: int
+    statements: int
+    lost: int
+    reconnects: int
+    disconnected: int
+    client_cpu_ns: int
+    mean_ns: float
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+    lag_p99_ns: int
+    failed_by_sqlstate: str
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial as it stands in a run directory."""
+
+    plan: TrialPlan
+    state: str
+    started_at: str
+    error: str = ""
+    summary: TrialSummary | None = None
+    caveats: list[Caveat] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run directory, read."""
+
+    path: str
+    manifest: dict[str, Any]
+    trials: list[TrialRecord]
+    series: dict[int, list[IntervalRow]]
+    #: Buckets (value in nanoseconds, count) of the committed transactions' latency, by trial number.
+    buckets: dict[int, list[tuple[int, int]]]
+    #: Percentiles over merged repetitions, by (workload, hot set, clients).
+    pooled: dict[tuple[str, float, int], Latency]
+    #: The same by statement.
+    pooled_statements: dict[tuple[str, float, int], list[StatementLatency]]

@@ -1,0 +1,1 @@
+"""One view model, three renderers: terminal, Markdown, HTML."""

@@ -1,0 +1,41 @@
+"""Numbers as people read them; every one with its unit."""
+
+from __future__ import annotations
+
+import math
+
+
+def integer(value: float) -> str:
+    """1,234,567; a dash for nothing."""
+    return "–" if math.isnan(value) else f"{value:,.0f}"
+
+
+def milliseconds(ns: float) -> str:
+    """Three significant digits, in milliseconds: 0.0456, 1.23, 45.6, 1,230."""
+    ms = ns / 1e6
+    if ms == 0:
+        return "–"
+    digits = max(0, 2 - math.floor(math.log10(abs(ms))))
+    return f"{ms:,.{min(digits, 4)}f}"
+
+
+def percent(fraction: float | None) -> str:
+    """3.4%; a dash for nothing."""
+    return "–" if fraction is None or math.isnan(fraction) else f"{fraction * 100:.1f}%"
+
+
+def rows(n: int) -> str:
+    """5 M, 500 k, 123."""
+    for unit, size in (("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):
+        if n >= size:
+            return f"{n / size:g} {unit}"
+    return str(n)
+
+
+def size(n: float) -> str:
+    """Bytes, in powers of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024:
+            return f"{n:,.0f} {unit}" if unit == "B" else f"{n:,.1f} {unit}"
+        n /= 1024
+    return f"{n:,.1f} TiB"

@@ -1,0 +1,1 @@
+"""Composes spec, cluster, load, engine, store and report into runs."""

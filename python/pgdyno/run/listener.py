@@ -1,0 +1,35 @@
+"""Who looks on while a run goes: the terminal, a test, nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
+
+
+class Listener:
+    """Hears everything; does nothing. The terminal's progress is a subclass."""
+
+    def note(self, text: str) -> None:
+        """A line for the reader."""
+
+    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
+        """The dataset is being made."""
+
+    def loaded(self) -> None:
+        """The dataset is there."""
+
+    def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
+        """The trials that will be run."""
+
+    def trial_started(self, plan: TrialPlan) -> None:
+        """A trial begins."""
+
+    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
+        """An interval of it is over."""
+
+    def trial_ended(self, record: TrialRecord) -> None:
+        """It has ended."""
+
+    def close(self) -> None:
+        """Nothing more will come."""

@@ -1,0 +1,283 @@
+"""A whole run: validate, provision, load, trials, report. Whatever ends it, what was measured is on disk and reported."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno import __version__, _core
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.settings import Setting, sized
+from pgdyno.cluster.target import Target
+from pgdyno.collect import host, server
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, EXIT_WITH_CAVEATS, ClusterError, PgdynoError, TargetError
+from pgdyno.model import Caveat, RunData, TrialPlan
+from pgdyno.report import write as reports
+from pgdyno.run import dataset
+from pgdyno.run.interrupt import Terminated, signals_raise
+from pgdyno.run.listener import Listener
+from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
+from pgdyno.spec import load as specs
+from pgdyno.spec.experiment import Experiment
+from pgdyno.store import rundir
+from pgdyno.store.rundir import RunDirectory
+
+#: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
+WRONG = {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line adds to an experiment file."""
+
+    #: libpq connection string; None: the embedded cluster, unless the environment names a server.
+    target: str | None = None
+    embedded: bool = False
+    keep: bool = False
+    force: bool = False
+    runs: Path = Path("runs")
+    pg_bin: Path | None = None
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    exit_code: int
+    path: Path | None = None
+    data: RunData | None = None
+    error: str = ""
+    reports: list[Path] = field(default_factory=list)
+
+
+def plan_trials(experiment: Experiment, clients: list[int]) -> list[TrialPlan]:
+    """All trials: repetitions outermost, so that a slow drift of the machine meets every configuration alike; the order
+    within a repetition is drawn from the seed."""
+    rng = random.Random(experiment.run.seed)
+    plans: list[TrialPlan] = []
+    for repetition in range(1, experiment.run.repetitions + 1):
+        round_ = [
+            (workload, hot_set, c)
+            for workload in experiment.workload_names
+            for hot_set in experiment.axes.hot_set
+            for c in clients
+        ]
+        rng.shuffle(round_)
+        plans += [
+            TrialPlan(len(plans) + n, workload, hot_set, c, repetition)
+            for n, (workload, hot_set, c) in enumerate(round_, 1)
+        ]
+    return plans
+
+
+def client_counts(experiment: Experiment, cores: int) -> list[int]:
+    """The axis of clients: as written, or 1, 4 and 16 a core."""
+    return [cores, 4 * cores, 16 * cores] if experiment.axes.clients == "auto" else list(experiment.axes.clients)
+
+
+def variables_for(scale: int, hot_set: float) -> dict[str, str]:
+    """The variables that scripts may use: `scale`, `range` (rows of the hot set) and `hot_set`."""
+    rows = scale * dataset.ACCOUNTS_PER_SCALE
+    return {"scale": str(scale), "range": str(max(1, round(rows * hot_set))), "hot_set": f"{hot_set:g}"}
+
+
+def run_experiment(name_or_path: str, options: Options, listener: Listener, adjust: Callable[[Experiment], Experiment]) -> Outcome:
+    """Carries out an experiment. Mistakes in it are raised before anything is touched; what happens later is in the
+    outcome, beside the run directory."""
+    experiment, text, folder = specs.read(name_or_path)
+    experiment = adjust(experiment)
+    scripts = specs.script_texts(experiment, folder)
+    # All scripts compile before a server is started.
+    for texts in scripts.values():
+        compile_scripts(texts, variables_for(1, 1.0))
+    session = _Session(experiment, text, scripts, options, listener)
+    with signals_raise():
+        return session.run()
+
+
+class _Session:
+    def __init__(
+        self,
+        experiment: Experiment,
+        text: str,
+        scripts: dict[str, list[tuple[str, str, int]]],
+        options: Options,
+        listener: Listener,
+    ) -> None:
+        self.experiment = experiment
+        self.text = text
+        self.scripts = scripts
+        self.options = options
+        self.listener = listener
+        self.cores = host.cores()
+        self.clients = client_counts(experiment, self.cores)
+        self.trials = plan_trials(experiment, self.clients)
+        self.directory: RunDirectory | None = None
+
+    def run(self) -> Outcome:
+        outcome = Outcome(EXIT_OK)
+        try:
+            with self._server() as (target, cluster):
+                self._on(target, cluster)
+        except KeyboardInterrupt:
+            outcome = Outcome(EXIT_SIGINT, error="interrupted by Ctrl-C")
+        except Terminated:
+            outcome = Outcome(EXIT_SIGTERM, error="stopped by SIGTERM")
+        except PgdynoError as e:
+            outcome = Outcome(e.exit_code, error=str(e))
+        finally:
+            self.listener.close()
+        return self._report(outcome)
+
+    # ------------------------------------------------------------ server
+
+    @contextmanager
+    def _server(self) -> Iterator[tuple[Target, EmbeddedCluster | None]]:
+        """The database under test: the user's, or one of our own for the length of the run."""
+        wanted = self.options.target
+        if wanted is None and not self.options.embedded and targets.named_by_environment():
+            wanted = ""
+        if wanted is not None:
+            yield targets.resolve(wanted, self.experiment.run.connect_timeout_s), None
+            return
+        settings = sized(host.memory_bytes(), self.cores, max(self.clients))
+        self.listener.note("starting a private PostgreSQL ...")
+        with EmbeddedCluster(settings, keep=self.options.keep, pg_bin=self.options.pg_bin) as cluster:
+            assert cluster.binaries is not None
+            where = f"in {cluster.base}"
+            self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) {where}")
+            shown = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
+            self.listener.note(
+                "settings for this machine: " + ", ".join(f"{s.name}={s.value}" for s in settings if s.name in shown)
+            )
+            try:
+                yield cluster.target, cluster
+            finally:
+                if self.directory is not None:
+                    with suppress(OSError):
+                        shutil.copyfile(cluster.log, self.directory.path / "server.log")
+                if self.options.keep:
+                    self.listener.note(f"kept (stopped): {cluster.data}")
+
+    def _on(self, target: Target, cluster: EmbeddedCluster | None) -> None:
+        data = cluster.data if cluster else None
+        scale = dataset.scale_for(self.experiment.dataset.scale, local_data=data)
+        with ExitStack() as stack:
+            conn = stack.enter_context(targets.administrative(target))
+            if cluster is None:
+                self.listener.note(f"target: {target.where}")
+                dataset.refuse_if_busy(conn, target, self.options.force)
+            facts, missing = server.describe(conn)
+            self._check_connections(facts)
+            self.directory = RunDirectory.create(self.options.runs, self.experiment.name, self.text)
+            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, scale)
+            loaded = dataset.ensure(
+                conn,
+                target,
+                scale,
+                force=self.options.force,
+                connect_timeout_s=self.experiment.run.connect_timeout_s,
+                listener=self.listener,
+            )
+            sizes = server.relation_sizes(conn, list(dataset.TABLES))
+            self.directory.update_manifest(dataset={"kind": "tpcb", **loaded, "bytes": sizes})
+        self._run_trials(target, cluster, scale)
+
+    def _check_connections(self, facts: dict[str, Any]) -> None:
+        shown = facts.get("settings") or {}
+        try:
+            limit = int(shown["max_connections"]["value"])
+        except (KeyError, ValueError):
+            return
+        if max(self.clients) > limit - 3:
+            raise TargetError(
+                f"{max(self.clients)} clients do not fit into max_connections = {limit} (3 are reserved)",
+                f"Raise it in the server, or use fewer clients: --clients {max(1, limit - 10)}.",
+            )
+
+    def _write_manifest(
+        self, target: Target, settings: list[Setting], facts: dict[str, Any], missing: list[str], scale: int
+    ) -> None:
+        assert self.directory is not None
+        local = not target.host or target.host.startswith("/") or target.host in ("localhost", "127.0.0.1", "::1")
+        version = target.server_version or facts.get("protocol_version", 0)
+        if 0 < version < 140000:
+            missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
+        self.directory.update_manifest(
+            pgdyno=__version__,
+            name=self.experiment.name,
+            title=self.experiment.title,
+            started_at=rundir.now_text(),
+            host=host.describe(Path(target.host) if target.host.startswith("/") else None),
+            target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
+            same_machine=local,
+            managed=bool(settings),
+            chosen_settings=[asdict(s) for s in settings],
+            server=facts,
+            not_recorded=missing,
+            scale=scale,
+            rows=scale * dataset.ACCOUNTS_PER_SCALE,
+            workloads={n: w.title or n for n, w in self.experiment.workloads.items()},
+            run=self.experiment.run.model_dump(),
+            trials=len(self.trials),
+        )
+
+    # ------------------------------------------------------------ trials
+
+    def _run_trials(self, target: Target, cluster: EmbeddedCluster | None, scale: int) -> None:
+        assert self.directory is not None
+        run = self.experiment.run
+
+        def died() -> str | None:
+            if cluster is None or cluster.is_alive():
+                return None
+            return f"the server has died: {cluster.last_words(2)}"
+
+        context = TrialContext(target, run, self.cores, died, self.listener)
+        self.listener.planned(self.trials, run.warmup_s + run.duration_s)
+        for plan in self.trials:
+            gone = died()
+            if gone is not None:
+                raise ClusterError(gone, "The server's log is in the run directory: server.log.")
+            variables = variables_for(scale, plan.hot_set)
+            scripts = compile_scripts(self.scripts[plan.workload], variables)
+            # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
+            # it is, so that repetitions are independent.
+            seed = (run.seed + 1_000_003 * plan.repetition) % 2**63
+            writer = self.directory.begin_trial(plan, {**variables, "seed": seed, "protocol": run.protocol})
+            self.listener.trial_started(plan)
+            record, raised = run_trial(context, plan, scripts, seed, writer)
+            self.listener.trial_ended(record)
+            if raised is not None:
+                gone = died() if isinstance(raised, PgdynoError) else None
+                raise ClusterError(gone, "The server's log is in the run directory: server.log.") if gone else raised
+
+    # ------------------------------------------------------------ report
+
+    def _report(self, outcome: Outcome) -> Outcome:
+        if self.directory is None:
+            return outcome
+        outcome.path = self.directory.path
+        try:
+            self.directory.update_manifest(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
+            outcome.data = rundir.read(self.directory.path)
+            if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in outcome.data.trials):
+                outcome.exit_code = EXIT_WITH_CAVEATS
+            if any(t.summary for t in outcome.data.trials):
+                outcome.reports = reports.write(outcome.data, self.directory.write_text)
+        except (PgdynoError, OSError, psycopg.Error) as e:
+            outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
+            outcome.exit_code = outcome.exit_code or 5
+        return outcome
+
+
+#: Versions for `pgdyno --version`.
+CORE_VERSION = _core.__version__

@@ -1,0 +1,222 @@
+"""One trial: the engine runs, the store writes, the summary is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno import _core
+from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
+from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
+from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.run.listener import Listener
+from pgdyno.spec.experiment import Run
+from pgdyno.store import hlog
+from pgdyno.store.rundir import TrialWriter, latency_of, now_text
+
+#: Share of a worker's time on the CPU above which the client counts as the bottleneck.
+CLIENT_BOUND = 0.9
+
+
+@dataclass(frozen=True)
+class TrialContext:
+    """What all trials of a run share."""
+
+    target: Target
+    run: Run
+    cores: int
+    #: Says why the server that we manage is gone, if it is.
+    cluster_died: Callable[[], str | None]
+    listener: Listener
+
+
+def workers_for(run: Run, clients: int, cores: int) -> int:
+    """One worker serves 64 clients; more workers than cores serve nobody."""
+    return run.workers or max(1, min(cores, 1 + (clients - 1) // 64))
+
+
+class _Observer:
+    """Writes what the engine tells as it tells it."""
+
+    def __init__(self, context: TrialContext, plan: TrialPlan, writer: TrialWriter) -> None:
+        self._context = context
+        self._plan = plan
+        self._writer = writer
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        self._writer.start(start_ns)
+
+    def interval(self, i: _core.Interval) -> None:
+        row = row_of(i)
+        tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
+        tags |= {hlog.statement(n): h for n, h in enumerate(i.statement_latency)}
+        scripts = i.scripts
+        if len(scripts) > 1:
+            tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
+        self._writer.interval(row, tags)
+        self._context.listener.interval(self._plan, row)
+        died = self._context.cluster_died()
+        if died is not None:
+            raise ClusterError(died, "The server's log is in the run directory: server.log.")
+
+    def event(self, e: _core.Event) -> None:
+        self._writer.event(e.at_ns, e.kind, e.text, client=e.client)
+
+
+def row_of(i: _core.Interval) -> IntervalRow:
+    """An interval as the time series keeps it."""
+    h, failed = i.latency, i.failed
+    p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
+    return IntervalRow(
+        index=i.index,
+        phase=i.phase,
+        start_ns=i.start_ns,
+        end_ns=i.end_ns,
+        scheduled=i.scheduled,
+        committed=i.committed,
+        failed=sum(failed.values()),
+        skipped=i.skipped,
+        unknown=i.unknown,
+        unfinished=i.unfinished,
+        retried=i.retried,
+        statements=i.statements,
+        lost=i.lost,
+        reconnects=i.reconnects,
+        disconnected=i.disconnected,
+        client_cpu_ns=i.cpu_ns,
+        mean_ns=h.mean,
+        p50_ns=p50,
+        p95_ns=p95,
+        p99_ns=p99,
+        p999_ns=p999,
+        max_ns=h.max,
+        lag_p99_ns=i.lag.percentile(99.0),
+        failed_by_sqlstate=",".join(f"{code}:{n}" for code, n in sorted(failed.items())),
+    )
+
+
+def compile_scripts(texts: list[tuple[str, str, int]], variables: dict[str, str]) -> list[_core.Script]:
+    """Compiled scripts; a mistake is a SpecError with file, line, column and caret."""
+    try:
+        return [_core.Script(name, text, variables, weight) for name, text, weight in texts]
+    except _core.ScriptError as e:
+        raise SpecError(str(e)) from e
+
+
+def run_trial(
+    context: TrialContext, plan: TrialPlan, scripts: list[_core.Script], seed: int, writer: TrialWriter
+) -> tuple[TrialRecord, BaseException | None]:
+    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
+    run = context.run
+    started_at = now_text()
+    workers = workers_for(run, plan.clients, context.cores)
+    raised: BaseException | None = None
+    summary: TrialSummary | None = None
+    try:
+        result = _core.run(
+            _core.ConnConfig(**context.target.core_arguments()),
+            scripts,
+            _Observer(context, plan, writer),
+            clients=plan.clients,
+            workers=workers,
+            protocol=run.protocol,
+            duration_s=run.duration_s,
+            warmup_s=run.warmup_s,
+            interval_s=run.interval_s,
+            rate=run.rate,
+            seed=seed,
+            connect_timeout_s=run.connect_timeout_s,
+            driver=run.driver,
+        )
+    except (_core.CoreError, PgdynoError) as e:
+        raised = e if isinstance(e, PgdynoError) else _translated(e)
+    except BaseException as e:
+        raised = e
+    else:
+        summary = summarise(result, scripts, workers)
+        raised = result.raised
+        if raised is None and result.error is not None:
+            raised = TrialError(result.error, remedy_for(result.error))
+    state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
+    caveats = _caveats(run, summary, state)
+    error = str(raised) if isinstance(raised, Exception) else ""
+    writer.finish(state, summary, caveats, error)
+    return TrialRecord(plan, state, started_at, error, summary, caveats), raised
+
+
+def _translated(e: _core.CoreError) -> PgdynoError:
+    text = str(e)
+    if isinstance(e, _core.ScriptError):
+        return SpecError(text)
+    if isinstance(e, _core.ConnectError):
+        return TargetError(text, remedy_for(text))
+    return TrialError(text)
+
+
+def summarise(result: _core.RunResult, scripts: list[_core.Script], workers: int) -> TrialSummary | None:
+    """A trial's figures. Throughput is of the measurement; latencies are those of all transactions that began before its
+    end, also those that the drain waited for: leaving out the slowest would flatter."""
+    measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
+    if measured is None or result.elapsed_ns == 0:
+        return None
+    elapsed_s = result.elapsed_ns / 1e9
+    latency, statements = measured.latency, measured.statement_latency
+    counted: list[Any] = [measured]
+    if drain is not None:
+        counted.append(drain)
+        latency.merge(drain.latency)
+        for mine, theirs in zip(statements, drain.statement_latency, strict=True):
+            mine.merge(theirs)
+    failed: dict[str, int] = {}
+    for part in counted:
+        for code, n in part.failed.items():
+            failed[code] = failed.get(code, 0) + n
+
+    def total(name: str) -> int:
+        return sum(getattr(part, name) for part in counted)
+
+    # What became due in the warm-up and ended in the measurement is counted with the measurement's ends.
+    carried = warmup.balance if warmup is not None else 0
+    names = result.scripts
+    return TrialSummary(
+        tps=measured.committed / elapsed_s,
+        qps=measured.statements / elapsed_s,
+        elapsed_s=elapsed_s,
+        scheduled=total("scheduled") + carried,
+        committed=total("committed"),
+        failed=failed,
+        skipped=total("skipped"),
+        unknown=total("unknown"),
+        unfinished=total("unfinished"),
+        lost=total("lost"),
+        reconnects=total("reconnects"),
+        client_cpu_share=measured.cpu_ns / result.elapsed_ns / workers,
+        connect_s=result.connect_ns / 1e9,
+        latency=latency_of(latency),
+        statements=[
+            StatementLatency(names[s.script], s.line, s.text, latency_of(h))
+            for s, h in zip(result.statements, statements, strict=True)
+        ],
+    )
+
+
+def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]:
+    found = []
+    if state == "failed":
+        found.append(Caveat.TRIAL_FAILED)
+    if state == "interrupted":
+        found.append(Caveat.INTERRUPTED)
+    if summary is None:
+        return found
+    if run.duration_s < 10:
+        found.append(Caveat.SHORT)
+    if summary.client_cpu_share > CLIENT_BOUND:
+        found.append(Caveat.CLIENT_BOUND)
+    if summary.failed:
+        found.append(Caveat.FAILURES)
+    if summary.lost:
+        found.append(Caveat.OUTAGE)
+    if summary.unknown:
+        found.append(Caveat.UNKNOWN)
+    return found

@@ -1,0 +1,1 @@
+"""Experiment files: what they may say, and where they say it wrong."""

@@ -1,0 +1,92 @@
+"""Reads experiment files: ready-made ones by name, others by path."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pgdyno.errors import SpecError
+from pgdyno.spec.experiment import Experiment
+
+
+def names() -> list[str]:
+    """The ready-made experiments."""
+    folder = resources.files("pgdyno") / "experiments"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
+    """The experiment, its file's text, and the folder that its scripts are relative to (None for a ready-made one)."""
+    if "/" not in name_or_path and not name_or_path.endswith(".toml"):
+        if name_or_path not in names():
+            raise SpecError(
+                f'there is no experiment "{name_or_path}"',
+                f"Ready-made: {', '.join(names())}. Your own: give the path of a .toml file.",
+            )
+        text = (resources.files("pgdyno") / "experiments" / f"{name_or_path}.toml").read_text(encoding="utf-8")
+        return parse(text, f"{name_or_path}.toml"), text, None
+    path = Path(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+        raise SpecError(f"cannot read {path}: {reason}", f"Ready-made experiments: {', '.join(names())}.") from e
+    return parse(text, str(path)), text, path.parent
+
+
+def parse(text: str, file: str) -> Experiment:
+    """The experiment that `text` describes; each mistake names file, key and value."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise SpecError(f"{file}: not valid TOML: {e}") from e
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as e:
+        lines = [_describe(text, file, error) for error in e.errors()]
+        raise SpecError("\n".join(lines), "docs/reference/experiment.md lists all keys.") from e
+
+
+def _describe(text: str, file: str, error: Any) -> str:
+    # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
+    path = [str(p) for p in error["loc"] if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list["))]
+    key = ".".join(path) or "the file"
+    message = error["msg"].removeprefix("Value error, ")
+    value = error.get("input")
+    shown = f" (it is {value!r})" if isinstance(value, str | int | float | bool) else ""
+    line = _line_of(text, path)
+    return f"{file}{f':{line}' if line else ''}: {key}: {message}{shown}"
+
+
+def _line_of(text: str, path: list[str]) -> int | None:
+    """The line of the last key of `path` that stands in the text, as near as a search can tell."""
+    names = [p for p in path if not p.isdigit()]
+    for name in reversed(names):
+        for number, line in enumerate(text.splitlines(), 1):
+            stripped = line.strip()
+            if stripped.startswith((f"{name} ", f"{name}=")) or stripped.strip("[]").split(".")[-1] == name:
+                return number
+    return None
+
+
+def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[tuple[str, str, int]]]:
+    """For each workload its scripts: name, text, weight."""
+    out: dict[str, list[tuple[str, str, int]]] = {}
+    for name, workload in experiment.workloads.items():
+        out[name] = []
+        for i, script in enumerate(workload.scripts):
+            if script.text is not None:
+                label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
+                out[name].append((f"{label}.sql", script.text, script.weight))
+                continue
+            path = (folder or Path()) / str(script.file)
+            try:
+                out[name].append((str(path), path.read_text(encoding="utf-8"), script.weight))
+            except (OSError, UnicodeDecodeError) as e:
+                reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+                raise SpecError(f"workloads.{name}.scripts.{i}.file: cannot read {path}: {reason}") from e
+    return out

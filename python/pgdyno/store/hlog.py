@@ -1,0 +1,66 @@
+"""HdrHistogram's log format, version 1.3: one line an interval and tag, readable by the standard HDR tools.
+
+Values are nanoseconds. Tags: `transaction` (committed transactions), `script-N`, `statement-N`, `lag`.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno._core import Histogram
+
+TRANSACTION = "transaction"
+LAG = "lag"
+#: What the format divides the column Interval_Max by, by convention: nanoseconds become milliseconds.
+MAX_VALUE_UNIT = 1_000_000.0
+
+
+def statement(n: int) -> str:
+    """The tag of statement `n`, over the whole workload."""
+    return f"statement-{n}"
+
+
+def script(n: int) -> str:
+    """The tag of script `n`."""
+    return f"script-{n}"
+
+
+def header(start_ns: int) -> str:
+    """What a log begins with."""
+    seconds = start_ns / 1e9
+    when = datetime.fromtimestamp(seconds, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+    return (
+        "#[Histogram log format version 1.3]\n"
+        "#[Values are nanoseconds; recorded by pgdyno]\n"
+        f"#[StartTime: {seconds:.3f} (seconds since epoch), {when}]\n"
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+    )
+
+
+def line(tag: str, start_ns: int, end_ns: int, h: Histogram) -> str:
+    """One interval; its times count from the log's start."""
+    data = base64.b64encode(h.encode()).decode()
+    length = (end_ns - start_ns) / 1e9
+    return f"Tag={tag},{start_ns / 1e9:.6f},{length:.6f},{h.max / MAX_VALUE_UNIT:.3f},{data}\n"
+
+
+def read_merged(path: Path, starts_ns: set[int]) -> dict[str, Histogram]:
+    """By tag, the sum of the intervals that begin at `starts_ns`. A torn last line is left out."""
+    merged: dict[str, Histogram] = {}
+    wanted = {f"{s / 1e9:.6f}" for s in starts_ns}
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return merged
+    for row in text.splitlines():
+        parts = row.split(",")
+        if not row.startswith("Tag=") or len(parts) != 5 or parts[1] not in wanted:
+            continue
+        try:
+            h = Histogram.decode(base64.b64decode(parts[4], validate=True))
+        except Exception:
+            continue
+        merged.setdefault(parts[0].removeprefix("Tag="), Histogram()).merge(h)
+    return merged
