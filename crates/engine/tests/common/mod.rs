@@ -1,0 +1,178 @@
+//! What the engine's tests share: workloads, the simulated world, and a stub server on a real socket.
+#![allow(dead_code)]
+
+use pgdyno_base::Nanos;
+use pgdyno_engine::driver::sim::{Sim, SimServer};
+use pgdyno_engine::stub::{Request, StubSession};
+use pgdyno_engine::worker::{Report, RunEvent, StopFlag, Worker};
+use pgdyno_engine::{EngineError, Observer, Plan, Script, ScriptWorkload, Workload, run};
+use pgdyno_record::{Histogram, Interval, Outcomes, Phase};
+use pgdyno_script::{Variables, compile};
+use pgdyno_wire::{Config, Endpoint};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+pub const SELECT: &str = "\\set aid random(1, 1000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+pub const BLOCK: &str = "BEGIN;\nUPDATE t SET a = 1;\nEND;\n";
+
+pub fn workload(text: &str) -> Arc<ScriptWorkload> {
+    let program = compile("test.sql", text, &Variables::new()).unwrap();
+    Arc::new(ScriptWorkload::new(vec![Script { program: Arc::new(program), weight: 1 }], 1).unwrap())
+}
+
+/// All that a run has told.
+#[derive(Default)]
+pub struct Told {
+    pub intervals: Vec<Interval>,
+    pub events: Vec<RunEvent>,
+}
+
+impl Told {
+    pub fn outcomes(&self) -> Outcomes {
+        let mut all = Outcomes::default();
+        self.intervals.iter().for_each(|i| all.merge(&i.outcomes));
+        all
+    }
+
+    pub fn latency(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.intervals.iter().filter(|i| i.slice.phase != Phase::Warmup).for_each(|i| all.merge(&i.latency()));
+        all
+    }
+
+    pub fn sum(&self, what: impl Fn(&Interval) -> u64) -> u64 {
+        self.intervals.iter().map(what).sum()
+    }
+
+    /// What must hold of every run.
+    pub fn check(&self) {
+        let outcomes = self.outcomes();
+        assert_eq!(outcomes.balance(), 0, "{outcomes:?}");
+        assert_eq!(outcomes.committed, self.sum(|i| i.scripts.iter().map(Histogram::count).sum()));
+        for pair in self.intervals.windows(2) {
+            assert_eq!(pair[0].slice.end, pair[1].slice.start, "a gap in the time series");
+            assert_eq!(pair[0].slice.index + 1, pair[1].slice.index);
+        }
+    }
+}
+
+pub fn config() -> Config {
+    Config::plain(Endpoint::Unix("/sim".into()), "postgres", "postgres")
+}
+
+/// Runs one worker with all clients in the simulated world.
+pub fn simulate(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Told) {
+    let (result, told, _) = simulate_and_look(server, plan, text);
+    (result, told)
+}
+
+pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Told, Vec<u32>) {
+    let plan = Plan { workers: 1, ..plan };
+    plan.validate().unwrap();
+    let told = Arc::new(Mutex::new(Told::default()));
+    let sink = told.clone();
+    let report = Box::new(move |r| match r {
+        Report::Interval(i) => sink.lock().unwrap().intervals.push(*i),
+        Report::Event(e) => sink.lock().unwrap().events.push(e),
+    });
+    let streams = run::streams(&plan).pop().unwrap();
+    let (plan, config) = (Arc::new(plan), Arc::new(config()));
+    let mut worker =
+        Worker::new(Sim::new(server), plan, config, workload(text), 0, streams, StopFlag::default(), report);
+    let result = worker.connect().and_then(|()| worker.run(Nanos::from_secs(100)));
+    let cancels = worker.driver().cancels.clone();
+    drop(worker);
+    let told = Arc::try_unwrap(told).ok().unwrap().into_inner().unwrap();
+    (result, told, cancels)
+}
+
+/// A stub server on a Unix-domain socket, a thread a connection; answers at once.
+pub struct StubServer {
+    pub path: PathBuf,
+    folder: PathBuf,
+    connections: Arc<Mutex<Vec<UnixStream>>>,
+}
+
+impl StubServer {
+    pub fn start(name: &str) -> StubServer {
+        let folder = std::env::temp_dir().join(format!("pgdyno-stub-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("s");
+        let connections = Arc::new(Mutex::new(Vec::new()));
+        serve(&path, connections.clone());
+        StubServer { path, folder, connections }
+    }
+
+    pub fn config(&self) -> Config {
+        Config::plain(Endpoint::Unix(self.path.clone()), "postgres", "postgres")
+    }
+
+    /// Cuts all connections; takes new ones.
+    pub fn cut(&self) {
+        for c in self.connections.lock().unwrap().drain(..) {
+            let _ = c.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for StubServer {
+    fn drop(&mut self) {
+        self.cut();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn serve(path: &PathBuf, connections: Arc<Mutex<Vec<UnixStream>>>) {
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        for (n, stream) in listener.incoming().enumerate() {
+            let Ok(mut stream) = stream else { return };
+            connections.lock().unwrap().push(stream.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let mut session = StubSession::new(n as u32 + 1);
+                let mut buf = [0; 16384];
+                while let Ok(n @ 1..) = stream.read(&mut buf) {
+                    for reply in session.feed(&buf[..n]) {
+                        if reply.request == Request::Terminate || stream.write_all(&reply.bytes).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Looks on; stops when told to.
+#[derive(Default)]
+pub struct Watcher {
+    pub told: Told,
+    pub connect_time: Nanos,
+    pub stop_after_intervals: Option<usize>,
+    pub on_interval: Option<Box<dyn FnMut(&Interval)>>,
+}
+
+impl Observer for Watcher {
+    fn started(&mut self, _: u64, connect_time: Nanos) {
+        self.connect_time = connect_time;
+    }
+    fn interval(&mut self, interval: &Interval) {
+        self.told.intervals.push(interval.clone());
+        if let Some(f) = &mut self.on_interval {
+            f(interval);
+        }
+    }
+    fn event(&mut self, event: &RunEvent) {
+        self.told.events.push(event.clone());
+    }
+    fn tick(&mut self) -> u8 {
+        u8::from(self.stop_after_intervals.is_some_and(|n| self.told.intervals.len() >= n))
+    }
+}
+
+pub fn real(config: Config, plan: Plan, workload: Arc<dyn Workload>, watcher: &mut Watcher) -> pgdyno_engine::Summary {
+    run::run(plan, config, workload, watcher).unwrap()
+}

@@ -1,0 +1,157 @@
+//! One suite over all drivers: the same client tests on epoll, io_uring, the portable driver, against a server on a real
+//! socket. The simulator has the same client under `simulation.rs`.
+
+mod common;
+
+use common::{BLOCK, SELECT, StubServer, Watcher, real, workload};
+use pgdyno_base::Nanos;
+use pgdyno_engine::plan::DriverKind;
+use pgdyno_engine::{EngineError, Limit, Plan, Protocol, run};
+use std::sync::Arc;
+
+fn kinds() -> Vec<(&'static str, DriverKind)> {
+    let mut kinds = vec![("polling", DriverKind::Polling)];
+    if cfg!(target_os = "linux") {
+        kinds.push(("epoll", DriverKind::Epoll));
+        // Some systems (containers, mostly) forbid io_uring; there the suite runs on the others.
+        if pgdyno_engine::driver::uring::Uring::new(std::time::Instant::now()).is_ok() {
+            kinds.push(("uring", DriverKind::Uring));
+        }
+    }
+    kinds
+}
+
+fn on_all(test: impl Fn(&'static str, Plan)) {
+    for (name, driver) in kinds() {
+        test(name, Plan { driver, connect_timeout: Nanos::from_secs(20), ..Plan::default() });
+    }
+}
+
+#[test]
+fn transactions_run_in_every_protocol() {
+    on_all(|name, plan| {
+        for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+            let server = StubServer::start(&format!("{name}-protocols-{protocol:?}"));
+            let plan = Plan { clients: 7, workers: 2, limit: Limit::Transactions(200), protocol, ..plan.clone() };
+            let mut watcher = Watcher::default();
+            let summary = real(server.config(), plan, workload(BLOCK), &mut watcher);
+            assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
+            watcher.told.check();
+            assert_eq!(watcher.told.outcomes().committed, 1400, "{name}, {protocol:?}");
+            assert_eq!(watcher.told.sum(|i| i.statements), 4200);
+        }
+    });
+}
+
+#[test]
+fn many_clients_connect_and_finish() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-many"));
+        let plan = Plan { clients: 300, limit: Limit::Transactions(3), ..plan };
+        let mut watcher = Watcher::default();
+        let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
+        assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
+        assert_eq!(watcher.told.outcomes().committed, 900);
+    });
+}
+
+#[test]
+fn cut_connections_are_made_again() {
+    on_all(|name, plan| {
+        let server = Arc::new(StubServer::start(&format!("{name}-cut")));
+        let plan = Plan {
+            clients: 5,
+            limit: Limit::Duration(Nanos::from_millis(1500)),
+            interval: Nanos::from_millis(100),
+            ..plan
+        };
+        let cutter = server.clone();
+        let mut watcher = Watcher {
+            on_interval: Some(Box::new(move |i| {
+                if i.slice.index == 3 {
+                    cutter.cut();
+                }
+            })),
+            ..Watcher::default()
+        };
+        let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
+        assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
+        watcher.told.check();
+        assert_eq!(watcher.told.sum(|i| i.lost), 5, "{name}");
+        assert_eq!(watcher.told.sum(|i| i.reconnects), 5, "{name}");
+        let last = watcher.told.intervals.iter().rev().nth(1).unwrap();
+        assert!(last.outcomes.committed > 0, "{name}: back to work");
+    });
+}
+
+#[test]
+fn a_run_can_be_stopped_and_keeps_what_it_has() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-stop"));
+        let plan = Plan {
+            clients: 3,
+            workers: 2,
+            limit: Limit::Duration(Nanos::from_secs(600)),
+            interval: Nanos::from_millis(50),
+            ..plan
+        };
+        let mut watcher = Watcher { stop_after_intervals: Some(4), ..Watcher::default() };
+        let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
+        assert!(summary.interrupted && summary.error.is_none(), "{name}");
+        assert_eq!(run::balance(&summary), 0, "{name}");
+        assert!(summary.elapsed >= Nanos::from_millis(200) && summary.elapsed < Nanos::from_secs(60));
+    });
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-rate"));
+        let plan = Plan {
+            clients: 8,
+            workers: 2,
+            rate: Some(2000.0),
+            limit: Limit::Duration(Nanos::from_secs(1)),
+            seed: 3,
+            ..plan
+        };
+        let mut watcher = Watcher::default();
+        real(server.config(), plan, workload(SELECT), &mut watcher);
+        watcher.told.check();
+        let scheduled = watcher.told.outcomes().scheduled;
+        // 2,000 expected, standard deviation 45; the seed makes it the same each time.
+        assert!((1800..2200).contains(&scheduled), "{name}: {scheduled}");
+        assert_eq!(watcher.told.sum(|i| i.lag.count()), watcher.told.outcomes().committed, "{name}");
+    });
+}
+
+#[test]
+fn an_agreed_start_is_kept() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-start"));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let at = now + 400_000_000;
+        let plan = Plan { clients: 2, start_at: Some(at), limit: Limit::Transactions(5), ..plan };
+        let summary = real(server.config(), plan, workload(SELECT), &mut Watcher::default());
+        assert_eq!(summary.start, at, "{name}");
+        let after = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        assert!(after >= at, "{name}");
+    });
+}
+
+#[test]
+fn no_server_is_a_clear_error() {
+    on_all(|name, plan| {
+        let config = pgdyno_wire::Config::plain(pgdyno_wire::Endpoint::Unix("/nonexistent/s".into()), "u", "d");
+        let result = run::run(plan, config, workload(SELECT), &mut Watcher::default());
+        assert!(matches!(result, Err(EngineError::Connect { .. })), "{name}: {result:?}");
+    });
+}
+
+#[test]
+fn more_clients_than_descriptors_is_a_clear_error() {
+    let plan = Plan { clients: 50_000_000, ..Plan::default() };
+    let result = run::run(plan, common::config(), workload(SELECT), &mut Watcher::default());
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("file descriptors") && text.contains("ulimit -n"), "{text}");
+}

@@ -1,0 +1,294 @@
+//! Deterministic simulation: a server with known latencies, stalls, deaths. What the engine says is held against what is
+//! true.
+
+mod common;
+
+use common::{BLOCK, SELECT, simulate, simulate_and_look};
+use pgdyno_base::{Nanos, Prng};
+use pgdyno_engine::driver::sim::SimServer;
+use pgdyno_engine::schedule::Arrivals;
+use pgdyno_engine::{EngineError, Limit, Plan, run};
+use pgdyno_record::Phase;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+/// The simulated run begins here, so that connecting lies before it.
+const ORIGIN: Nanos = Nanos::from_secs(100);
+
+fn seconds(s: u64) -> Limit {
+    Limit::Duration(Nanos::from_secs(s))
+}
+
+/// A server that answers in 1 ms but for a stall: what arrives between 5 s and 7 s into the run is answered at 7 s.
+fn stalling() -> SimServer {
+    SimServer {
+        latency: Box::new(|_, _, now| {
+            let (from, to) = (ORIGIN + Nanos::from_secs(5), ORIGIN + Nanos::from_secs(7));
+            let stall = if (from..to).contains(&now) { to - now } else { Nanos::ZERO };
+            stall + Nanos::from_millis(1)
+        }),
+        ..SimServer::default()
+    }
+}
+
+/// The true latencies of an open loop in that world, by a queue model that shares nothing with the engine but the
+/// arrival times: transactions wait for the first free of `clients` connections, in order.
+fn true_latencies(plan: &Plan) -> Vec<u64> {
+    let rng = run::streams(plan).pop().unwrap().throttle;
+    let end = ORIGIN + Nanos::from_secs(10);
+    let mut arrivals = Arrivals::poisson(plan.rate.unwrap(), ORIGIN, end, rng);
+    let mut free = vec![0u64; plan.clients];
+    let mut latencies = Vec::new();
+    while let Some(due) = arrivals.take(Nanos::MAX) {
+        let first = (0..free.len()).min_by_key(|i| free[*i]).unwrap();
+        let sent = due.0.max(free[first]);
+        let (from, to) = ((ORIGIN + Nanos::from_secs(5)).0, (ORIGIN + Nanos::from_secs(7)).0);
+        let answered = if (from..to).contains(&sent) { to + MS } else { sent + MS };
+        free[first] = answered;
+        latencies.push(answered - due.0);
+    }
+    latencies.sort_unstable();
+    latencies
+}
+
+#[test]
+fn an_open_loop_tells_the_truth_about_a_stall() {
+    let plan = Plan { clients: 4, limit: seconds(10), rate: Some(1000.0), seed: 7, ..Plan::default() };
+    let (result, told) = simulate(stalling(), plan.clone(), SELECT);
+    result.unwrap();
+    told.check();
+    let truth = true_latencies(&plan);
+    let h = told.latency();
+    assert_eq!(h.count() as usize, truth.len());
+    for percent in [10.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0] {
+        let rank = ((percent / 100.0 * truth.len() as f64).ceil() as usize).max(1);
+        let (want, got) = (truth[rank - 1] as f64, h.percentile(percent).0 as f64);
+        assert!((got - want).abs() <= want * 1e-3, "p{percent}: {got} ns, the truth is {want} ns");
+    }
+    // A fifth of all arrivals fell into the stall and waited; the backlog behind it waited too.
+    assert!(h.percentile(85.0) > Nanos::from_millis(100));
+}
+
+#[test]
+fn a_closed_loop_does_not_see_the_stall_in_its_percentiles() {
+    let plan = Plan { clients: 4, limit: seconds(10), seed: 7, ..Plan::default() };
+    let (result, told) = simulate(stalling(), plan, SELECT);
+    result.unwrap();
+    told.check();
+    let h = told.latency();
+    // Four clients were stuck, so four slow transactions were seen: this is what "coordinated omission" hides.
+    assert_eq!(h.percentile(99.9).0 / MS, 1);
+    assert!(h.max() > Nanos::from_millis(1900));
+    assert!(told.intervals.len() >= 10);
+    assert_eq!(told.intervals[5].outcomes.committed + told.intervals[6].outcomes.committed, 0, "the stall is in the series");
+}
+
+#[test]
+fn a_closed_loop_is_exactly_as_fast_as_the_server() {
+    let plan = Plan { clients: 3, limit: seconds(2), interval: Nanos::from_millis(500), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, SELECT);
+    result.unwrap();
+    told.check();
+    let measured: Vec<_> = told.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).collect();
+    assert_eq!(measured.len(), 4);
+    for i in &measured[1..] {
+        assert_eq!((i.outcomes.committed, i.statements), (1500, 1500));
+    }
+    assert_eq!(told.latency().percentile(99.0).0 / 1000, 1000);
+}
+
+#[test]
+fn the_warm_up_is_recorded_and_not_counted() {
+    let plan = Plan { clients: 1, limit: seconds(1), warmup: Nanos::from_millis(1500), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, SELECT);
+    result.unwrap();
+    told.check();
+    let of = |p| told.intervals.iter().filter(|i| i.slice.phase == p).map(|i| i.outcomes.committed).sum::<u64>();
+    assert!((1498..=1500).contains(&of(Phase::Warmup)));
+    assert!((999..=1001).contains(&of(Phase::Measure)));
+}
+
+#[test]
+fn a_number_of_transactions_is_kept_exactly() {
+    let plan = Plan { clients: 5, limit: Limit::Transactions(100), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, BLOCK);
+    result.unwrap();
+    told.check();
+    let outcomes = told.outcomes();
+    assert_eq!((outcomes.scheduled, outcomes.committed), (500, 500));
+    assert_eq!(told.sum(|i| i.statements), 1500);
+}
+
+#[test]
+fn an_outage_is_survived_counted_and_seen() {
+    let server = SimServer { outages: vec![(ORIGIN + Nanos::from_secs(3), ORIGIN + Nanos::from_secs(5))], ..SimServer::default() };
+    let plan = Plan { clients: 8, limit: seconds(10), ..Plan::default() };
+    let (result, told) = simulate(server, plan, SELECT);
+    result.unwrap();
+    told.check();
+    let outcomes = told.outcomes();
+    assert_eq!(told.sum(|i| i.lost), 8);
+    assert_eq!(told.sum(|i| i.reconnects), 8);
+    // A lone SELECT commits itself: nobody knows what became of the eight that were under way.
+    assert_eq!((outcomes.unknown, outcomes.failed_total()), (8, 0));
+    assert_eq!(told.intervals[4].outcomes.committed, 0);
+    assert_eq!(told.intervals[4].disconnected, 8);
+    assert!(told.intervals[9].outcomes.committed >= 7990, "back at full speed");
+    assert!(told.events.iter().any(|e| e.kind == "connection_lost"));
+    assert!(told.events.iter().any(|e| e.kind == "reconnected"));
+}
+
+#[test]
+fn what_a_lost_connection_means_depends_on_the_statement() {
+    // Requests of one client: BEGIN, UPDATE, END, each 1 ms. The server dies while the UPDATE, or the END, is under way.
+    for (at_ms, unknown, failed) in [(3000 * MS + MS / 2, 0, 1), (3001 * MS + MS / 2, 0, 1), (3002 * MS + MS / 2, 1, 0)] {
+        let at = ORIGIN + Nanos(at_ms);
+        let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
+        let plan = Plan { clients: 1, limit: seconds(4), ..Plan::default() };
+        let (result, told) = simulate(server, Plan { protocol: pgdyno_engine::Protocol::Simple, ..plan }, BLOCK);
+        result.unwrap();
+        told.check();
+        let outcomes = told.outcomes();
+        assert_eq!((outcomes.unknown, outcomes.failed_total()), (unknown, failed), "death at {at_ms} ns");
+        if failed == 1 {
+            assert_eq!(outcomes.failed[b"08006"], 1);
+        }
+    }
+}
+
+#[test]
+fn a_lost_connection_ends_the_run_where_that_is_wanted() {
+    let server = SimServer { outages: vec![(ORIGIN + Nanos::from_secs(1), Nanos::MAX)], ..SimServer::default() };
+    let plan = Plan { clients: 2, limit: seconds(4), reconnect: false, ..Plan::default() };
+    let (result, told) = simulate(server, plan, SELECT);
+    assert!(matches!(result, Err(EngineError::Lost(_))), "{result:?}");
+    told.check();
+    assert!(told.outcomes().committed > 1990, "what was measured before is there");
+}
+
+#[test]
+fn failures_are_counted_by_sqlstate_and_roll_back() {
+    let server = SimServer {
+        fail: Box::new(|_, n| (n % 10 == 0).then_some("40001")),
+        ..SimServer::default()
+    };
+    let plan = Plan { clients: 2, limit: seconds(2), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
+    let (result, told) = simulate(server, plan, BLOCK);
+    result.unwrap();
+    told.check();
+    let outcomes = told.outcomes();
+    assert!(outcomes.failed[b"40001"] > 100, "{outcomes:?}");
+    assert!(outcomes.committed > 500);
+    assert_eq!(told.events.iter().filter(|e| e.kind == "first_error").count(), 1, "told once, counted always");
+}
+
+#[test]
+fn a_statement_that_can_never_succeed_ends_the_run_with_its_place() {
+    let server = SimServer { fail: Box::new(|_, _| Some("42P01")), ..SimServer::default() };
+    let plan = Plan { clients: 1, limit: seconds(2), ..Plan::default() };
+    let (result, told) = simulate(server, plan, SELECT);
+    let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
+    assert_eq!((e.file.as_str(), e.line), ("test.sql", 2));
+    told.check();
+}
+
+#[test]
+fn division_by_zero_ends_the_run_with_its_place() {
+    let plan = Plan { clients: 1, limit: seconds(2), ..Plan::default() };
+    let script = "\\set zero 0\n\\set x 10 / :zero\nSELECT :x;\n";
+    let (result, told) = simulate(SimServer::default(), plan, script);
+    let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
+    assert_eq!((e.line, e.column, e.message.as_str()), (2, 8, "division by zero"));
+    told.check();
+}
+
+#[test]
+fn a_mute_server_is_not_waited_for_forever() {
+    let plan = Plan { clients: 1, limit: seconds(2), connect_timeout: Nanos::from_secs(3), ..Plan::default() };
+    let (result, _) = simulate(SimServer { mute: true, ..SimServer::default() }, plan, SELECT);
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("did not answer within 3.000 s"), "{text}");
+}
+
+#[test]
+fn statements_that_never_end_are_cancelled_and_counted_as_unfinished() {
+    let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_secs(3600)), ..SimServer::default() };
+    let plan = Plan { clients: 3, limit: seconds(1), drain_timeout: Nanos::from_secs(2), ..Plan::default() };
+    let (result, told, mut cancels) = simulate_and_look(server, plan, SELECT);
+    result.unwrap();
+    told.check();
+    assert_eq!(told.outcomes().unfinished, 3);
+    cancels.sort_unstable();
+    assert_eq!(cancels, [1, 2, 3]);
+}
+
+#[test]
+fn an_open_loop_that_cannot_keep_up_says_what_it_skipped() {
+    let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_secs(1)), ..SimServer::default() };
+    let plan = Plan {
+        clients: 2,
+        limit: seconds(5),
+        rate: Some(100.0),
+        drain_timeout: Nanos::from_secs(3),
+        ..Plan::default()
+    };
+    let (result, told) = simulate(server, plan, SELECT);
+    result.unwrap();
+    told.check();
+    let outcomes = told.outcomes();
+    assert!(outcomes.skipped > 450, "{outcomes:?}");
+    assert!(told.intervals.iter().map(|i| i.lag.max()).max().unwrap() > Nanos::from_secs(4));
+}
+
+#[test]
+fn a_script_without_statements_does_not_hang() {
+    let plan = Plan { clients: 2, limit: Limit::Transactions(10), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, "\\set x 1 + 1\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.outcomes().committed, 20);
+}
+
+#[test]
+fn sleeping_takes_as_long_as_it_says() {
+    let plan = Plan { clients: 1, limit: seconds(1), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, "\\sleep 9 ms\nSELECT 1;\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.latency().percentile(50.0).0 / MS, 10);
+    assert!((99..=100).contains(&told.intervals[0].outcomes.committed));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever the server does, the books balance, the series has no gaps, and the same seed gives the same run.
+    #[test]
+    fn the_books_always_balance(
+        seed in any::<u64>(), clients in 1usize..9, rate in prop::option::of(50.0f64..3000.0),
+        outages in prop::collection::vec((0u64..4_000, 1u64..1_500), 0..4), failing in 0u64..20, block in any::<bool>(),
+        warmup in 0u64..1_500
+    ) {
+        let world = || SimServer {
+            latency: { let mut rng = Prng::from_seed(seed); Box::new(move |_, _, _| Nanos(rng.range_u64(MS / 10, 20 * MS))) },
+            fail: Box::new(move |_, n| (failing > 0 && n % (failing + 3) == 0).then_some("40P01")),
+            outages: outages.iter().map(|(at, len)| {
+                let from = ORIGIN + Nanos::from_millis(*at);
+                (from, from + Nanos::from_millis(*len))
+            }).collect(),
+            mute: false,
+            fragment: Some(Prng::from_seed(seed)),
+        };
+        let plan = Plan {
+            clients, rate, seed, limit: seconds(3), warmup: Nanos::from_millis(warmup),
+            interval: Nanos::from_millis(300), drain_timeout: Nanos::from_secs(1), ..Plan::default()
+        };
+        let script = if block { BLOCK } else { SELECT };
+        let (result, told) = simulate(world(), plan.clone(), script);
+        prop_assert!(result.is_ok(), "{:?}", result);
+        told.check();
+        let (_, again) = simulate(world(), plan, script);
+        prop_assert_eq!(told.outcomes(), again.outcomes());
+        prop_assert_eq!(told.latency().buckets(), again.latency().buckets());
+    }
+}
