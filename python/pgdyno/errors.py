@@ -60,7 +60,7 @@ class TrialError(PgdynoError):
 
 
 class LocalError(PgdynoError):
-    """This machine does not let us: disk full, folder not writable."""
+    """Our own machine does not let us: disk full, folder not writable."""
 
     exit_code = 5
 

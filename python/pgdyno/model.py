@@ -102,7 +102,7 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """What a trial came to. TPS and QPS count what ended within the measurement; latencies also what ended behind it."""
+    """What a trial came to. TPS and QPS count what ended within the measurement, latencies also what ended later."""
 
     tps: float
     qps: float

@@ -282,10 +282,13 @@ impl Conductor<'_> {
                 Ok(Told::Report(Report::Interval(interval))) => {
                     let drain = interval.slice.phase == Phase::Drain;
                     let key = (drain, if drain { 0 } else { interval.slice.index });
-                    let (n, sum) = open.entry(key).and_modify(|(n, sum)| {
-                        *n += 1;
-                        sum.merge(&interval);
-                    }).or_insert_with(|| (1, *interval));
+                    let (n, sum) = open
+                        .entry(key)
+                        .and_modify(|(n, sum)| {
+                            *n += 1;
+                            sum.merge(&interval);
+                        })
+                        .or_insert_with(|| (1, *interval));
                     if *n == self.workers {
                         let sum = sum.clone();
                         open.remove(&key);

@@ -106,6 +106,13 @@ impl StubSession {
                 message(&mut self.answer, b'1', &[]);
             }
             b'B' => message(&mut self.answer, b'2', &[]),
+            b'D' => {
+                if body.first() == Some(&b'S') {
+                    message(&mut self.answer, b't', &[0, 0]);
+                }
+                // One column "a" of type int4.
+                message(&mut self.answer, b'T', b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0");
+            }
             b'E' => {
                 message(&mut self.answer, b'D', b"\0\x01\0\0\0\x012");
                 message(&mut self.answer, b'C', b"SELECT 1\0");

@@ -184,7 +184,9 @@ impl<D: Driver> Worker<D> {
             let timer = self.timers.peek().map_or(Nanos::MAX, |Reverse((at, ..))| *at);
             let until = Nanos(timer.0.min((now + STOP_CHECK).0));
             events.clear();
-            self.driver.wait(now, until, &mut events).map_err(|e| EngineError::System(format!("waiting failed: {e}")))?;
+            self.driver
+                .wait(now, until, &mut events)
+                .map_err(|e| EngineError::System(format!("waiting failed: {e}")))?;
             for event in &events {
                 self.handle(*event)?;
             }
@@ -239,7 +241,8 @@ impl<D: Driver> Worker<D> {
         if matches!(self.clients[i].state, State::Connecting | State::Handshaking(_)) {
             self.connecting -= 1;
         }
-        let refused_by_server = matches!(&error, EngineError::Session { error: WireError::Server(_) | WireError::Tls(_), .. });
+        let refused_by_server =
+            matches!(&error, EngineError::Session { error: WireError::Server(_) | WireError::Tls(_), .. });
         let addresses = match &self.config.endpoint {
             Endpoint::Unix(_) => 1,
             Endpoint::Tcp { addresses, .. } => addresses.len(),
@@ -340,7 +343,9 @@ impl<D: Driver> Worker<D> {
         if std::mem::take(&mut client.transaction).active {
             let said = client.answer.error.take();
             match client.state {
-                State::Busy { statement, .. } if may_have_committed(client.status, self.workload.statements()[statement].effect) => {
+                State::Busy { statement, .. }
+                    if may_have_committed(client.status, self.workload.statements()[statement].effect) =>
+                {
                     self.interval.outcomes.unknown += 1;
                 }
                 _ => {
@@ -437,7 +442,9 @@ impl<D: Driver> Worker<D> {
     }
 
     fn wait(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> Result<(), EngineError> {
-        self.driver.wait(now, until, events).map_err(|e| EngineError::System(format!("waiting for the server failed: {e}")))
+        self.driver
+            .wait(now, until, events)
+            .map_err(|e| EngineError::System(format!("waiting for the server failed: {e}")))
     }
 
     /// When something has to be done even if nothing happens.
@@ -740,12 +747,12 @@ impl<D: Driver> Worker<D> {
         if event.writable && !self.clients[i].unsent.is_empty() {
             self.flush(i)?;
         }
-        if event.readable { self.read(i) } else { Ok(()) }
+        if event.readable { self.read(i, event.closed) } else { Ok(()) }
     }
 
-    /// Reads all that is there.
+    /// Reads all that is there; to the end, when it may have come.
     #[inline]
-    fn read(&mut self, i: Token) -> Result<(), EngineError> {
+    fn read(&mut self, i: Token, to_the_end: bool) -> Result<(), EngineError> {
         loop {
             if matches!(self.clients[i].state, State::Offline | State::Finished | State::Connecting) {
                 return Ok(());
@@ -771,7 +778,7 @@ impl<D: Driver> Worker<D> {
             self.buffer = buffer;
             result?;
             // Fewer bytes than asked for: the socket is empty, and its next edge will tell when it no longer is.
-            if drained {
+            if drained && !to_the_end {
                 return Ok(());
             }
         }
@@ -849,11 +856,7 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         match message.tag {
             tag::BIND_COMPLETE | tag::DATA_ROW => {}
-            tag::COMMAND_COMPLETE => {
-                if message.body.starts_with(b"ROLLBACK") {
-                    client.answer.rolled_back = true;
-                }
-            }
+            tag::COMMAND_COMPLETE => client.answer.rolled_back |= message.body.starts_with(b"ROLLBACK"),
             tag::READY_FOR_QUERY => match backend::ready_for_query(message.body) {
                 Ok(status) => {
                     client.status = status;

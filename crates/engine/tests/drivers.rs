@@ -84,6 +84,35 @@ fn cut_connections_are_made_again() {
     });
 }
 
+/// Data and the end of the connection in one event: with edge-triggered readiness nobody tells of the end again.
+#[test]
+fn last_words_do_not_hide_the_end_of_a_connection() {
+    on_all(|name, plan| {
+        let server = Arc::new(StubServer::start(&format!("{name}-words")));
+        let plan = Plan {
+            clients: 20,
+            limit: Limit::Duration(Nanos::from_millis(1500)),
+            interval: Nanos::from_millis(50),
+            drain_timeout: Nanos::from_secs(2),
+            ..plan
+        };
+        let closer = server.clone();
+        let mut watcher = Watcher {
+            on_interval: Some(Box::new(move |i| {
+                if i.slice.index % 5 == 2 && i.slice.index < 25 {
+                    closer.shut_down();
+                }
+            })),
+            ..Watcher::default()
+        };
+        let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
+        assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
+        watcher.told.check();
+        assert_eq!(watcher.told.outcomes().unfinished, 0, "{name}: clients were stuck");
+        assert!(watcher.told.sum(|i| i.lost) >= 80, "{name}: twenty clients, five times");
+    });
+}
+
 #[test]
 fn a_run_can_be_stopped_and_keeps_what_it_has() {
     on_all(|name, plan| {

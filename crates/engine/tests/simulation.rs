@@ -80,7 +80,11 @@ fn a_closed_loop_does_not_see_the_stall_in_its_percentiles() {
     assert_eq!(h.percentile(99.9).0 / MS, 1);
     assert!(h.max() > Nanos::from_millis(1900));
     assert!(told.intervals.len() >= 10);
-    assert_eq!(told.intervals[5].outcomes.committed + told.intervals[6].outcomes.committed, 0, "the stall is in the series");
+    assert_eq!(
+        told.intervals[5].outcomes.committed + told.intervals[6].outcomes.committed,
+        0,
+        "the stall is in the series"
+    );
 }
 
 #[test]
@@ -121,7 +125,10 @@ fn a_number_of_transactions_is_kept_exactly() {
 
 #[test]
 fn an_outage_is_survived_counted_and_seen() {
-    let server = SimServer { outages: vec![(ORIGIN + Nanos::from_secs(3), ORIGIN + Nanos::from_secs(5))], ..SimServer::default() };
+    let server = SimServer {
+        outages: vec![(ORIGIN + Nanos::from_secs(3), ORIGIN + Nanos::from_secs(5))],
+        ..SimServer::default()
+    };
     let plan = Plan { clients: 8, limit: seconds(10), ..Plan::default() };
     let (result, told) = simulate(server, plan, SELECT);
     result.unwrap();
@@ -141,7 +148,8 @@ fn an_outage_is_survived_counted_and_seen() {
 #[test]
 fn what_a_lost_connection_means_depends_on_the_statement() {
     // Requests of one client: BEGIN, UPDATE, END, each 1 ms. The server dies while the UPDATE, or the END, is under way.
-    for (at_ms, unknown, failed) in [(3000 * MS + MS / 2, 0, 1), (3001 * MS + MS / 2, 0, 1), (3002 * MS + MS / 2, 1, 0)] {
+    for (at_ms, unknown, failed) in [(3000 * MS + MS / 2, 0, 1), (3001 * MS + MS / 2, 0, 1), (3002 * MS + MS / 2, 1, 0)]
+    {
         let at = ORIGIN + Nanos(at_ms);
         let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
         let plan = Plan { clients: 1, limit: seconds(4), ..Plan::default() };
@@ -168,10 +176,7 @@ fn a_lost_connection_ends_the_run_where_that_is_wanted() {
 
 #[test]
 fn failures_are_counted_by_sqlstate_and_roll_back() {
-    let server = SimServer {
-        fail: Box::new(|_, n| (n % 10 == 0).then_some("40001")),
-        ..SimServer::default()
-    };
+    let server = SimServer { fail: Box::new(|_, n| (n % 10 == 0).then_some("40001")), ..SimServer::default() };
     let plan = Plan { clients: 2, limit: seconds(2), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
     let (result, told) = simulate(server, plan, BLOCK);
     result.unwrap();

@@ -98,11 +98,7 @@ pub struct Session {
 impl Session {
     /// Connects; everything up to the first ReadyForQuery must happen within `timeout`. When `interrupt` becomes true,
     /// the command at hand is cancelled and fails as [`LoadError::Interrupted`].
-    pub fn connect(
-        config: &Arc<Config>,
-        timeout: Duration,
-        interrupt: &Arc<AtomicBool>,
-    ) -> Result<Session, LoadError> {
+    pub fn connect(config: &Arc<Config>, timeout: Duration, interrupt: &Arc<AtomicBool>) -> Result<Session, LoadError> {
         let mut last = None;
         for attempt in Attempt::of(config) {
             match Self::attempt(config, *attempt, timeout, interrupt) {

@@ -54,14 +54,16 @@ impl ConnConfig {
             let home = std::env::home_dir();
             let root = sslrootcert.or_else(|| default_root_cert(home));
             let client = sslcert.as_deref().zip(sslkey.as_deref());
-            Some(TlsSettings::load(ssl_mode, root.as_deref(), client).map_err(|e| ConnectError::new_err(e.to_string()))?)
+            Some(
+                TlsSettings::load(ssl_mode, root.as_deref(), client)
+                    .map_err(|e| ConnectError::new_err(e.to_string()))?,
+            )
         } else {
             None
         };
         let mut parameters = vec![("application_name".to_owned(), application_name.to_owned())];
         parameters.extend(options.filter(|o| !o.is_empty()).map(|o| ("options".to_owned(), o)));
-        let inner =
-            Config { user, database: dbname, password, parameters, ssl_mode, channel_binding, endpoint, tls };
+        let inner = Config { user, database: dbname, password, parameters, ssl_mode, channel_binding, endpoint, tls };
         Ok(ConnConfig { inner })
     }
 

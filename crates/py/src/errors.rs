@@ -7,9 +7,14 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 create_exception!(_core, CoreError, PyException, "Something went wrong; the message says what.");
-create_exception!(_core, ScriptError, CoreError, "A mistake in a script; the message has file:line:column and a caret.");
+create_exception!(
+    _core,
+    ScriptError,
+    CoreError,
+    "A mistake in a script; the message has file:line:column and a caret."
+);
 create_exception!(_core, ConnectError, CoreError, "No connection or no session.");
-create_exception!(_core, Interrupted, CoreError, "The caller asked to stop.");
+create_exception!(_core, StoppedError, CoreError, "The caller asked to stop.");
 
 /// The exception for an engine's error.
 pub fn engine(e: &EngineError) -> PyErr {
@@ -26,7 +31,7 @@ pub fn load(e: &LoadError) -> PyErr {
     let text = e.to_string();
     match e {
         LoadError::Connect { .. } => ConnectError::new_err(text),
-        LoadError::Interrupted => Interrupted::new_err(text),
+        LoadError::Interrupted => StoppedError::new_err(text),
         _ => CoreError::new_err(text),
     }
 }

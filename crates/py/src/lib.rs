@@ -24,7 +24,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CoreError", m.py().get_type::<errors::CoreError>())?;
     m.add("ScriptError", m.py().get_type::<errors::ScriptError>())?;
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
-    m.add("Interrupted", m.py().get_type::<errors::Interrupted>())?;
+    m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(load::load_tpcb, m)?)?;
     m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;

@@ -38,7 +38,8 @@ pub fn load_tpcb(
     let told = Mutex::new(told);
     let mut raised = None;
     loop {
-        let next = py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
+        let next =
+            py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
         let step = match next {
             Ok(p) => watch.call1((p.phase, p.table, p.rows, p.total_rows)).map(drop),
             Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals(),

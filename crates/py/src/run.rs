@@ -179,7 +179,8 @@ pub fn run(
     let told = Mutex::new(told);
     let mut raised: Option<PyErr> = None;
     loop {
-        let next = py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
+        let next =
+            py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
         let step = match next {
             Ok(Told::Started(start, connect)) => observer.call_method1("started", (start, connect)).map(drop),
             Ok(Told::Interval(i)) => observer.call_method1("interval", (Interval::from(*i),)).map(drop),

@@ -162,7 +162,11 @@ fn arithmetic(f: Function, a: &Value, b: &Value) -> Result<Value, EvalError> {
 }
 
 /// Greatest or least, on doubles when any argument is one.
-fn extreme(args: &[Value], pick_double: fn(f64, f64) -> f64, pick_int: fn(i64, i64) -> i64) -> Result<Value, EvalError> {
+fn extreme(
+    args: &[Value],
+    pick_double: fn(f64, f64) -> f64,
+    pick_int: fn(i64, i64) -> i64,
+) -> Result<Value, EvalError> {
     if args.iter().any(|a| matches!(a, Value::Double(_))) {
         let mut best = args[0].to_double()?;
         for a in &args[1..] {

@@ -133,11 +133,10 @@ fn statements_are_cut_as_psql_cuts_them() {
 
 #[test]
 fn variables_become_parameters_or_text() {
-    let p = program("\\set a 5\n\\set b 1.5\nSELECT :a::int, :b, ':a', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';\n");
-    assert_eq!(
-        p.statements[0].prepared,
-        "SELECT $1::int, $2, '$3', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope'"
+    let p = program(
+        "\\set a 5\n\\set b 1.5\nSELECT :a::int, :b, ':a', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';\n",
     );
+    assert_eq!(p.statements[0].prepared, "SELECT $1::int, $2, '$3', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope'");
     let mut vm = Vm::new(&p);
     assert_eq!(vm.step(&p, &mut Prng::from_seed(1)), Ok(Step::Send(0)));
     let mut out = Vec::new();

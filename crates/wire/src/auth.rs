@@ -34,7 +34,9 @@ impl Auth {
                     ));
                 }
                 if self.scram.is_some() && !self.done {
-                    return Err(WireError::Auth("the server ended SCRAM without proving that it knows the password".into()));
+                    return Err(WireError::Auth(
+                        "the server ended SCRAM without proving that it knows the password".into(),
+                    ));
                 }
                 Ok(())
             }
@@ -79,7 +81,9 @@ impl Auth {
 
     fn refuse_unbound(&self, config: &Config) -> Result<(), WireError> {
         if config.channel_binding == ChannelBinding::Require {
-            return Err(WireError::Auth("channel_binding=require, but the server asks for a plain or md5 password".into()));
+            return Err(WireError::Auth(
+                "channel_binding=require, but the server asks for a plain or md5 password".into(),
+            ));
         }
         Ok(())
     }
@@ -109,11 +113,15 @@ impl Auth {
             Some(_) if wanted && plain => (sasl::ChannelBinding::unrequested(), sasl::SCRAM_SHA_256),
             _ if plain => (sasl::ChannelBinding::unsupported(), sasl::SCRAM_SHA_256),
             _ => {
-                return Err(WireError::Auth("the server offers no SASL mechanism that pgdyno knows (SCRAM-SHA-256)".into()));
+                return Err(WireError::Auth(
+                    "the server offers no SASL mechanism that pgdyno knows (SCRAM-SHA-256)".into(),
+                ));
             }
         };
         if config.channel_binding == ChannelBinding::Require && !self.bound {
-            return Err(WireError::Auth("channel_binding=require needs TLS and a server that offers SCRAM-SHA-256-PLUS".into()));
+            return Err(WireError::Auth(
+                "channel_binding=require needs TLS and a server that offers SCRAM-SHA-256-PLUS".into(),
+            ));
         }
         let scram = ScramSha256::new(password(config)?.as_bytes(), binding);
         frontend::sasl_initial(out, mechanism, scram.message());

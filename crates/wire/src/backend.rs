@@ -143,7 +143,8 @@ pub fn cstr(body: &[u8]) -> Result<(&str, &[u8]), WireError> {
         .iter()
         .position(|b| *b == 0)
         .ok_or_else(|| WireError::Protocol("a string without its terminating zero".into()))?;
-    let text = std::str::from_utf8(&body[..end]).map_err(|_| WireError::Protocol("a string that is not UTF-8".into()))?;
+    let text =
+        std::str::from_utf8(&body[..end]).map_err(|_| WireError::Protocol("a string that is not UTF-8".into()))?;
     Ok((text, &body[end + 1..]))
 }
 

@@ -71,8 +71,7 @@ impl TlsSettings {
         };
         let name = ServerName::try_from(host.clone())
             .map_err(|_| WireError::Tls(format!("\"{host}\" is no name that a certificate can be checked against")))?;
-        let mut conn =
-            ClientConnection::new(self.config.clone(), name).map_err(|e| WireError::Tls(e.to_string()))?;
+        let mut conn = ClientConnection::new(self.config.clone(), name).map_err(|e| WireError::Tls(e.to_string()))?;
         // Plain text is passed on at once; nothing needs to be held back.
         conn.set_buffer_limit(None);
         Ok(Box::new(conn))
@@ -257,7 +256,7 @@ fn flush(conn: &mut ClientConnection, wire: &mut Vec<u8>) -> Result<(), WireErro
 
 fn explain(error: &rustls::Error) -> WireError {
     let remedy = match error {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             "; no root in sslrootcert has signed it. Is it the right file?"
         }
         rustls::Error::InvalidCertificate(
@@ -281,7 +280,10 @@ fn end_point_hash(der: &[u8]) -> Option<Vec<u8>> {
         // sha512WithRSAEncryption, ecdsa-with-SHA512
         "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => sha2::Sha512::digest(der).to_vec(),
         // md5, sha1 and sha256 with RSA; ecdsa with SHA1 and SHA256
-        "1.2.840.113549.1.1.4" | "1.2.840.113549.1.1.5" | "1.2.840.113549.1.1.11" | "1.2.840.10045.4.1"
+        "1.2.840.113549.1.1.4"
+        | "1.2.840.113549.1.1.5"
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.1"
         | "1.2.840.10045.4.3.2" => sha2::Sha256::digest(der).to_vec(),
         _ => return None,
     })

@@ -28,7 +28,9 @@ app = typer.Typer(
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)
+    ] = False,
 ) -> None:
     """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
     if version:
@@ -72,7 +74,9 @@ def run(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."),
+        typer.Option(
+            "--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."
+        ),
     ] = False,
     pg_bin: Annotated[
         Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")

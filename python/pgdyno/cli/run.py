@@ -19,6 +19,7 @@ from pgdyno.report import terminal, view
 from pgdyno.run.listener import Listener
 from pgdyno.run.session import Options, run_experiment
 from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.load import mistakes
 
 
 def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[Any] | None:
@@ -41,7 +42,7 @@ def adjusted(experiment: Experiment, scale: int | None, run: dict[str, Any], axe
     try:
         return Experiment.model_validate(data)
     except ValidationError as e:
-        first = e.errors()[0]
+        first = mistakes(e)[0]
         option = "--" + str(first["loc"][1]).removesuffix("_s").replace("_", "-")
         raise SpecError(f"{option}: {first['msg'].removeprefix('Value error, ')} (it is {first.get('input')!r})") from e
 
@@ -81,7 +82,9 @@ def main(
         out.print()
         terminal.render(view.build(outcome.data, with_charts=False), out)
     if outcome.error:
-        errors.print(f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True)
+        errors.print(
+            f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True
+        )
     if outcome.path is not None and not quiet:
         for path in outcome.reports or [outcome.path]:
             errors.print(f"{'report' if outcome.reports else 'run directory'}: {path}", markup=False, soft_wrap=True)

@@ -16,7 +16,9 @@ def main(text: str, runs: Path, json_output: bool) -> int:
     """Runs the query and prints its rows."""
     columns, rows = query.run(text, runs)
     if json_output:
-        sys.stdout.write(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=2, default=str) + "\n")
+        sys.stdout.write(
+            json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=2, default=str) + "\n"
+        )
         return 0
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:

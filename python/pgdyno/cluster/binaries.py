@@ -48,7 +48,7 @@ def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
             )
         if not account.can_run(named / "postgres"):
             raise ClusterError(
-                f'the account "{account.name}", which runs the server because root may not, cannot run {named}/postgres',
+                f'the account "{account.name}", which runs the server as root may not, cannot run {named}/postgres',
                 f"Open the way to it: `namei -l {named}/postgres` shows the folder that lacks x for others "
                 f"(often a home folder: chmod o+x), or install it elsewhere.",
             )

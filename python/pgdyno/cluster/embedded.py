@@ -196,7 +196,7 @@ class EmbeddedCluster:
 
 
 def sweep() -> None:
-    """Removes what pgdynos that were killed left in the temporary folder: only folders whose owner is dead, and ours."""
+    """Removes what killed pgdynos left in the temporary folder: only folders of ours whose owner is dead."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             if folder.stat().st_uid != os.geteuid():
@@ -242,7 +242,9 @@ def _initdb_remedy(reason: str) -> str:
     if "No space left" in reason:
         return "The temporary folder is full. Set TMPDIR to one with more space."
     if "shared memory" in reason:
-        return "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
+        return (
+            "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
+        )
     return ""
 
 

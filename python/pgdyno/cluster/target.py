@@ -95,8 +95,7 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
             options={
                 k: v
                 for k, v in {**used, "hostaddr": "" if "," in hostaddr else hostaddr}.items()
-                if k
-                in ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options") and v
+                if k in ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options") and v
             },
             server_version=conn.server_version,
         )
@@ -121,8 +120,9 @@ def _connect(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
         left = deadline - time.monotonic()
         ready = False
         if left > 0 and conn.socket >= 0:
-            sets = ([conn.socket], [], []) if state == pq.PollingStatus.READING else ([], [conn.socket], [])
-            ready = any(select.select(*sets, left))
+            reading = [conn.socket] if state == pq.PollingStatus.READING else []
+            writing = [] if reading else [conn.socket]
+            ready = any(select.select(reading, writing, [], left))
         if not ready:
             host, port = conn.host.decode(), conn.port.decode()
             conn.finish()

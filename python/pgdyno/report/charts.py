@@ -106,7 +106,12 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
         },
         {
             "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#374151"},
-            "encoding": {"x": x, "xOffset": offset, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+            "encoding": {
+                "x": x,
+                "xOffset": offset,
+                "y": {"field": "low", "type": "quantitative"},
+                "y2": {"field": "high"},
+            },
         },
     ]
     facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}

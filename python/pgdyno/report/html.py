@@ -20,5 +20,11 @@ def render(view: View) -> str:
         view=view,
         # "</" must not end the script element early.
         specs=json.dumps(specs, separators=(",", ":")).replace("</", "<\\/"),
-        library=vl_convert.javascript_bundle().replace("</script", "<\\/script") if specs else "",
+        library=_library() if specs else "",
     )
+
+
+def _library() -> str:
+    # The type stub claims that a snippet is required; without one, the bundle puts its functions into `window`.
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return bundle.replace("</script", "<\\/script")

@@ -28,7 +28,9 @@ def render(view: View, console: Console) -> None:
 
 
 def _print(table: Table, console: Console) -> None:
-    t = RichTable(title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    t = RichTable(
+        title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     # Units go under the name, so that columns stay narrow.
     headers = [n.replace(" ms", "\nms") if i >= table.text_columns else n for i, n in enumerate(table.columns)]
     widths = [

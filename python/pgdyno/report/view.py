@@ -240,7 +240,12 @@ def _statement_table(data: RunData, groups: Sequence[Group]) -> Table:
 def _outcomes_text(s: TrialSummary) -> str:
     codes = ", ".join(f"{n:,} failed with {code}" for code, n in sorted(s.failed.items()))
     parts = [codes] if codes else []
-    for n, what in ((s.unknown, "unknown"), (s.skipped, "skipped"), (s.unfinished, "unfinished"), (s.lost, "lost connections")):
+    for n, what in (
+        (s.unknown, "unknown"),
+        (s.skipped, "skipped"),
+        (s.unfinished, "unfinished"),
+        (s.lost, "lost connections"),
+    ):
         if n:
             parts.append(f"{n:,} {what}")
     return "; ".join(parts)
@@ -279,7 +284,7 @@ def _trial_table(data: RunData) -> Table:
         "Every trial",
         ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
         cells,
-        "client CPU: of the worker threads' time, how much they spent on a CPU. Each trial's folder under trials/ has its "
+        "client CPU: of the worker threads' time, how much was on a CPU. Each trial's folder under trials/ has its "
         "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
         2,
     )
@@ -291,9 +296,14 @@ def _environment(data: RunData) -> list[tuple[str, str]]:
     shown = server.get("settings") or {}
     storage = h.get("storage") or {}
     sizes = (m.get("dataset") or {}).get("bytes") or {}
+    where = str(m.get("target", {}).get("host", ""))
+    kind = "Unix-domain socket" if where.startswith("/") else "TCP"
     items = [
         ("server", str(server.get("version") or _version(m))),
-        ("connection", f"{m.get('target', {}).get('host', '')} ({'Unix-domain socket' if str(m.get('target', {}).get('host', '')).startswith('/') else 'TCP'})"),
+        (
+            "connection",
+            f"{where} ({kind})",
+        ),
         ("client machine", f"{h.get('cpu', '?')}, {h.get('cores', '?')} cores, {size(h.get('memory_bytes', 0))}"),
         ("kernel", str(h.get("kernel", "?"))),
         ("storage", f"{storage.get('type', '?')} on {storage.get('device', '?')}" if storage else "not known (remote)"),

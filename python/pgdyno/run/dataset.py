@@ -96,7 +96,7 @@ def ensure(
     if found.foreign and not force:
         raise RefusedError(
             f"{target.where} already has {', '.join(found.foreign)}, which pgdyno did not make",
-            "Use a database of its own (createdb bench, then dbname=bench). --force drops these tables and makes new ones.",
+            "Use a database of its own (createdb bench, then dbname=bench). --force drops and remakes them.",
         )
     if found.complete and found.scale == scale and not found.foreign:
         listener.note(f"dataset tpcb, scale {scale}: found in {target.where}")

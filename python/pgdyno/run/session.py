@@ -1,4 +1,4 @@
-"""A whole run: validate, provision, load, trials, report. Whatever ends it, what was measured is on disk and reported."""
+"""A whole run: validate, provision, load, trials, report. Whatever ends it, what was measured is kept and reported."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Outcome:
 
 def plan_trials(experiment: Experiment, clients: list[int]) -> list[TrialPlan]:
     """All trials: repetitions outermost, so that a slow drift of the machine meets every configuration alike; the order
-    within a repetition is drawn from the seed."""
+    within a repetition is drawn from the seed.
+    """
     rng = random.Random(experiment.run.seed)
     plans: list[TrialPlan] = []
     for repetition in range(1, experiment.run.repetitions + 1):
@@ -89,9 +90,12 @@ def variables_for(scale: int, hot_set: float) -> dict[str, str]:
     return {"scale": str(scale), "range": str(max(1, round(rows * hot_set))), "hot_set": f"{hot_set:g}"}
 
 
-def run_experiment(name_or_path: str, options: Options, listener: Listener, adjust: Callable[[Experiment], Experiment]) -> Outcome:
+def run_experiment(
+    name_or_path: str, options: Options, listener: Listener, adjust: Callable[[Experiment], Experiment]
+) -> Outcome:
     """Carries out an experiment. Mistakes in it are raised before anything is touched; what happens later is in the
-    outcome, beside the run directory."""
+    outcome, beside the run directory.
+    """
     experiment, text, folder = specs.read(name_or_path)
     experiment = adjust(experiment)
     scripts = specs.script_texts(experiment, folder)
@@ -154,7 +158,13 @@ class _Session:
             assert cluster.binaries is not None
             where = f"in {cluster.base}"
             self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) {where}")
-            shown = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
+            shown = (
+                "shared_buffers",
+                "effective_cache_size",
+                "maintenance_work_mem",
+                "max_connections",
+                "max_wal_size",
+            )
             self.listener.note(
                 "settings for this machine: " + ", ".join(f"{s.name}={s.value}" for s in settings if s.name in shown)
             )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _core
+from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
-from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.run.listener import Listener
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
@@ -155,8 +155,9 @@ def _translated(e: _core.CoreError) -> PgdynoError:
 
 
 def summarise(result: _core.RunResult, scripts: list[_core.Script], workers: int) -> TrialSummary | None:
-    """A trial's figures. Throughput is of the measurement; latencies are those of all transactions that began before its
-    end, also those that the drain waited for: leaving out the slowest would flatter."""
+    """A trial's figures. Throughput is of the measurement; latencies are of all transactions that began before its
+    end, also those that the drain waited for: leaving out the slowest would flatter.
+    """
     measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
     if measured is None or result.elapsed_ns == 0:
         return None

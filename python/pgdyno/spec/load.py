@@ -47,13 +47,29 @@ def parse(text: str, file: str) -> Experiment:
     try:
         return Experiment.model_validate(data)
     except ValidationError as e:
-        lines = [_describe(text, file, error) for error in e.errors()]
+        lines = [_describe(text, file, error) for error in mistakes(e)]
         raise SpecError("\n".join(lines), "docs/reference/experiment.md lists all keys.") from e
+
+
+def mistakes(e: ValidationError) -> list[Any]:
+    """What is wrong, without the alternatives that the user did not mean: of `"auto" or a number`, given 0, only the
+    number's complaint is of use.
+    """
+    errors = e.errors()
+
+    def meant(error: Any) -> bool:
+        prefix = error["loc"][:-1]
+        others = [x for x in errors if x is not error and x["loc"][: len(prefix)] == prefix]
+        return error["type"] != "literal_error" or not others
+
+    return [x for x in errors if meant(x)]
 
 
 def _describe(text: str, file: str, error: Any) -> str:
     # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
-    path = [str(p) for p in error["loc"] if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list["))]
+    path = [
+        str(p) for p in error["loc"] if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list["))
+    ]
     key = ".".join(path) or "the file"
     message = error["msg"].removeprefix("Value error, ")
     value = error.get("input")

@@ -28,7 +28,16 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
             figures: dict[str, Any] = {"state": t.state, "started_at": t.started_at}
             figures |= {
                 name: getattr(s, name) if s else None
-                for name in ("tps", "qps", "elapsed_s", "committed", "unknown", "lost", "reconnects", "client_cpu_share")
+                for name in (
+                    "tps",
+                    "qps",
+                    "elapsed_s",
+                    "committed",
+                    "unknown",
+                    "lost",
+                    "reconnects",
+                    "client_cpu_share",
+                )
             }
             figures |= {
                 name: getattr(s.latency, name) if s else None
@@ -42,7 +51,9 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
             file = Path(scratch) / f"{name}.json"
             file.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
             if rows:
-                db.execute(f"create table {name} as select * from read_json(?, format='newline_delimited')", [str(file)])
+                db.execute(
+                    f"create table {name} as select * from read_json(?, format='newline_delimited')", [str(file)]
+                )
         # The user's query sees these tables and nothing else of this machine.
         db.execute("set enable_external_access = false")
         try:

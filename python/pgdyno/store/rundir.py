@@ -39,7 +39,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        remedy = "Free some space and run again: what was measured is kept." if e.errno == 28 else "Check its permissions."
+        remedy = (
+            "Free some space and run again: what was measured is kept." if e.errno == 28 else "Check its permissions."
+        )
         raise LocalError(f"cannot write {path}: {e.strerror or e}", remedy) from e
 
 

@@ -29,9 +29,12 @@ fn main() {
     };
     let script = match rest.get(1) {
         Some(path) => std::fs::read_to_string(path).expect("a readable script"),
-        None => "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n".into(),
+        None => {
+            "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n".into()
+        }
     };
-    let variables = Variables::from([("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))]);
+    let variables =
+        Variables::from([("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))]);
     let program = compile("select.sql", &script, &variables).expect("the script is right");
     let workload = ScriptWorkload::new(vec![Script { program: Arc::new(program), weight: 1 }], 1).expect("one script");
     let config = Config::plain(Endpoint::Unix(socket.into()), "postgres", database);

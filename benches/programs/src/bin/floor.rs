@@ -98,7 +98,8 @@ fn by_uring(clients: Vec<UnixStream>, seconds: f64) -> (u64, f64) {
         .build(1024)
         .expect("io_uring (Linux 6.1 or newer)");
     let mut keys = Keys(1);
-    let mut buffers: Vec<(Vec<u8>, Vec<u8>)> = clients.iter().map(|_| (Vec::with_capacity(256), vec![0; 4096])).collect();
+    let mut buffers: Vec<(Vec<u8>, Vec<u8>)> =
+        clients.iter().map(|_| (Vec::with_capacity(256), vec![0; 4096])).collect();
     // Sends and receives carry the client's number; sends have the high bit.
     const SEND: u64 = 1 << 63;
     // IORING_RECVSEND_POLL_FIRST: nothing can be there yet, so do not even look before waiting.
@@ -108,7 +109,10 @@ fn by_uring(clients: Vec<UnixStream>, seconds: f64) -> (u64, f64) {
         keys.write(out);
         let fd = types::Fd(clients[i].as_raw_fd());
         let send = opcode::Send::new(fd, out.as_ptr(), out.len() as u32).build().user_data(i as u64 | SEND);
-        let recv = opcode::Recv::new(fd, input.as_mut_ptr(), input.len() as u32).ioprio(POLL_FIRST).build().user_data(i as u64);
+        let recv = opcode::Recv::new(fd, input.as_mut_ptr(), input.len() as u32)
+            .ioprio(POLL_FIRST)
+            .build()
+            .user_data(i as u64);
         // SAFETY: the buffers live in `buffers`, which outlives the ring's use of them: a client's pair is touched again
         // only when its receive has completed, which is after its send has.
         unsafe {

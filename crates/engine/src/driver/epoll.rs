@@ -97,7 +97,9 @@ impl Driver for Epoll {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
-        let readable = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let readable =
+            epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         let writable = epoll::EventFlags::OUT | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         events.extend(self.ready.iter().map(|e| {
             let flags = e.flags;
@@ -105,6 +107,7 @@ impl Driver for Epoll {
                 token: e.data.u64() as Token,
                 readable: flags.intersects(readable),
                 writable: flags.intersects(writable),
+                closed: flags.intersects(closed),
             }
         }));
         Ok(())

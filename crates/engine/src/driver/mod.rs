@@ -35,6 +35,9 @@ pub struct Event {
     pub readable: bool,
     /// It can take bytes, or the attempt to connect is over.
     pub writable: bool,
+    /// The peer may have closed: read to the end, no further event will tell. What arrives together with the end (a
+    /// FATAL error) makes one event with it.
+    pub closed: bool,
 }
 
 /// What a worker needs of the world. Events are edge-triggered: after one, read until fewer bytes came than were asked

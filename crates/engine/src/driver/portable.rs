@@ -92,7 +92,8 @@ impl Driver for Portable {
         self.poller.wait(&mut self.ready, Some(span))?;
         events.extend(self.ready.iter().map(|e| {
             let hung_up = e.is_interrupt() || e.is_err().unwrap_or(false);
-            Event { token: e.key, readable: e.readable || hung_up, writable: e.writable || hung_up }
+            // The library does not tell a half-closed connection from one with data, so every event may be the last.
+            Event { token: e.key, readable: e.readable || hung_up, writable: e.writable || hung_up, closed: true }
         }));
         Ok(())
     }

@@ -42,6 +42,9 @@ enum Happening {
     Cut,
 }
 
+/// When, which of all that is scheduled, on which connection and which generation of it, what.
+type Scheduled = (Nanos, u64, Token, u64, Happening);
+
 #[derive(Default)]
 struct Connection {
     session: StubSession,
@@ -60,7 +63,7 @@ pub struct Sim {
     now: Nanos,
     server: SimServer,
     connections: Vec<Connection>,
-    queue: BinaryHeap<Reverse<(Nanos, u64, Token, u64, Happening)>>,
+    queue: BinaryHeap<Reverse<Scheduled>>,
     sequence: u64,
     requests: u64,
     /// Cancel requests that arrived.
@@ -113,15 +116,18 @@ impl Sim {
 
     fn happen(&mut self, token: Token, what: Happening) -> Event {
         let c = &mut self.connections[token];
-        let mut event = Event { token, readable: true, writable: false };
+        let mut event = Event { token, readable: true, writable: false, closed: false };
         match what {
-            Happening::Connected => event = Event { token, readable: false, writable: true },
+            Happening::Connected => event = Event { token, readable: false, writable: true, closed: false },
             Happening::Refused => {
                 c.refused = true;
-                event = Event { token, readable: true, writable: true };
+                event = Event { token, readable: true, writable: true, closed: true };
             }
             Happening::Arrives(bytes) => c.inbox.extend(bytes),
-            Happening::Cut => c.closed_by_peer = true,
+            Happening::Cut => {
+                c.closed_by_peer = true;
+                event.closed = true;
+            }
         }
         event
     }

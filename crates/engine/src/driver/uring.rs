@@ -139,7 +139,7 @@ impl Uring {
     fn complete(&mut self, user_data: u64, result: i32) -> io::Result<Option<Event>> {
         let at = (user_data >> 2) as usize;
         let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else { return Ok(None) };
-        let mut event = Event { token: slot.token.unwrap_or(0), readable: false, writable: false };
+        let mut event = Event { token: slot.token.unwrap_or(0), readable: false, writable: false, closed: false };
         match user_data & 3 {
             SEND => {
                 slot.sending = false;

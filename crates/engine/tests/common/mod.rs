@@ -110,6 +110,15 @@ impl StubServer {
         Config::plain(Endpoint::Unix(self.path.clone()), "postgres", "postgres")
     }
 
+    /// Says a last word, as a server that is shut down does, and closes all connections; takes new ones.
+    pub fn shut_down(&self) {
+        let words = pgdyno_engine::stub::error_response("FATAL", "57P01", "terminating connection");
+        for mut c in self.connections.lock().unwrap().drain(..) {
+            let _ = c.write_all(&words);
+            let _ = c.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
     /// Cuts all connections; takes new ones.
     pub fn cut(&self) {
         for c in self.connections.lock().unwrap().drain(..) {
@@ -146,13 +155,16 @@ fn serve(path: &PathBuf, connections: Arc<Mutex<Vec<UnixStream>>>) {
     });
 }
 
+/// Called with each interval.
+pub type OnInterval = Box<dyn FnMut(&Interval)>;
+
 /// Looks on; stops when told to.
 #[derive(Default)]
 pub struct Watcher {
     pub told: Told,
     pub connect_time: Nanos,
     pub stop_after_intervals: Option<usize>,
-    pub on_interval: Option<Box<dyn FnMut(&Interval)>>,
+    pub on_interval: Option<OnInterval>,
 }
 
 impl Observer for Watcher {

@@ -1,0 +1,49 @@
+"""Servers that tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import DEBIAN_15, Server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """PostgreSQL 18, the wheel's."""
+    s = Server(hba="host all all 127.0.0.1/32 scram-sha-256")
+    with s:
+        yield s
+
+
+@pytest.fixture(scope="session")
+def tls_server() -> Iterator[tuple[Server, Path]]:
+    """Debian's PostgreSQL 15 with TLS, SCRAM, md5 and password; the wheel is built without TLS."""
+    if not (DEBIAN_15 / "postgres").exists():
+        pytest.skip("needs TLS in the server, which the wheel lacks: apt-get install postgresql-15")
+    s = Server(
+        bin_folder=DEBIAN_15,
+        hba=(
+            "hostssl all scram 127.0.0.1/32 scram-sha-256\n"
+            "host all plain 127.0.0.1/32 password\n"
+            "host all md5user 127.0.0.1/32 md5\n"
+            "host all scram 127.0.0.1/32 reject\n"
+        ),
+    )
+    ca = s.use_tls("localhost")
+    with s:
+        s.sql("create role scram login password 'geheim'")
+        s.sql("create role plain login password 'geheim'")
+        s.sql("set password_encryption = md5; create role md5user login password 'geheim'")
+        yield s, ca
+
+
+@pytest.fixture
+def database(server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of its own."""
+    name = f"t{abs(hash(request.node.nodeid)) % 10**10}"
+    server.sql(f"create database {name}")
+    yield name
+    server.sql(f"drop database if exists {name} with (force)")

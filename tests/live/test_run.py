@@ -1,0 +1,248 @@
+"""`pgdyno run` on real servers: the whole way from the command line to the report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from pgdyno.cluster.embedded import PREFIX
+from pgdyno.store import rundir
+
+from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
+from tests.support.server import Server
+
+
+def left_behind() -> list[str]:
+    """Clusters and servers of pgdyno's that should be gone."""
+    folders = [str(p) for p in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")]
+    servers = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+    return folders + [s for s in servers if PREFIX in s]
+
+
+def only_run(runs: Path) -> Path:
+    (found,) = runs.iterdir()
+    return found
+
+
+def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
+    before = left_behind()
+    done = pgdyno("run", "quick", "--embedded", *SHORT, "--repetitions", 2, "--runs", tmp_path)
+    assert done.code == 0, done.err
+    assert "read-only QPS" in done.out and "read-write QPS" in done.out and "p99.9" in done.out
+    assert "UPDATE pgbench_acc" in done.out
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
+    run = only_run(tmp_path)
+    page = (run / "report.html").read_text()
+    assert len(page) < 3_000_000
+    # Offline: nothing is loaded from anywhere. (The chart library mentions addresses in its texts.)
+    assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"']?(https?:)?//", page)
+    assert "| read-write |" in (run / "report.md").read_text()
+    data = rundir.read(run)
+    assert [t.state for t in data.trials] == ["finished"] * 8
+    for t in data.trials:
+        s = t.summary
+        assert s is not None and s.committed > 0
+        ends = s.committed + sum(s.failed.values()) + s.skipped + s.unknown + s.unfinished
+        assert s.scheduled == ends
+        assert s.latency.count == s.committed
+        # Point select: 1 statement; read-write: 5 and BEGIN and END.
+        assert abs(s.qps / s.tps - (1 if t.plan.workload == "read-only" else 7)) < 0.2
+        rows = data.series[t.plan.number]
+        assert sum(r.committed for r in rows if r.phase != "warmup") == s.committed
+    settings = json.loads((run / "manifest.json").read_text())["server"]["settings"]
+    assert settings["fsync"]["value"] == "on" and "shared_buffers" in settings
+    assert (run / "server.log").read_text()
+    assert left_behind() == before
+    # What reads it again.
+    again = pgdyno("report", run)
+    assert again.code == 0 and "read-only QPS" in again.out
+    rows = pgdyno(
+        "sql", "select workload, count(*) n from trials group by all order by 1", "--runs", run, "--json"
+    ).json
+    assert rows == [{"workload": "read-only", "n": 4}, {"workload": "read-write", "n": 4}]
+    blocked = pgdyno("sql", "select * from read_csv('/etc/passwd')", "--runs", run)
+    assert blocked.code == 2 and "the query failed" in blocked.err
+
+
+def test_a_users_server_by_conninfo_and_by_environment(server: Server, database: str, tmp_path: Path) -> None:
+    done = pgdyno("run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    assert (
+        f'creating pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history in database "{database}"'
+        in done.err
+    )
+    assert done.json["manifest"]["target"]["dbname"] == database
+    counts = server.sql(
+        "select count(*), min(bid), max(bid), sum(length(filler)) from pgbench_accounts", dbname=database
+    )
+    # length() of char(84) does not count the padding; its stored size does.
+    assert counts == [(100_000, 1, 1, 0)]
+    # Again: the dataset is found, not made anew.
+    env = environment(PGHOST=str(server.socket), PGPORT=str(server.port), PGUSER="postgres", PGDATABASE=database)
+    again = pgdyno("run", "quick", *SHORT, "--runs", tmp_path, env=env)
+    assert again.code == 0, again.err
+    assert "dataset tpcb, scale 1: found" in again.err
+    # Another scale: replaced, since it is ours.
+    bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--runs", tmp_path, env=env)
+    assert bigger.code == 0 and "replacing pgdyno's dataset tpcb of scale 1" in bigger.err
+    assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
+
+
+def test_a_service_file_and_a_passfile_are_read(server: Server, database: str, tmp_path: Path) -> None:
+    server.sql(
+        "drop role if exists passuser; create role passuser login password 'p:w';"
+        f"grant all on database {database} to passuser"
+    )
+    server.sql("grant create on schema public to passuser", dbname=database)
+    service = tmp_path / "service.conf"
+    service.write_text(f"[bench]\nhost=127.0.0.1\nport={server.port}\nuser=passuser\ndbname={database}\n")
+    passfile = tmp_path / "pass"
+    passfile.write_text(f"127.0.0.1:{server.port}:*:passuser:p\\:w\n")
+    passfile.chmod(0o600)
+    env = environment(PGSERVICEFILE=str(service), PGSERVICE="bench", PGPASSFILE=str(passfile))
+    done = pgdyno("run", "quick", *SHORT, "--runs", tmp_path / "runs", env=env)
+    assert done.code == 0, done.err
+    everything = "".join(p.read_text(errors="replace") for p in (tmp_path / "runs").rglob("*") if p.is_file())
+    assert "p:w" not in everything and "p:w" not in done.err + done.out, "a password must never be written down"
+    server.sql("drop owned by passuser", dbname=database)
+
+
+def test_rate_is_kept_and_lag_reported(server: Server, database: str, tmp_path: Path) -> None:
+    args = ("--target", server.conninfo(dbname=database), *SHORT, "--duration", 2, "--rate", 300, "--hot-set", "1")
+    done = pgdyno("run", "quick", *args, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    for t in done.json["trials"]:
+        assert 225 < t["summary"]["tps"] < 375
+
+
+def interrupt(tmp_path: Path, number: signal.Signals, after: str) -> tuple[int, str, Path]:
+    process = subprocess.Popen(
+        [PGDYNO, "run", "quick", "--embedded", "--duration", "30", "--scale", "2", "--runs", tmp_path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    seen: list[str] = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        seen.append(line)
+        if after in line or time.monotonic() > deadline:
+            break
+    # The message comes first; what it announces, a moment later.
+    time.sleep(1.0)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    return process.returncode, out + "".join(seen) + err, tmp_path
+
+
+def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(tmp_path: Path) -> None:
+    before = left_behind()
+    code, text, runs = interrupt(tmp_path, signal.SIGINT, "trials of")
+    assert code == 130 and "interrupted by Ctrl-C" in text
+    data = rundir.read(only_run(runs))
+    assert data.trials[0].state == "interrupted"
+    assert data.series[1] and data.trials[0].summary is not None
+    assert "This run went wrong: interrupted by Ctrl-C" in text
+    assert left_behind() == before
+
+
+def test_sigterm_while_starting_leaves_nothing(tmp_path: Path) -> None:
+    before = left_behind()
+    code, text, _ = interrupt(tmp_path, signal.SIGTERM, "starting a private PostgreSQL")
+    assert code == 143 and "SIGTERM" in text
+    assert left_behind() == before
+
+
+def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [PGDYNO, "run", "quick", "--embedded", "--duration", "30", "--scale", "1", "--runs", tmp_path],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "trials of" in line:
+            break
+    time.sleep(2)
+    process.kill()
+    process.communicate()
+    run = only_run(tmp_path)
+    data = rundir.read(run)
+    assert data.trials[0].state == "interrupted" and len(data.series[1]) >= 3
+    deadline = time.monotonic() + 20
+    while any("postgres" in s for s in left_behind()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any("postgres" in s for s in left_behind()), "the server dies with pgdyno"
+    pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path / "next")
+    assert left_behind() == []
+
+
+def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
+    before = left_behind()
+    process = subprocess.Popen(
+        [PGDYNO, "run", "quick", "--embedded", "--duration", "30", "--scale", "1", "--runs", tmp_path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "trials of" in line:
+            break
+    time.sleep(1.5)
+    (postmaster,) = [c for c in psutil.Process(process.pid).children() if c.name() == "postgres"]
+    for victim in [postmaster, *postmaster.children()]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4 and "the server has died" in err and "Traceback" not in err
+    data = rundir.read(only_run(tmp_path))
+    assert data.trials[0].state == "failed" and data.series[1]
+    assert left_behind() == before
+
+
+def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path) -> None:
+    with Server() as s:
+        result: list[object] = []
+        args = (
+            "--target",
+            s.conninfo(),
+            "--scale",
+            1,
+            "--clients",
+            4,
+            "--duration",
+            6,
+            "--warmup",
+            0,
+            "--repetitions",
+            1,
+        )
+        thread = threading.Thread(
+            target=lambda: result.append(pgdyno("run", "quick", *args, "--hot-set", 1, "--runs", tmp_path, "--json"))
+        )
+        thread.start()
+        while not list(tmp_path.glob("*/trials/0001-*/intervals.jsonl")):
+            time.sleep(0.05)
+        time.sleep(1.5)
+        s.kill()
+        time.sleep(1)
+        s.start()
+        thread.join()
+        (done,) = result
+        assert done.code == 1, done.err  # type: ignore[attr-defined]
+        first = done.json["trials"][0]  # type: ignore[attr-defined]
+        assert first["state"] == "finished"
+        assert first["summary"]["lost"] == 4 and first["summary"]["reconnects"] == 4
+        assert "OUTAGE" in first["caveats"]
+        data = rundir.read(only_run(tmp_path))
+        rows = [r for r in data.series[1] if r.phase == "measure"]
+        assert any(r.committed == 0 for r in rows) and rows[-1].committed > 0
+        assert (tmp_path / only_run(tmp_path).name / "trials").exists()
+        events = next(tmp_path.glob("*/trials/0001-*/events.jsonl")).read_text()
+        assert "connection_lost" in events and "reconnected" in events

