@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Clients of a worker from which on io_uring costs less than epoll (docs/decisions/0003-io-uring.md).
 #[cfg(target_os = "linux")]
-const URING_FROM: usize = 16;
+const URING_FROM: usize = 8;
 
 /// How often an observer is asked whether to go on.
 const TICK: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
 //! Linux io_uring: all sends and receives of a turn go to the kernel in one call. Fewer switches than epoll from about
-//! 16 clients a worker on (`docs/decisions/0003-io-uring.md` has the figures). Needs Linux 6.1 and a system that allows
+//! 8 clients a worker on (`docs/decisions/0003-io-uring.md` has the figures). Needs Linux 6.1 and a system that allows
 //! it; [`Uring::new`] fails otherwise and the caller falls back to epoll.
 
 use super::{Address, Driver, Event, Token, socket};
