@@ -1,0 +1,270 @@
+//! Bytes in, messages out; bytes out.
+
+use super::{READ_BUFFER, Worker};
+use crate::client::{Answer, State};
+use crate::driver::{Driver, Event, Token};
+use crate::error::EngineError;
+use crate::plan::Protocol;
+use pgdyno_base::Nanos;
+use pgdyno_wire::backend::{self, next_message, tag};
+use pgdyno_wire::{ServerError, frontend};
+
+impl<D: Driver> Worker<D> {
+    pub(super) fn handle(&mut self, event: Event) -> Result<(), EngineError> {
+        let i = event.token;
+        if i >= self.clients.len() {
+            return Ok(());
+        }
+        if matches!(self.clients[i].state, State::Connecting) {
+            if event.writable {
+                let now = self.driver.now();
+                self.begin_session(i, now)?;
+            }
+            return Ok(());
+        }
+        if event.writable && !self.clients[i].unsent.is_empty() {
+            self.flush(i)?;
+        }
+        if event.readable { self.read(i, event.closed) } else { Ok(()) }
+    }
+
+    /// Reads all that is there; to the end, when it may have come.
+    #[inline]
+    pub(super) fn read(&mut self, i: Token, to_the_end: bool) -> Result<(), EngineError> {
+        loop {
+            if matches!(self.clients[i].state, State::Offline | State::Finished | State::Connecting) {
+                return Ok(());
+            }
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let received = self.driver.recv(i, &mut buffer);
+            let drained = !matches!(received, Ok(Some(READ_BUFFER)));
+            let result = match received {
+                Ok(None) => {
+                    self.buffer = buffer;
+                    return Ok(());
+                }
+                Ok(Some(0)) => {
+                    let now = self.driver.now();
+                    self.lost(i, now, "the server closed the connection")
+                }
+                Ok(Some(n)) => self.bytes(i, &buffer[..n]),
+                Err(e) => {
+                    let now = self.driver.now();
+                    self.lost(i, now, &e.to_string())
+                }
+            };
+            self.buffer = buffer;
+            result?;
+            // Fewer bytes than asked for: the socket is empty, and its next edge will tell when it no longer is.
+            if drained && !to_the_end {
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self, i: Token, bytes: &[u8]) -> Result<(), EngineError> {
+        let client = &mut self.clients[i];
+        if matches!(client.state, State::Handshaking(_)) {
+            let now = self.driver.now();
+            return self.shake_hands(i, bytes, now);
+        }
+        if client.link.is_plain() {
+            return self.plain_bytes(i, bytes);
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let mut reply = Vec::new();
+        let opened = client.link.open(bytes, &mut plain, &mut reply);
+        let result = match opened {
+            Ok(()) => self.put_raw(i, &reply).and_then(|()| self.plain_bytes(i, &plain)),
+            Err(e) => {
+                let now = self.driver.now();
+                self.lost(i, now, &e.to_string())
+            }
+        };
+        self.plain = plain;
+        result
+    }
+
+    #[inline]
+    pub(super) fn plain_bytes(&mut self, i: Token, bytes: &[u8]) -> Result<(), EngineError> {
+        if self.clients[i].partial.is_empty() {
+            let used = self.messages(i, bytes)?;
+            if used < bytes.len() && self.clients[i].is_online() {
+                self.clients[i].partial.extend_from_slice(&bytes[used..]);
+            }
+            return Ok(());
+        }
+        let mut whole = std::mem::take(&mut self.clients[i].partial);
+        whole.extend_from_slice(bytes);
+        let used = self.messages(i, &whole)?;
+        if used < whole.len() && self.clients[i].is_online() {
+            whole.drain(..used);
+            self.clients[i].partial = whole;
+        }
+        Ok(())
+    }
+
+    /// Takes the complete messages; returns how many bytes they were.
+    #[inline]
+    pub(super) fn messages(&mut self, i: Token, bytes: &[u8]) -> Result<usize, EngineError> {
+        let mut at = 0;
+        loop {
+            match next_message(&bytes[at..]) {
+                Ok(Some((message, length))) => {
+                    at += length;
+                    if !self.message(i, message)? {
+                        return Ok(bytes.len());
+                    }
+                }
+                Ok(None) => return Ok(at),
+                Err(e) => {
+                    let now = self.driver.now();
+                    self.lost(i, now, &e.to_string())?;
+                    return Ok(bytes.len());
+                }
+            }
+        }
+    }
+
+    /// Takes one message; false when the connection is gone.
+    #[inline]
+    pub(super) fn message(&mut self, i: Token, message: backend::Message<'_>) -> Result<bool, EngineError> {
+        let client = &mut self.clients[i];
+        match message.tag {
+            tag::BIND_COMPLETE | tag::DATA_ROW => {}
+            tag::COMMAND_COMPLETE => client.answer.rolled_back |= message.body.starts_with(b"ROLLBACK"),
+            tag::READY_FOR_QUERY => match backend::ready_for_query(message.body) {
+                Ok(status) => {
+                    client.status = status;
+                    self.ready(i)?;
+                }
+                Err(e) => {
+                    let now = self.driver.now();
+                    self.lost(i, now, &e.to_string())?;
+                    return Ok(false);
+                }
+            },
+            tag::PARSE_COMPLETE => {
+                if let State::Busy { statement, .. } = client.state {
+                    client.prepared[statement] = true;
+                }
+            }
+            tag::ERROR => {
+                let error = ServerError::parse(message.body);
+                if client.answer.error.is_none() {
+                    client.answer.error = Some((error.state(), error.to_string()));
+                }
+            }
+            tag::COPY_IN_RESPONSE => {
+                let mut out = Vec::new();
+                frontend::copy_fail(&mut out, "COPY FROM STDIN is not supported in a script");
+                if self.plan.protocol != Protocol::Simple {
+                    frontend::sync(&mut out);
+                }
+                let now = self.driver.now();
+                self.put(i, &out, now)?;
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// ReadyForQuery: the statement, or the roll-back, is over.
+    #[inline]
+    pub(super) fn ready(&mut self, i: Token) -> Result<(), EngineError> {
+        let now = self.driver.now();
+        let client = &mut self.clients[i];
+        match client.state {
+            State::Busy { statement, sent_at } => {
+                self.interval.statements += 1;
+                if client.answer.error.is_some() || client.answer.rolled_back {
+                    return self.statement_failed(i, statement, now);
+                }
+                self.interval.statement_latency[statement].record(now - sent_at);
+                self.drive(i, now)
+            }
+            State::RollingBack => {
+                client.answer = Answer::default();
+                self.next_transaction(i, now)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends protocol bytes.
+    #[inline]
+    pub(super) fn put(&mut self, i: Token, bytes: &[u8], now: Nanos) -> Result<(), EngineError> {
+        if self.clients[i].link.is_plain() {
+            return self.put_raw(i, bytes);
+        }
+        let mut wire = Vec::new();
+        match self.clients[i].link.seal(bytes, &mut wire) {
+            Ok(()) => self.put_raw(i, &wire),
+            Err(e) => self.lost(i, now, &e.to_string()),
+        }
+    }
+
+    /// Sends socket bytes; keeps what the socket does not take.
+    #[inline]
+    pub(super) fn put_raw(&mut self, i: Token, bytes: &[u8]) -> Result<(), EngineError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if !self.clients[i].unsent.is_empty() {
+            self.clients[i].unsent.extend_from_slice(bytes);
+            return Ok(());
+        }
+        match self.driver.send(i, bytes) {
+            Ok(n) if n == bytes.len() => Ok(()),
+            Ok(n) => {
+                self.clients[i].unsent.extend_from_slice(&bytes[n..]);
+                self.driver.watch_writable(i, true).map_err(|e| EngineError::System(e.to_string()))
+            }
+            // The answer that says why (a FATAL error) may still be in the socket: let reading find the end.
+            Err(_) if self.running => {
+                let now = self.driver.now();
+                self.read_last_words(i);
+                self.lost(i, now, "the server closed the connection")
+            }
+            Err(e) => {
+                let now = self.driver.now();
+                self.lost(i, now, &e.to_string())
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self, i: Token) -> Result<(), EngineError> {
+        let unsent = std::mem::take(&mut self.clients[i].unsent);
+        match self.driver.send(i, &unsent) {
+            Ok(n) if n == unsent.len() => {
+                self.driver.watch_writable(i, false).map_err(|e| EngineError::System(e.to_string()))
+            }
+            Ok(n) => {
+                self.clients[i].unsent = unsent[n..].to_vec();
+                // Edge-triggered: asking again makes the driver look again.
+                self.driver.watch_writable(i, true).map_err(|e| EngineError::System(e.to_string()))
+            }
+            Err(e) => {
+                let now = self.driver.now();
+                self.lost(i, now, &e.to_string())
+            }
+        }
+    }
+
+    /// What a server that has closed said before, if it is in the clear.
+    pub(super) fn read_last_words(&mut self, i: Token) {
+        let mut buffer = [0u8; 4096];
+        if let (true, Ok(Some(n))) = (self.clients[i].link.is_plain(), self.driver.recv(i, &mut buffer)) {
+            let mut at = 0;
+            while let Ok(Some((message, length))) = next_message(&buffer[at..n]) {
+                at += length;
+                if message.tag == tag::ERROR {
+                    let error = ServerError::parse(message.body);
+                    self.clients[i].answer.error = Some((error.state(), error.to_string()));
+                }
+            }
+        }
+    }
+}

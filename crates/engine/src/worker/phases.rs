@@ -1,0 +1,221 @@
+//! The run from its first interval to its last: warm-up, measurement, drain, goodbye.
+
+use super::{Report, STOP_CHECK, STOP_DRAIN, STOP_NOW, Worker};
+use crate::client::State;
+use crate::driver::{Driver, Event, Token};
+use crate::error::EngineError;
+use crate::schedule::Arrivals;
+use pgdyno_base::Nanos;
+use pgdyno_record::interval::Slice;
+use pgdyno_record::{Interval, Phase};
+use pgdyno_wire::frontend;
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+
+impl<D: Driver> Worker<D> {
+    /// Runs the plan from `origin`, a time of the driver's clock; all clients are connected. Intervals are reported also
+    /// when the run ends early.
+    pub fn run(&mut self, origin: Nanos) -> Result<(), EngineError> {
+        self.origin = origin;
+        self.running = true;
+        self.cpu_mark = self.driver.cpu_time();
+        let result = self.run_loop();
+        self.settle();
+        self.close_interval();
+        self.say_goodbye();
+        result
+    }
+
+    pub(super) fn run_loop(&mut self) -> Result<(), EngineError> {
+        let mut events: Vec<Event> = Vec::new();
+        // Until the agreed time nothing happens.
+        loop {
+            let now = self.driver.now();
+            if now >= self.origin || self.stop.load(Ordering::Relaxed) != 0 {
+                break;
+            }
+            events.clear();
+            self.wait(now, Nanos(self.origin.0.min((now + STOP_CHECK).0)), &mut events)?;
+            for event in &events {
+                self.handle(*event)?;
+            }
+        }
+        let now = self.driver.now();
+        if let Some(rate) = self.plan.rate {
+            let share = rate * self.clients.len() as f64 / self.plan.clients as f64;
+            let end = self.origin + self.timeline.end();
+            self.arrivals = Some(Arrivals::poisson(share, self.origin, end, self.throttle.clone()));
+        }
+        for i in 0..self.clients.len() {
+            if self.clients[i].is_online() {
+                self.next_transaction(i, now)?;
+            }
+        }
+        while self.unfinished > 0 {
+            let now = self.driver.now();
+            self.turn_intervals(now)?;
+            self.start_due(now)?;
+            let stop = self.stop.load(Ordering::Relaxed);
+            if stop != 0 && self.interval.slice.phase != Phase::Drain {
+                self.stop_early(now, stop)?;
+            }
+            if now >= self.drain_deadline || stop == STOP_NOW {
+                break;
+            }
+            if self.unfinished == 0 {
+                break;
+            }
+            events.clear();
+            self.wait(now, self.wake_at(now), &mut events)?;
+            for event in &events {
+                self.handle(*event)?;
+            }
+            self.fire_timers()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn wait(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> Result<(), EngineError> {
+        self.driver
+            .wait(now, until, events)
+            .map_err(|e| EngineError::System(format!("waiting for the server failed: {e}")))
+    }
+
+    /// When something has to be done even if nothing happens.
+    pub(super) fn wake_at(&self, now: Nanos) -> Nanos {
+        let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| at.0);
+        let slice_end = (self.origin + self.interval.slice.end).0;
+        let due = match &self.arrivals {
+            Some(arrivals) if !self.idle.is_empty() => arrivals.peek().map_or(u64::MAX, |at| at.0),
+            _ => u64::MAX,
+        };
+        Nanos(timer.min(slice_end).min(due).min(self.drain_deadline.0).min((now + STOP_CHECK).0))
+    }
+
+    /// Closes the intervals that are over by `now`: also those in which this worker was not awake, so that no interval
+    /// is missing from the series.
+    pub(super) fn turn_intervals(&mut self, now: Nanos) -> Result<(), EngineError> {
+        while now >= self.origin + self.interval.slice.end {
+            let next = self.timeline.after(self.interval.slice);
+            self.next_interval(next);
+            if next.phase == Phase::Drain {
+                self.begin_drain(now, self.plan.drain_timeout)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn next_interval(&mut self, next: Slice) {
+        let fresh = Interval::new(next, self.interval.scripts.len(), self.interval.statement_latency.len());
+        let mut done = std::mem::replace(&mut self.interval, fresh);
+        let cpu = self.driver.cpu_time();
+        done.cpu = cpu - std::mem::replace(&mut self.cpu_mark, cpu);
+        done.disconnected = self.clients.iter().filter(|c| !c.is_online()).count() as u64;
+        (self.report)(Report::Interval(Box::new(done)));
+    }
+
+    /// Begins nothing more, but for what was due before the end.
+    pub(super) fn begin_drain(&mut self, now: Nanos, patience: Nanos) -> Result<(), EngineError> {
+        self.drain_deadline = now + patience;
+        self.idle.clear();
+        for i in 0..self.clients.len() {
+            match self.clients[i].state {
+                State::Offline => self.finish(i),
+                State::Connecting | State::Handshaking(_) => {
+                    self.driver.close(i);
+                    self.connecting -= 1;
+                    self.clients[i].disconnect();
+                    self.finish(i);
+                }
+                State::Idle => self.next_transaction(i, now)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn stop_early(&mut self, now: Nanos, stop: u8) -> Result<(), EngineError> {
+        let since = now - self.origin;
+        self.interval.slice.end = since;
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.stop(now);
+        }
+        let next = self.timeline.drain_from(self.interval.slice, since);
+        self.next_interval(next);
+        let patience = if stop == STOP_NOW { Nanos::ZERO } else { STOP_DRAIN };
+        self.begin_drain(now, Nanos(patience.0.min(self.plan.drain_timeout.0)))
+    }
+
+    /// Accounts for everything that has not come to its end, so that the outcomes balance.
+    pub(super) fn settle(&mut self) {
+        for client in &mut self.clients {
+            if std::mem::take(&mut client.transaction).active {
+                self.interval.outcomes.unfinished += 1;
+            }
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            while arrivals.take(Nanos::MAX).is_some() {
+                self.interval.outcomes.scheduled += 1;
+                self.interval.outcomes.skipped += 1;
+            }
+        }
+    }
+
+    pub(super) fn close_interval(&mut self) {
+        let now = self.driver.now() - self.origin;
+        // Ended by its transactions or by an error: the interval is as long as it was.
+        self.interval.slice.end = Nanos(self.interval.slice.end.0.min(now.0)).max(self.interval.slice.start);
+        let next = self.timeline.drain_from(self.interval.slice, now);
+        self.next_interval(next);
+    }
+
+    /// Ends all sessions; statements still under way are cancelled first, so that nothing goes on in the server.
+    pub(super) fn say_goodbye(&mut self) {
+        let mut terminate = Vec::new();
+        frontend::terminate(&mut terminate);
+        let now = self.driver.now();
+        for i in 0..self.clients.len() {
+            if matches!(self.clients[i].state, State::Busy { .. } | State::RollingBack) {
+                self.cancel(i);
+            }
+            if self.clients[i].is_online() {
+                self.running = false;
+                let _ = self.put(i, &terminate, now);
+            }
+            self.driver.close(i);
+        }
+    }
+
+    /// Sends a CancelRequest over a connection of its own; gives it a second.
+    pub(super) fn cancel(&mut self, i: Token) {
+        let token = self.clients.len();
+        let Some(address) = self.address(0) else { return };
+        if self.driver.connect(token, &address).is_err() {
+            return;
+        }
+        let deadline = self.driver.now() + Nanos::from_secs(1);
+        let mut events = Vec::new();
+        while !events.iter().any(|e: &Event| e.token == token && e.writable) {
+            let now = self.driver.now();
+            if now >= deadline || self.driver.wait(now, deadline, &mut events).is_err() {
+                break;
+            }
+        }
+        if self.driver.connected(token).is_ok() {
+            let mut out = Vec::new();
+            let (process, secret) = &self.clients[i].backend;
+            frontend::cancel_request(&mut out, *process, secret);
+            let _ = self.driver.send(token, &out);
+        }
+        self.driver.close(token);
+    }
+
+    pub(super) fn finish(&mut self, i: Token) {
+        let client = &mut self.clients[i];
+        if !matches!(client.state, State::Finished) {
+            client.state = State::Finished;
+            client.timer += 1;
+            self.unfinished -= 1;
+        }
+    }
+}
