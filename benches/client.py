@@ -105,8 +105,8 @@ def client_cpu(socket: Path, script: Path, clients: int, rounds: int, seconds: f
     programs: dict[str, list[object]] = {
         "pgdyno": [PROGRAMS / "drive", *common, "auto", script],
         "pgbench": [
-            f"{folder}/pgbench", "-h", socket, "-U", "postgres", "-n", "-M", "prepared", "-f", script, "-D", "scale=100",
-            "-c", clients, "-j", 1, "-T", int(seconds), "postgres",
+            f"{folder}/pgbench", "-h", socket, "-U", "postgres", "-n", "-M", "prepared", "-f", script,
+            "-D", "scale=100", "-c", clients, "-j", 1, "-T", int(seconds), "postgres",
         ],
         "bare epoll": [PROGRAMS / "floor", "epoll", *common],
         "bare uring": [PROGRAMS / "floor", "uring", *common],
