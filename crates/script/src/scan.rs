@@ -174,7 +174,8 @@ fn words(text: &str, start: usize, end: usize) -> Vec<(usize, &str)> {
             break;
         }
         let len = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-        if &rest[..len] != "\\" {
+        // A backslash alone continues the line; as the first word it is a command without a name.
+        if out.is_empty() || &rest[..len] != "\\" {
             out.push((at, &rest[..len]));
         }
         at += len;

@@ -113,6 +113,8 @@ fn mistakes_are_shown_where_they_are() {
         ("/* open\n", "t.sql:1:1:", "unterminated comment"),
         ("\\set x 99999999999999999999\n", "t.sql:1:8:", "bigint constant overflow"),
         ("\\sleep 1 h\nSELECT 1;", "t.sql:1:10:", "unrecognized time unit \"h\""),
+        ("\\", "t.sql:1:1:", "invalid command \\"),
+        ("SELECT 1;\n\\ set x 1\n", "t.sql:2:1:", "invalid command \\"),
         ("-- nothing\n", "t.sql:1:1:", "the script has no command"),
     ] {
         let shown = mistake(text);
