@@ -224,6 +224,12 @@ def test_a_full_disk_under_the_run_directory_is_told(server: Server, database: s
     refused("cannot write", code=5, args=args)
 
 
+def test_help_and_version() -> None:
+    for args, words in ((("--help",), "Exit codes"), (("run", "-h"), "--target"), (("-V",), "pgdyno 0.")):
+        done = pgdyno(*args)
+        assert done.code == 0 and words in done.out and not done.err, done
+
+
 def test_nonsense_on_the_command_line() -> None:
     for args, words in (
         (("run", "nosuch"), ("there is no experiment", "quick")),

@@ -77,16 +77,32 @@ def test_binaries_in_a_closed_folder_are_named_or_copied(monkeypatch: pytest.Mon
 
 def test_leftovers_of_killed_runs_are_swept_and_others_are_not() -> None:
     temp = Path(tempfile.gettempdir())
-    dead, kept, alive = (temp / f"{embedded.PREFIX}test-{n}" for n in ("dead", "kept", "alive"))
+    names = ("dead", "kept", "alive", "young", "old", "link")
+    dead, kept, alive, young, old, link = (temp / f"{embedded.PREFIX}test-{n}" for n in names)
     try:
-        for folder in (dead, kept, alive):
+        for folder in (dead, kept, alive, young, old):
             (folder / "data").mkdir(parents=True)
+        # Nobody's links are followed.
+        link.symlink_to(dead)
+        (kept / "owner").write_text("999999999 1.0\n")
+        (kept / "kept").touch()
+        os.utime(old, (1, 1))
         (dead / "owner").write_text("999999999 1.0\n")
         import psutil
 
         (alive / "owner").write_text(f"{os.getpid()} {psutil.Process().create_time()}\n")
         embedded.sweep()
-        assert not dead.exists() and kept.exists() and alive.exists()
+        assert not dead.exists() and not old.exists()
+        assert kept.exists() and alive.exists() and young.exists() and link.is_symlink()
     finally:
-        for folder in (dead, kept, alive):
+        link.unlink(missing_ok=True)
+        for folder in (dead, kept, alive, young, old):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_link_in_the_servers_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("keep")
+    (tmp_path / "pg_hba.conf").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError):
+        embedded._write(tmp_path / "pg_hba.conf", "local all all trust")
+    assert (tmp_path / "precious").read_text() == "keep"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -26,18 +27,22 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def common(
-    version: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
-    if version:
+def _version(wanted: bool) -> None:
+    if wanted:
         from pgdyno import __version__
 
         print(f"pgdyno {__version__}")  # noqa: T201
         raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True, callback=_version),
+    ] = False,
+) -> None:
+    """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
 
 
 @app.command()
@@ -145,16 +150,25 @@ def sql(
 
 def entry() -> NoReturn:
     """The console script: every error of ours becomes a message and an exit code, never a traceback."""
-    from pgdyno.errors import PgdynoError
+    from pgdyno.errors import EXIT_SIGINT, PgdynoError
 
     try:
-        app(standalone_mode=True)
+        code = app(standalone_mode=False)
     except PgdynoError as e:
-        # Only errors on the way to a verb get here, so there is no progress to clear.
         sys.stderr.write(f"pgdyno: {e}\n")
-        sys.exit(e.exit_code)
+        code = e.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        # Before a run has begun; a run winds itself up.
+        sys.stderr.write("pgdyno: interrupted by Ctrl-C\n")
+        code = EXIT_SIGINT
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
-        sys.stderr.close()
-        sys.exit(141)
-    sys.exit(0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    except Exception as e:
+        # The command line's own mistakes know how to show themselves.
+        if not hasattr(e, "show"):
+            raise
+        e.show()
+        code = getattr(e, "exit_code", 2)
+    sys.exit(code or 0)

@@ -11,6 +11,7 @@ import ctypes
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,7 @@ class EmbeddedCluster:
             if not self.keep:
                 self._remove()
             else:
-                (self.base / "owner").unlink(missing_ok=True)
+                (self.base / "kept").touch()
 
     def start(self) -> None:
         """Starts the server and waits until it takes connections."""
@@ -174,12 +175,11 @@ class EmbeddedCluster:
             reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             raise ClusterError(f"initdb failed: {reason}", _initdb_remedy(reason))
         users = {self._account.name, _our_name()}
-        (self.data / "pg_ident.conf").write_text("".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users)))
-        (self.data / "pg_hba.conf").write_text("local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n")
+        _write(self.data / "pg_ident.conf", "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users)))
+        _write(self.data / "pg_hba.conf", "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n")
         lines = [f"{s.name} = {s.value}  # {s.reason}" for s in self.settings]
         lines.append(f"unix_socket_directories = '{self.base / 'socket'}'")
-        conf = self.data / "postgresql.auto.conf"
-        conf.write_text("# Written by pgdyno.\n" + "\n".join(lines) + "\n")
+        _write(self.data / "postgresql.auto.conf", "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
 
     def _is_ready(self) -> bool:
         # The postmaster writes its state into the eighth line of its pid file.
@@ -198,24 +198,45 @@ class EmbeddedCluster:
 def sweep() -> None:
     """Removes what killed pgdynos left in the temporary folder: only folders of ours whose owner is dead."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            if folder.stat().st_uid != os.geteuid():
-                continue
-            pid, created = (folder / "owner").read_text().split()
-            if psutil.pid_exists(int(pid)) and abs(psutil.Process(int(pid)).create_time() - float(created)) < 1:
-                continue
-            postmaster = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
-            process = psutil.Process(postmaster)
-            if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
-                process.send_signal(signal.SIGQUIT)
-                process.wait(5)
-        except (ValueError, IndexError):
-            continue
-        except (OSError, psutil.Error):
-            # No owner file: --keep, or another program's folder. No postmaster.pid: nothing runs.
-            if not (folder / "owner").exists():
-                continue
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if (
+                stat.S_ISDIR(status.st_mode)
+                and status.st_uid == os.geteuid()
+                and _is_abandoned(folder, status.st_mtime)
+            ):
+                _kill_postmaster(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path, modified: float) -> bool:
+    if (folder / "kept").exists():
+        return False
+    try:
+        pid, created = (folder / "owner").read_text().split()
+        owner = psutil.Process(int(pid))
+        return bool(abs(owner.create_time() - float(created)) >= 1)
+    except psutil.NoSuchProcess:
+        return True
+    except (OSError, ValueError, psutil.Error):
+        # Killed before it could write who it is; or just being made by somebody else.
+        return time.time() - modified > 60
+
+
+def _kill_postmaster(folder: Path) -> None:
+    """Ends a server that still runs in `folder`."""
+    with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
+        process = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
+        if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
+            process.send_signal(signal.SIGQUIT)
+            process.wait(5)
+
+
+def _write(path: Path, text: str) -> None:
+    # The folder belongs to the server's account and we may be root: a link laid there must not lead us elsewhere.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def _our_name() -> str:
