@@ -26,6 +26,18 @@ class Caveat(Enum):
         "client and server ran on the same machine and shared its CPUs",
         "measure from another machine with --target for figures that are the server's alone",
     )
+    OPEN_LOOP = (
+        "open loop (--rate): the throughput is what was asked for, not what the server can do",
+        "read the latencies, which count from when each transaction was due",
+    )
+    SKIPPED = (
+        "the rate was too high: transactions that were due were never begun, and the latencies leave them out",
+        "use a lower --rate, or more --clients if they were all busy",
+    )
+    UNFINISHED = (
+        "some transactions had not ended when the run did, and the latencies leave them out",
+        "find out what they waited for (locks, a stalled disk); use a longer --duration",
+    )
     FAILURES = ("some transactions failed", "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages")
     OUTAGE = ("connections were lost during the measurement", "the time series shows when; see events.jsonl")
     UNKNOWN = (

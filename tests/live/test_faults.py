@@ -96,6 +96,35 @@ def test_a_database_in_use_is_refused(server: Server, database: str, tmp_path: P
         refused("is in use", "the shop", "--force", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+def test_two_pgdynos_do_not_share_a_database(server: Server, database: str, tmp_path: Path) -> None:
+    import psycopg
+    from pgdyno.run.dataset import _CLAIM
+
+    info = server.conninfo(dbname=database)
+    with psycopg.connect(info, autocommit=True, application_name="pgdyno admin") as other:
+        other.execute("select pg_advisory_lock(%s)", [_CLAIM])
+        refused("another pgdyno is at work", code=3, args=("--target", info, "--runs", tmp_path))
+
+
+def test_a_load_that_was_not_vacuumed_is_made_again(server: Server, database: str, tmp_path: Path) -> None:
+    info = server.conninfo(dbname=database)
+    args = ("--target", info, "--runs", tmp_path)
+    assert pgdyno("run", "quick", *SHORT, *args).code == 0
+    mark = "pgdyno dataset tpcb scale=1 (not vacuumed yet)"
+    server.sql(f"comment on table pgbench_tellers is '{mark}'", dbname=database)
+    done = pgdyno("run", "quick", *SHORT, *args)
+    assert done.code == 0 and "replacing pgdyno's dataset" in done.err, done.err
+
+
+def test_what_our_client_would_not_heed_is_refused(server: Server, tmp_path: Path) -> None:
+    info = server.conninfo(host="127.0.0.1", user="postgres") + " require_auth=none"
+    env = environment(PGPASSWORD="x")
+    done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path, env=env)
+    assert done.code == 3 and ("require_auth" in done.err or "authentication" in done.err), done.err
+    info = server.conninfo() + " require_auth=none"
+    refused("require_auth is not supported", code=3, args=("--target", info, "--runs", tmp_path))
+
+
 def test_more_clients_than_connections(server: Server, database: str, tmp_path: Path) -> None:
     info = server.conninfo(dbname=database)
     args = ("--target", info, "--clients", 500, "--runs", tmp_path)

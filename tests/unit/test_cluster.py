@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -84,16 +85,14 @@ def test_leftovers_of_killed_runs_are_swept_and_others_are_not() -> None:
             (folder / "data").mkdir(parents=True)
         # Nobody's links are followed.
         link.symlink_to(dead)
-        (kept / "owner").write_text("999999999 1.0\n")
-        (kept / "kept").touch()
         os.utime(old, (1, 1))
-        (dead / "owner").write_text("999999999 1.0\n")
-        import psutil
-
-        (alive / "owner").write_text(f"{os.getpid()} {psutil.Process().create_time()}\n")
-        embedded.sweep()
-        assert not dead.exists() and not old.exists()
-        assert kept.exists() and alive.exists() and young.exists() and link.is_symlink()
+        (dead / "owner").touch()
+        with (alive / "owner").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            embedded.sweep()
+        assert not dead.exists()
+        # Kept, being made, somebody's: without an owner file nothing is taken, however old.
+        assert kept.exists() and alive.exists() and young.exists() and old.exists() and link.is_symlink()
     finally:
         link.unlink(missing_ok=True)
         for folder in (dead, kept, alive, young, old):

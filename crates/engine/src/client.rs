@@ -54,8 +54,8 @@ pub struct Transaction {
     pub due: Nanos,
     /// Its script.
     pub script: usize,
-    /// It has sent something.
-    pub sent: bool,
+    /// The statement that it sent last, if it has sent any.
+    pub last: Option<usize>,
 }
 
 /// What the server has said so far about the statement under way.
@@ -97,6 +97,8 @@ pub struct Client {
     pub begun: u64,
     /// Backend's process id and secret, for a cancel request.
     pub backend: (u32, Vec<u8>),
+    /// Which of the server's addresses it was connected to last.
+    pub address: usize,
     /// It has had a session before.
     pub was_connected: bool,
 }
@@ -119,6 +121,7 @@ impl Client {
             attempt: 0,
             begun: 0,
             backend: (0, Vec::new()),
+            address: 0,
             was_connected: false,
         }
     }

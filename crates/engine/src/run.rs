@@ -187,8 +187,10 @@ struct Job {
 impl Job {
     fn work(self) {
         let tell = self.tell.clone();
-        let outcome = self.run();
-        let _ = tell.send(Told::Over(outcome));
+        // A worker that dies must not look like one that is done.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run()));
+        let crashed = || Err(EngineError::System("a worker thread has crashed; this is a defect of pgdyno".into()));
+        let _ = tell.send(Told::Over(outcome.unwrap_or_else(|_| crashed())));
     }
 
     fn run(self) -> Result<(), EngineError> {
@@ -286,7 +288,7 @@ impl Conductor<'_> {
                         .entry(key)
                         .and_modify(|(n, sum)| {
                             *n += 1;
-                            sum.merge(&interval);
+                            sum.join(&interval);
                         })
                         .or_insert_with(|| (1, *interval));
                     if *n == self.workers {

@@ -113,6 +113,48 @@ fn last_words_do_not_hide_the_end_of_a_connection() {
     });
 }
 
+/// A script that only computes: on a real clock it must end with its time, and stop when asked.
+#[test]
+fn a_script_that_only_computes_ends_in_time() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-compute"));
+        let plan = Plan { clients: 2, limit: Limit::Duration(Nanos::from_millis(200)), ..plan };
+        let mut watcher = Watcher::default();
+        let summary = real(server.config(), plan, workload("\\set x 1 + 1\n"), &mut watcher);
+        assert!(summary.error.is_none(), "{name}");
+        watcher.told.check();
+        assert!(summary.elapsed < Nanos::from_secs(5), "{name}: {}", summary.elapsed);
+    });
+}
+
+/// What an old connection still had to say must not be held against the new one.
+#[test]
+fn a_shutdown_does_not_fail_the_first_statement_afterwards() {
+    on_all(|name, plan| {
+        let server = Arc::new(StubServer::start(&format!("{name}-poison")));
+        let plan = Plan {
+            clients: 10,
+            limit: Limit::Duration(Nanos::from_millis(800)),
+            interval: Nanos::from_millis(50),
+            ..plan
+        };
+        let closer = server.clone();
+        let mut watcher = Watcher {
+            on_interval: Some(Box::new(move |i| {
+                if i.slice.index % 4 == 1 && i.slice.index < 14 {
+                    closer.shut_down();
+                }
+            })),
+            ..Watcher::default()
+        };
+        real(server.config(), plan, workload(SELECT), &mut watcher);
+        watcher.told.check();
+        let outcomes = watcher.told.outcomes();
+        // Each loss ends at most one transaction; a poisoned successor would be one more.
+        assert!(outcomes.unknown + outcomes.failed_total() <= watcher.told.sum(|i| i.lost), "{name}: {outcomes:?}");
+    });
+}
+
 #[test]
 fn a_run_can_be_stopped_and_keeps_what_it_has() {
     on_all(|name, plan| {

@@ -254,6 +254,53 @@ fn a_script_without_statements_does_not_hang() {
     assert_eq!(told.outcomes().committed, 20);
 }
 
+/// A script that sends only sometimes must leave the clock, the intervals and the others their turn.
+#[test]
+fn a_script_that_sends_only_sometimes_does_not_stop_the_clock() {
+    let plan = Plan { clients: 2, limit: Limit::Duration(Nanos::from_millis(50)), ..Plan::default() };
+    let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_millis(1)), ..SimServer::default() };
+    let script = "\\if :client_id < 1\nSELECT 1;\n\\else\n\\sleep 1 ms\n\\endif\n";
+    let (result, told) = simulate(server, plan, script);
+    result.unwrap();
+    told.check();
+    assert!(told.outcomes().committed >= 98);
+}
+
+#[test]
+fn a_transaction_left_open_is_no_success() {
+    let plan = Plan { clients: 1, limit: seconds(1), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan.clone(), "BEGIN;\nUPDATE t SET a = 1;\n");
+    let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
+    assert!(e.message.contains("inside a transaction block") && e.line == 2, "{e}");
+    assert_eq!(told.outcomes().committed, 0);
+    told.check();
+    let (result, told) =
+        simulate(SimServer::default(), Plan { continue_on_error: true, ..plan }, "BEGIN;\nUPDATE t SET a = 1;\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.outcomes().committed, 0);
+    assert!(told.outcomes().failed[b"25001"] > 100);
+}
+
+#[test]
+fn a_script_that_always_fails_does_not_exhaust_the_stack() {
+    let plan = Plan { clients: 1, limit: Limit::Transactions(50_000), continue_on_error: true, ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, "\\set zero 0\n\\set x 1 / :zero\nSELECT :x;\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.outcomes().failed[b"XP001"], 50_000);
+}
+
+#[test]
+fn a_run_that_ends_early_has_not_skipped_its_future() {
+    let server = SimServer { fail: Box::new(|_, n| (n > 100).then_some("42P01")), ..SimServer::default() };
+    let plan = Plan { clients: 4, limit: seconds(600), rate: Some(1000.0), ..Plan::default() };
+    let (result, told) = simulate(server, plan, SELECT);
+    assert!(result.is_err());
+    told.check();
+    assert!(told.outcomes().scheduled < 200, "{:?}", told.outcomes());
+}
+
 #[test]
 fn sleeping_takes_as_long_as_it_says() {
     let plan = Plan { clients: 1, limit: seconds(1), ..Plan::default() };

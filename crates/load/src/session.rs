@@ -12,10 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a session that waits looks whether it shall stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a cancelled command may take to end; then the connection is dropped, and the server rolls back.
+const GRACE: Duration = Duration::from_secs(5);
 
 enum Stream {
     Unix(UnixStream),
@@ -40,17 +42,19 @@ impl Stream {
                 }
                 let s = open.ok_or(last)?;
                 s.set_nodelay(true)?;
+                // A command may take hours without a byte; a peer that is gone must be found all the same.
+                rustix::net::sockopt::set_socket_keepalive(&s, true)?;
                 Stream::Tcp(s)
             }
         };
-        stream.set_read_timeout(Some(timeout))?;
+        stream.set_timeouts(timeout)?;
         Ok(stream)
     }
 
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> std::io::Result<()> {
+    fn set_timeouts(&self, timeout: Duration) -> std::io::Result<()> {
         match self {
-            Stream::Unix(s) => s.set_read_timeout(timeout),
-            Stream::Tcp(s) => s.set_read_timeout(timeout),
+            Stream::Unix(s) => s.set_read_timeout(Some(timeout)).and_then(|()| s.set_write_timeout(Some(timeout))),
+            Stream::Tcp(s) => s.set_read_timeout(Some(timeout)).and_then(|()| s.set_write_timeout(Some(timeout))),
         }
     }
 
@@ -67,6 +71,14 @@ impl Stream {
         }
     }
 
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Stream::Unix(s) => s.write(bytes),
+            Stream::Tcp(s) => s.write(bytes),
+        }
+    }
+
+    /// For what is small and sent once: a time-out is a failure.
     fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             Stream::Unix(s) => s.write_all(bytes),
@@ -92,7 +104,8 @@ pub struct Session {
     backend: (u32, Vec<u8>),
     /// Set by another thread: what the server is doing is cancelled.
     interrupt: Arc<AtomicBool>,
-    cancelled: bool,
+    /// When the command at hand was cancelled.
+    cancelled: Option<Instant>,
 }
 
 impl Session {
@@ -126,7 +139,7 @@ impl Session {
             let n = match stream.read(&mut buf) {
                 Ok(0) => return Err(cannot("the server closed the connection before the session began".into())),
                 Ok(n) => n,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(e) if is_timeout(&e) => {
                     return Err(cannot(format!("no answer within {} s", timeout.as_secs())));
                 }
                 Err(e) => return Err(cannot(e.to_string())),
@@ -136,7 +149,7 @@ impl Session {
                 let _ = stream.write_all(&out);
             }
             if let Progress::Ready(info) = progress.map_err(|e| cannot(e.to_string()))? {
-                stream.set_read_timeout(Some(LOOK))?;
+                stream.set_timeouts(LOOK)?;
                 let (link, input) = handshake.into_link();
                 return Ok(Session {
                     stream,
@@ -145,7 +158,7 @@ impl Session {
                     endpoint: config.endpoint.clone(),
                     backend: (info.process, info.secret),
                     interrupt: interrupt.clone(),
-                    cancelled: false,
+                    cancelled: None,
                 });
             }
         }
@@ -153,11 +166,34 @@ impl Session {
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
         if self.link.is_plain() {
-            return Ok(self.stream.write_all(bytes)?);
+            return self.write(bytes);
         }
         let mut wire = Vec::new();
         self.link.seal(bytes, &mut wire)?;
-        Ok(self.stream.write_all(&wire)?)
+        self.write(&wire)
+    }
+
+    /// Writes all, however long the server takes for it; looks up now and then.
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), LoadError> {
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if is_timeout(&e) => self.look_up()?,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing has happened for a while: shall we stop? Cancels once, and gives up when that does not help.
+    fn look_up(&mut self) -> Result<(), LoadError> {
+        match self.cancelled {
+            None if self.interrupt.load(Ordering::Relaxed) => self.cancel(),
+            Some(since) if since.elapsed() > GRACE => return Err(LoadError::Interrupted),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The next message: its tag and body.
@@ -171,10 +207,8 @@ impl Session {
             }
             let n = match self.stream.read(&mut buf) {
                 Ok(n) => n,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if self.interrupt.load(Ordering::Relaxed) && !self.cancelled {
-                        self.cancel();
-                    }
+                Err(e) if is_timeout(&e) => {
+                    self.look_up()?;
                     continue;
                 }
                 Err(e) => return Err(e.into()),
@@ -192,7 +226,7 @@ impl Session {
 
     /// Asks the server to give up the command at hand.
     fn cancel(&mut self) {
-        self.cancelled = true;
+        self.cancelled = Some(Instant::now());
         if let Ok(mut stream) = Stream::open(&self.endpoint, Duration::from_secs(1)) {
             let mut out = Vec::new();
             frontend::cancel_request(&mut out, self.backend.0, &self.backend.1);
@@ -224,7 +258,7 @@ impl Session {
             }
         }
         match error {
-            Some(_) if self.cancelled => Err(LoadError::Interrupted),
+            Some(_) if self.cancelled.is_some() => Err(LoadError::Interrupted),
             Some(e) => Err(e),
             None => Ok(()),
         }
@@ -232,6 +266,9 @@ impl Session {
 
     /// Carries out commands; results are thrown away. `doing` begins the message of an error.
     pub fn execute(&mut self, doing: &str, sql: &str) -> Result<(), LoadError> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(LoadError::Interrupted);
+        }
         let mut out = Vec::new();
         frontend::query(&mut out, sql);
         self.send(&out)?;
@@ -279,7 +316,10 @@ impl Session {
             }
             // A server that has failed (a full disk) says so at once and throws the rest away: listen while sending.
             let failed = self.send(&out).err();
-            if failed.is_some() || self.has_input() {
+            if matches!(failed, Some(LoadError::Interrupted)) {
+                return Err(LoadError::Interrupted);
+            }
+            if failed.is_some() || self.has_failed()? {
                 broken = Some(failed);
             }
         }
@@ -298,12 +338,35 @@ impl Session {
         }
     }
 
-    /// Whether the server has said something.
-    fn has_input(&self) -> bool {
+    /// Whether the server has said that it failed. What else it says meanwhile (notices, parameters) is left out.
+    fn has_failed(&mut self) -> Result<bool, LoadError> {
         let mut fds = [PollFd::from_borrowed_fd(self.stream.fd(), PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0)
+        if !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
+            return Ok(false);
+        }
+        let mut buf = vec![0; 16 * 1024];
+        let n = match self.stream.read(&mut buf) {
+            Ok(0) => return Err(LoadError::Wire("the server closed the connection".into())),
+            Ok(n) => n,
+            Err(e) if is_timeout(&e) => 0,
+            Err(e) => return Err(e.into()),
+        };
+        let mut reply = Vec::new();
+        self.link.open(&buf[..n], &mut self.input, &mut reply)?;
+        self.write(&reply)?;
+        while let Some((message, length)) = next_message(&self.input)? {
+            if message.tag == tag::ERROR {
+                return Ok(true);
+            }
+            self.input.drain(..length);
+        }
+        Ok(false)
     }
+}
+
+fn is_timeout(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 impl Drop for Session {

@@ -121,6 +121,11 @@ impl Interval {
         self.inner.cpu.0
     }
 
+    #[getter]
+    fn busiest_cpu_ns(&self) -> u64 {
+        self.inner.busiest.0
+    }
+
     /// Committed transactions, all scripts.
     #[getter]
     fn latency(&self) -> Histogram {

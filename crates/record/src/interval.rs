@@ -115,6 +115,8 @@ pub struct Interval {
     pub reconnects: u64,
     /// CPU time that the workers' threads used.
     pub cpu: Nanos,
+    /// CPU time of the worker that used most: over 90% of the interval, the client may be what limits.
+    pub busiest: Nanos,
     /// Clients without a connection when the interval ended.
     pub disconnected: u64,
 }
@@ -132,12 +134,21 @@ impl Interval {
             lost: 0,
             reconnects: 0,
             cpu: Nanos::ZERO,
+            busiest: Nanos::ZERO,
             disconnected: 0,
         }
     }
 
-    /// Adds what another worker recorded in the same interval, or what came in another interval of the same workload.
+    /// Adds what another worker recorded in the same interval.
+    pub fn join(&mut self, other: &Interval) {
+        let busiest = self.busiest.max(other.busiest);
+        self.merge(other);
+        self.busiest = busiest;
+    }
+
+    /// Adds what came in another interval of the same workload.
     pub fn merge(&mut self, other: &Interval) {
+        self.busiest += other.busiest;
         self.outcomes.merge(&other.outcomes);
         self.statements += other.statements;
         for (mine, theirs) in self.scripts.iter_mut().zip(&other.scripts) {

@@ -10,10 +10,10 @@ pub type Code = [u8; 5];
 /// `scheduled = committed + failed + skipped + unknown + unfinished`
 ///
 /// ([`Outcomes::balance`]); over one interval it need not hold, because a transaction is counted as scheduled when it
-/// is due and as the rest when it ends.
+/// begins (skipped ones when the run ends) and as the rest when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// Became due: in a closed loop, began.
+    /// Began, or was due and skipped.
     pub scheduled: u64,
     /// The server confirmed the last statement.
     pub committed: u64,

@@ -9,6 +9,9 @@ use crate::value::Value;
 /// Deeper nesting than this is refused, so that no script can exhaust the stack.
 const MAX_DEPTH: usize = 200;
 
+/// A chain of operators is as deep as it is long.
+const MAX_TOKENS: usize = 2_000;
+
 /// Binding strengths, weakest first. Comparisons and IS do not associate.
 mod power {
     pub const OR: u8 = 1;
@@ -24,6 +27,9 @@ mod power {
 /// Parses all of `text`, which begins at byte `base` of the script.
 pub fn parse_expression(text: &str, base: usize) -> Result<Expr, Fault> {
     let tokens = tokenize(text, base)?;
+    if tokens.len() > MAX_TOKENS {
+        return Err(Fault::new(base, "the expression is too long").hint("Cut it into several \\set commands."));
+    }
     let mut parser = Parser { tokens: &tokens, next: 0, end: base + text.trim_end().len(), depth: 0 };
     let expr = parser.expression(0)?;
     match parser.peek() {

@@ -125,6 +125,16 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
+fn endless_expressions_are_refused() {
+    let long = format!("\\set x 1{}\n", "+1".repeat(200_000));
+    assert!(mistake(&long).contains("too long"));
+    let deep = format!("\\set x {}1{}\n", "(".repeat(500), ")".repeat(500));
+    assert!(mistake(&deep).contains("nested too deeply"));
+    let fair = format!("1{}", " + 1".repeat(900));
+    assert_eq!(value(&fair), Value::Int(901));
+}
+
+#[test]
 fn statements_are_cut_as_psql_cuts_them() {
     let text = "-- a comment\nSELECT 'a;b' || \"c;d\" || $x$;$x$ || E'\\';';\n/* ; /* ; */ */ INSERT INTO t SELECT (1;2);\nEND";
     let p = program(text);

@@ -8,6 +8,9 @@ use crate::frontend;
 use crate::tls::Link;
 use std::sync::Arc;
 
+/// No server has more than this to say in one message before the session has begun.
+const MAX_GREETING: usize = 256 * 1024;
+
 /// What the server told about the session while it began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionInfo {
@@ -158,6 +161,9 @@ impl Handshake {
             }
         }
         self.plain = plain[at..].to_vec();
+        if self.plain.len() > MAX_GREETING {
+            return Err(WireError::Protocol("a message of this size while the session begins".into()));
+        }
         Ok(Progress::Pending)
     }
 

@@ -16,6 +16,8 @@ impl SqlState {
     /// An expression of the script failed in the client ("client side" has no class of its own in the standard;
     /// F0000 and HV000 are taken, so pgdyno uses a code in the class that is reserved for implementations).
     pub const SCRIPT: SqlState = SqlState(*b"XP001");
+    /// A transaction block was left open where none may be.
+    pub const ACTIVE_TRANSACTION: SqlState = SqlState(*b"25001");
     /// An error that carried no code.
     pub const UNKNOWN: SqlState = SqlState(*b"XX000");
 
@@ -59,6 +61,7 @@ impl SqlState {
             b"23503" => "foreign_key_violation",
             b"23505" => "unique_violation",
             b"23514" => "check_violation",
+            b"25001" => "active_sql_transaction",
             b"25006" => "read_only_sql_transaction",
             b"28000" => "invalid_authorization_specification",
             b"28P01" => "invalid_password",

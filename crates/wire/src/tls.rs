@@ -144,6 +144,7 @@ impl ServerCertVerifier for Verifier {
         // A self-signed server certificate that is itself the trusted root is common with PostgreSQL; OpenSSL takes
         // it, WebPKI rejects it for being a CA. Being trusted byte by byte, it needs its name checked and no more.
         if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) {
+            check_validity(end_entity, now)?;
             if self.verify == Verify::Full {
                 let parsed = rustls::server::ParsedCertificate::try_from(end_entity)?;
                 rustls::client::verify_server_name(&parsed, server_name)?;
@@ -218,7 +219,11 @@ impl Link {
         };
         loop {
             if !wire.is_empty() {
-                conn.read_tls(&mut wire).map_err(|e| WireError::Tls(e.to_string()))?;
+                let read = conn.read_tls(&mut wire).map_err(|e| WireError::Tls(e.to_string()))?;
+                if read == 0 {
+                    // Behind TLS's own goodbye nothing is read any more.
+                    return Ok(());
+                }
             }
             let state = conn.process_new_packets().map_err(|e| explain(&e));
             // An alert that tells the server why must go out even when we give up.
@@ -268,6 +273,21 @@ fn explain(error: &rustls::Error) -> WireError {
         _ => "",
     };
     WireError::Tls(format!("the server's certificate does not verify or TLS failed: {error}{remedy}"))
+}
+
+/// Not before its time, not after it.
+fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
+    use x509_cert::der::Decode;
+    let bad = |e| Err(rustls::Error::InvalidCertificate(e));
+    let Ok(cert) = x509_cert::Certificate::from_der(certificate.as_ref()) else {
+        return bad(CertificateError::BadEncoding);
+    };
+    let validity = cert.tbs_certificate.validity;
+    match now.as_secs() {
+        t if t < validity.not_before.to_unix_duration().as_secs() => bad(CertificateError::NotValidYet),
+        t if t > validity.not_after.to_unix_duration().as_secs() => bad(CertificateError::Expired),
+        _ => Ok(()),
+    }
 }
 
 fn end_point_hash(der: &[u8]) -> Option<Vec<u8>> {

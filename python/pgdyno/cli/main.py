@@ -150,7 +150,8 @@ def sql(
 
 def entry() -> NoReturn:
     """The console script: every error of ours becomes a message and an exit code, never a traceback."""
-    from pgdyno.errors import EXIT_SIGINT, PgdynoError
+    from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, PgdynoError
+    from pgdyno.interrupt import Terminated
 
     try:
         code = app(standalone_mode=False)
@@ -161,6 +162,8 @@ def entry() -> NoReturn:
         # Before a run has begun; a run winds itself up.
         sys.stderr.write("pgdyno: interrupted by Ctrl-C\n")
         code = EXIT_SIGINT
+    except Terminated:
+        code = EXIT_SIGTERM
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 import psutil
 
@@ -26,8 +28,11 @@ from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError
+from pgdyno.interrupt import signals_held
 
 PREFIX = "pgdyno-cluster-"
+#: Locked by the pgdyno that the folder belongs to, for as long as it lives.
+OWNER = "owner"
 #: The role and the database that the cluster begins with.
 SUPERUSER = "postgres"
 DATABASE = "postgres"
@@ -46,15 +51,19 @@ class EmbeddedCluster:
         self._account: Account = server_account()
         self.base = Path()
         self.binaries: binaries.Binaries | None = None
+        self._owner: TextIO | None = None
 
     # ------------------------------------------------------------ life
 
     def __enter__(self) -> EmbeddedCluster:
         sweep()
-        self.base = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            self.base.chmod(0o755)
-            (self.base / "owner").write_text(f"{os.getpid()} {psutil.Process().create_time()}\n")
+            with signals_held():
+                self.base = Path(tempfile.mkdtemp(prefix=PREFIX))
+                self.base.chmod(0o755)
+                # The lock says that we are alive, whatever clocks and process numbers say; it goes with us.
+                self._owner = (self.base / OWNER).open("w", encoding="utf-8")
+                fcntl.flock(self._owner, fcntl.LOCK_EX)
             for name in ("data", "socket"):
                 folder = self.base / name
                 folder.mkdir(mode=0o700)
@@ -64,22 +73,23 @@ class EmbeddedCluster:
             self.start()
         except BaseException:
             self.keep = False
-            self._remove()
+            with signals_held():
+                self._remove()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
-        with _signals_held():
+        with signals_held():
             self.stop()
             if not self.keep:
                 self._remove()
             else:
-                (self.base / "kept").touch()
+                (self.base / OWNER).unlink(missing_ok=True)
 
     def start(self) -> None:
         """Starts the server and waits until it takes connections."""
         assert self.binaries is not None
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, signals_held():
             self._process = subprocess.Popen(
                 [self.binaries.program("postgres"), "-D", self.data],
                 stdin=subprocess.DEVNULL,
@@ -192,7 +202,9 @@ class EmbeddedCluster:
     def _remove(self) -> None:
         self.stop()
         if self.base.name.startswith(PREFIX):
-            shutil.rmtree(self.base, ignore_errors=True)
+            _remove_tree(self.base)
+        if self._owner is not None:
+            self._owner.close()
 
 
 def sweep() -> None:
@@ -200,27 +212,31 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
-            if (
-                stat.S_ISDIR(status.st_mode)
-                and status.st_uid == os.geteuid()
-                and _is_abandoned(folder, status.st_mtime)
-            ):
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
                 _kill_postmaster(folder)
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove_tree(folder)
 
 
-def _is_abandoned(folder: Path, modified: float) -> bool:
-    if (folder / "kept").exists():
-        return False
+def _is_abandoned(folder: Path) -> bool:
+    """Whether nobody holds the owner's lock. Without an owner file (--keep, or just being made): hands off."""
     try:
-        pid, created = (folder / "owner").read_text().split()
-        owner = psutil.Process(int(pid))
-        return bool(abs(owner.create_time() - float(created)) >= 1)
-    except psutil.NoSuchProcess:
-        return True
-    except (OSError, ValueError, psutil.Error):
-        # Killed before it could write who it is; or just being made by somebody else.
-        return time.time() - modified > 60
+        with (folder / OWNER).open("r+", encoding="utf-8") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_tree(folder: Path) -> None:
+    """Removes a cluster's folder, the owner file last: what is left of a removal that failed can be swept later."""
+    for child in folder.iterdir():
+        if child.name == OWNER:
+            continue
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child, ignore_errors=True)
+        else:
+            child.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _kill_postmaster(folder: Path) -> None:
@@ -234,7 +250,7 @@ def _kill_postmaster(folder: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     # The folder belongs to the server's account and we may be root: a link laid there must not lead us elsewhere.
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as f:
         f.write(text)
 
@@ -267,13 +283,3 @@ def _initdb_remedy(reason: str) -> str:
             "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
         )
     return ""
-
-
-class _signals_held:  # noqa: N801
-    """Within it, Ctrl-C and SIGTERM wait: a cluster that is being taken down is taken down whole."""
-
-    def __enter__(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-
-    def __exit__(self, *_: object) -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})

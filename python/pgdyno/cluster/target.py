@@ -83,6 +83,7 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
     conn = _connect(full.encode(), connect_timeout_s)
     try:
         used = {o.keyword.decode(): (o.val or b"").decode() for o in conn.info if o.val}
+        _refuse_what_is_not_heeded(used)
         password = conn.password.decode() or used.get("password") or None
         # After a list of hosts: the one that answered.
         hostaddr = used.get("hostaddr", "")
@@ -101,6 +102,22 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
         )
     finally:
         conn.finish()
+
+
+#: What libpq would heed and our client does not yet; ignoring it would weaken what the user asked for.
+_NOT_HEEDED = {"require_auth": (), "sslcrl": (), "sslcrldir": (), "sslnegotiation": ("postgres",), "sslpassword": ()}
+
+
+def _refuse_what_is_not_heeded(used: dict[str, str]) -> None:
+    for name, harmless in _NOT_HEEDED.items():
+        if used.get(name) and used[name] not in harmless:
+            raise TargetError(
+                f"{name} is not supported by pgdyno's own client", f"Leave {name} out, or its variable unset."
+            )
+    if used.get("sslrootcert") == "system" and used.get("sslmode") == "verify-full":
+        raise TargetError(
+            "sslrootcert=system is not supported by pgdyno's own client", "Name the file: sslrootcert=FILE."
+        )
 
 
 def _connect(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:

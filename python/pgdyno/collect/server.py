@@ -30,8 +30,13 @@ KEY_SETTINGS = (
 _QUERIES: dict[str, LiteralString] = {
     "version": "select version()",
     "settings": """select name, setting || coalesce(' ' || nullif(unit, ''), ''), source from pg_settings
-                   where source not in ('default', 'client', 'session') or name = any(%s) order by name""",
+                   where name = any(%s) or source not in ('default', 'client', 'session')
+                     -- Where passwords and commands may stand is not ours to write down.
+                     and category !~ '^(Connections and Au|File Loc|Customized|Preset|Replic|Write-Ahead Log / Arch)'
+                   order by name""",
     "in_recovery": "select pg_is_in_recovery()",
+    # Null over a Unix-domain socket; equal addresses over TCP.
+    "same_machine": "select coalesce(inet_server_addr() = inet_client_addr(), true)",
     "database_bytes": "select pg_database_size(current_database())",
 }
 

@@ -6,8 +6,10 @@ import math
 
 
 def integer(value: float) -> str:
-    """1,234,567; a dash for nothing."""
-    return "–" if math.isnan(value) else f"{value:,.0f}"
+    """1,234,567; three digits below a hundred; a dash for nothing."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
 
 
 def milliseconds(ns: float) -> str:

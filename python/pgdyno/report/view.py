@@ -177,8 +177,7 @@ def _main_table(data: RunData, groups: Sequence[Group]) -> Table:
         columns,
         cells,
         "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
-        "QPS counts SQL statements, BEGIN and END included. Keys are Gaussian over the hot set (parameter 10), so its "
-        "middle is hit far more often than its ends.",
+        "QPS counts SQL statements that succeeded, BEGIN and END included. " + str(m.get("note", "")),
         3,
     )
 
@@ -284,10 +283,15 @@ def _trial_table(data: RunData) -> Table:
         "Every trial",
         ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
         cells,
-        "client CPU: of the worker threads' time, how much was on a CPU. Each trial's folder under trials/ has its "
+        "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
         "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
         2,
     )
+
+
+def _loop(run: dict[str, Any]) -> str:
+    rate = run.get("rate")
+    return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
 
 
 def _environment(data: RunData) -> list[tuple[str, str]]:
@@ -311,6 +315,7 @@ def _environment(data: RunData) -> list[tuple[str, str]]:
         (
             "each trial",
             f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, {run.get('protocol')} protocol, "
+            f"{_loop(run)}, "
             f"{run.get('repetitions')} repetitions in random order, seed {run.get('seed')}",
         ),
         ("pgdyno", str(m.get("pgdyno", "?"))),

@@ -19,7 +19,9 @@ TABLES = ("pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_hi
 ACCOUNTS_PER_SCALE = 100_000
 #: Measured on PostgreSQL 15 and 18: table and key of pgbench_accounts, 8 kB blocks.
 BYTES_PER_SCALE = 15_100_000
-_MARK = re.compile(r"pgdyno dataset tpcb scale=(\d+)")
+_MARK = re.compile(r"^pgdyno dataset tpcb scale=(\d+)( \(not vacuumed yet\))?$")
+#: Of the advisory lock that a running pgdyno holds on its database: "pgdyno" in ASCII.
+_CLAIM = 0x7067_6479_6E6F
 
 
 def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
@@ -44,7 +46,7 @@ class Found:
 
 def find(conn: psycopg.Connection[tuple[Any, ...]]) -> Found:
     """Looks for the dataset's tables along the search path."""
-    foreign, scales = [], []
+    foreign, scales, ready = [], [], True
     for table in TABLES:
         row = conn.execute(
             "select to_regclass(%s) is not null, obj_description(to_regclass(%s), 'pg_class')", [table, table]
@@ -54,10 +56,22 @@ def find(conn: psycopg.Connection[tuple[Any, ...]]) -> Found:
         match = _MARK.search(row[1] or "")
         if match:
             scales.append(int(match[1]))
+            ready = ready and match[2] is None
         else:
             foreign.append(table)
     same = len(set(scales)) == 1
-    return Found(foreign, scales[0] if scales else None, same and len(scales) == len(TABLES))
+    return Found(foreign, scales[0] if scales else None, ready and same and len(scales) == len(TABLES))
+
+
+def claim(conn: psycopg.Connection[tuple[Any, ...]], target: Target) -> None:
+    """Keeps other pgdynos off this database for as long as `conn` is open: they would measure into each other."""
+    try:
+        row = conn.execute("select pg_try_advisory_lock(%s)", [_CLAIM]).fetchone()
+    except psycopg.Error:
+        # Not quite PostgreSQL.
+        return
+    if row and not row[0]:
+        raise RefusedError(f"another pgdyno is at work in {target.where}", "Wait for it, or use a database of its own.")
 
 
 def refuse_if_busy(conn: psycopg.Connection[tuple[Any, ...]], target: Target, force: bool) -> None:

@@ -19,10 +19,10 @@ from pgdyno.cluster.settings import Setting, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, server
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, EXIT_WITH_CAVEATS, ClusterError, PgdynoError, TargetError
+from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.model import Caveat, RunData, TrialPlan
 from pgdyno.report import write as reports
 from pgdyno.run import dataset
-from pgdyno.run.interrupt import Terminated, signals_raise
 from pgdyno.run.listener import Listener
 from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
 from pgdyno.spec import load as specs
@@ -31,7 +31,15 @@ from pgdyno.store import rundir
 from pgdyno.store.rundir import RunDirectory
 
 #: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
-WRONG = {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
+WRONG = {
+    Caveat.SKIPPED,
+    Caveat.UNFINISHED,
+    Caveat.FAILURES,
+    Caveat.OUTAGE,
+    Caveat.UNKNOWN,
+    Caveat.TRIAL_FAILED,
+    Caveat.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,9 @@ class _Session:
             outcome = Outcome(e.exit_code, error=str(e))
         finally:
             self.listener.close()
-        return self._report(outcome)
+        # A second Ctrl-C waits until the report is written: it takes a moment, and it is what the run was for.
+        with signals_held():
+            return self._report(outcome)
 
     # ------------------------------------------------------------ server
 
@@ -184,11 +194,12 @@ class _Session:
             conn = stack.enter_context(targets.administrative(target))
             if cluster is None:
                 self.listener.note(f"target: {target.where}")
+                dataset.claim(conn, target)
                 dataset.refuse_if_busy(conn, target, self.options.force)
             facts, missing = server.describe(conn)
             self._check_connections(facts)
             self.directory = RunDirectory.create(self.options.runs, self.experiment.name, self.text)
-            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, scale)
+            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, scale, data)
             loaded = dataset.ensure(
                 conn,
                 target,
@@ -199,7 +210,8 @@ class _Session:
             )
             sizes = server.relation_sizes(conn, list(dataset.TABLES))
             self.directory.update_manifest(dataset={"kind": "tpcb", **loaded, "bytes": sizes})
-        self._run_trials(target, cluster, scale)
+            # The connection stays open: it holds the claim on the database.
+            self._run_trials(target, cluster, scale)
 
     def _check_connections(self, facts: dict[str, Any]) -> None:
         shown = facts.get("settings") or {}
@@ -214,10 +226,16 @@ class _Session:
             )
 
     def _write_manifest(
-        self, target: Target, settings: list[Setting], facts: dict[str, Any], missing: list[str], scale: int
+        self,
+        target: Target,
+        settings: list[Setting],
+        facts: dict[str, Any],
+        missing: list[str],
+        scale: int,
+        data: Path | None,
     ) -> None:
         assert self.directory is not None
-        local = not target.host or target.host.startswith("/") or target.host in ("localhost", "127.0.0.1", "::1")
+        local = target.host.startswith(("/", "@")) or bool(facts.get("same_machine"))
         version = target.server_version or facts.get("protocol_version", 0)
         if 0 < version < 140000:
             missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
@@ -225,8 +243,9 @@ class _Session:
             pgdyno=__version__,
             name=self.experiment.name,
             title=self.experiment.title,
+            note=self.experiment.note,
             started_at=rundir.now_text(),
-            host=host.describe(Path(target.host) if target.host.startswith("/") else None),
+            host=host.describe(data),
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
             same_machine=local,
             managed=bool(settings),

@@ -9,6 +9,7 @@ from typing import Any
 from pgdyno import _core
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
+from pgdyno.interrupt import signals_held
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.run.listener import Listener
 from pgdyno.spec.experiment import Run
@@ -112,7 +113,6 @@ def run_trial(
     started_at = now_text()
     workers = workers_for(run, plan.clients, context.cores)
     raised: BaseException | None = None
-    summary: TrialSummary | None = None
     try:
         result = _core.run(
             _core.ConnConfig(**context.target.core_arguments()),
@@ -134,12 +134,31 @@ def run_trial(
     except BaseException as e:
         raised = e
     else:
-        summary = summarise(result, scripts, workers)
-        raised = result.raised
-        if raised is None and result.error is not None:
-            raised = TrialError(result.error, remedy_for(result.error))
+        with signals_held():
+            return _finish(context, plan, writer, started_at, result)
+    return _ended(context, plan, writer, started_at, None, raised)
+
+
+def _finish(
+    context: TrialContext, plan: TrialPlan, writer: TrialWriter, started_at: str, result: _core.RunResult
+) -> tuple[TrialRecord, BaseException | None]:
+    raised = result.raised
+    if raised is None and result.error is not None:
+        raised = TrialError(result.error, remedy_for(result.error))
+    return _ended(context, plan, writer, started_at, summarise(result), raised)
+
+
+def _ended(
+    context: TrialContext,
+    plan: TrialPlan,
+    writer: TrialWriter,
+    started_at: str,
+    summary: TrialSummary | None,
+    raised: BaseException | None,
+) -> tuple[TrialRecord, BaseException | None]:
+    """Closes the trial on disk."""
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
-    caveats = _caveats(run, summary, state)
+    caveats = _caveats(context.run, summary, state)
     error = str(raised) if isinstance(raised, Exception) else ""
     writer.finish(state, summary, caveats, error)
     return TrialRecord(plan, state, started_at, error, summary, caveats), raised
@@ -154,7 +173,7 @@ def _translated(e: _core.CoreError) -> PgdynoError:
     return TrialError(text)
 
 
-def summarise(result: _core.RunResult, scripts: list[_core.Script], workers: int) -> TrialSummary | None:
+def summarise(result: _core.RunResult) -> TrialSummary | None:
     """A trial's figures. Throughput is of the measurement; latencies are of all transactions that began before its
     end, also those that the drain waited for: leaving out the slowest would flatter.
     """
@@ -192,7 +211,7 @@ def summarise(result: _core.RunResult, scripts: list[_core.Script], workers: int
         unfinished=total("unfinished"),
         lost=total("lost"),
         reconnects=total("reconnects"),
-        client_cpu_share=measured.cpu_ns / result.elapsed_ns / workers,
+        client_cpu_share=measured.busiest_cpu_ns / result.elapsed_ns,
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
@@ -214,6 +233,12 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
         found.append(Caveat.SHORT)
     if summary.client_cpu_share > CLIENT_BOUND:
         found.append(Caveat.CLIENT_BOUND)
+    if run.rate is not None:
+        found.append(Caveat.OPEN_LOOP)
+    if summary.skipped:
+        found.append(Caveat.SKIPPED)
+    if summary.unfinished:
+        found.append(Caveat.UNFINISHED)
     if summary.failed:
         found.append(Caveat.FAILURES)
     if summary.lost:

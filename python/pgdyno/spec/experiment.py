@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+#: Becomes part of a path.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
+
+
+def _distinct(values: list[Any] | str) -> list[Any] | str:
+    if isinstance(values, list) and len(set(values)) != len(values):
+        raise ValueError("a value stands twice; for more trials of one configuration use repetitions")
+    return values
+
+
+Distinct = AfterValidator(_distinct)
 
 
 class Strict(BaseModel):
@@ -46,37 +58,41 @@ class Workload(Strict):
 class Axes(Strict):
     """What is varied; each combination is a trial."""
 
-    workload: list[str] = []
+    workload: Annotated[list[str], Distinct] = []
     #: Part of the rows that the workload touches.
-    hot_set: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] = [1.0]
+    hot_set: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1), Distinct] = [1.0]
     #: Connections; "auto": 1, 4 and 16 a core.
-    clients: Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1)] = "auto"
+    clients: (
+        Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1), Distinct]
+    ) = "auto"
 
 
 class Run(Strict):
     """How each trial is run."""
 
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
-    duration_s: Annotated[float, Field(ge=0.1)] = 60.0
-    warmup_s: Annotated[float, Field(ge=0)] = 5.0
-    interval_s: Annotated[float, Field(ge=0.01)] = 1.0
+    duration_s: Annotated[float, Field(ge=0.1, allow_inf_nan=False)] = 60.0
+    warmup_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    interval_s: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] = 1.0
     repetitions: Annotated[int, Field(ge=1)] = 3
     #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
-    rate: Annotated[float, Field(gt=0)] | None = None
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     #: Worker threads; absent: one, and one more for each 64 clients, at most one a core.
     workers: Annotated[int, Field(ge=1)] | None = None
     driver: Literal["auto", "epoll", "uring", "polling"] = "auto"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 20180901
-    connect_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    connect_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
 
 
 class Experiment(Strict):
     """A whole experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Name
     title: str
+    #: A sentence under the table of results.
+    note: str = ""
     dataset: Dataset = Dataset()
-    workloads: Annotated[dict[str, Workload], Field(min_length=1)]
+    workloads: Annotated[dict[Name, Workload], Field(min_length=1)]
     axes: Axes = Axes()
     run: Run = Run()
 

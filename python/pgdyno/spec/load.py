@@ -68,7 +68,9 @@ def mistakes(e: ValidationError) -> list[Any]:
 def _describe(text: str, file: str, error: Any) -> str:
     # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
     path = [
-        str(p) for p in error["loc"] if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list["))
+        str(p)
+        for p in error["loc"]
+        if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-"))
     ]
     key = ".".join(path) or "the file"
     message = error["msg"].removeprefix("Value error, ")

@@ -250,7 +250,7 @@ def _pool(
     groups: dict[tuple[str, float, int], dict[str, Histogram]] = {}
     names: dict[tuple[str, float, int], list[StatementLatency]] = {}
     for t in trials:
-        if t.summary is None:
+        if t.summary is None or t.state != "finished":
             continue
         key = (t.plan.workload, t.plan.hot_set, t.plan.clients)
         merged = groups.setdefault(key, {})

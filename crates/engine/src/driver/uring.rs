@@ -143,8 +143,9 @@ impl Uring {
         match user_data & 3 {
             SEND => {
                 slot.sending = false;
-                if result < 0 {
-                    slot.end.get_or_insert(Err(-result));
+                if result < 0 || (result as usize) < slot.output.len() {
+                    // MSG_WAITALL sends all or fails; a short send is a connection that broke on the way (EPIPE).
+                    slot.end.get_or_insert(Err(if result < 0 { -result } else { 32 }));
                     event.readable = true;
                 } else if !slot.queued.is_empty() && slot.token.is_some() {
                     slot.output.clear();

@@ -139,6 +139,8 @@ impl<D: Driver> Worker<D> {
                 Ok(status) => {
                     client.status = status;
                     self.ready(i)?;
+                    // What was sent next may have found the connection gone: the rest of these bytes is of the old one.
+                    return Ok(self.clients[i].is_online());
                 }
                 Err(e) => {
                     let now = self.driver.now();
@@ -165,6 +167,7 @@ impl<D: Driver> Worker<D> {
                 }
                 let now = self.driver.now();
                 self.put(i, &out, now)?;
+                return Ok(self.clients[i].is_online());
             }
             _ => {}
         }
@@ -178,10 +181,10 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         match client.state {
             State::Busy { statement, sent_at } => {
-                self.interval.statements += 1;
                 if client.answer.error.is_some() || client.answer.rolled_back {
                     return self.statement_failed(i, statement, now);
                 }
+                self.interval.statements += 1;
                 self.interval.statement_latency[statement].record(now - sent_at);
                 self.drive(i, now)
             }
@@ -226,6 +229,10 @@ impl<D: Driver> Worker<D> {
             Err(_) if self.running => {
                 let now = self.driver.now();
                 self.read_last_words(i);
+                // Nothing of this statement has reached the server, so it cannot have committed anything.
+                if matches!(self.clients[i].state, State::Busy { .. }) {
+                    self.clients[i].state = State::Idle;
+                }
                 self.lost(i, now, "the server closed the connection")
             }
             Err(e) => {

@@ -1,7 +1,7 @@
 //! From no connection to a session, and what a lost connection means.
 
 use super::{CONNECTING, MAX_BACKOFF, MIN_BACKOFF, STOP_CHECK, Worker};
-use crate::client::{Client, State};
+use crate::client::{Answer, Client, State};
 use crate::driver::{Address, Driver, Token};
 use crate::error::EngineError;
 use crate::workload::StatementEffect;
@@ -47,7 +47,8 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn open(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
-        let Some(address) = self.address(self.clients[i].failures as usize) else {
+        self.clients[i].address = self.clients[i].failures as usize;
+        let Some(address) = self.address(self.clients[i].address) else {
             return Err(self.cannot_connect(format!("{} has no address", self.config.endpoint)));
         };
         match self.driver.connect(i, &address) {
@@ -158,6 +159,7 @@ impl<D: Driver> Worker<D> {
                 client.timer += 1;
                 client.failures = 0;
                 client.attempt = 0;
+                client.answer = Answer::default();
                 client.backend = (info.process, info.secret.clone());
                 (client.link, client.partial) = handshake.into_link();
                 if std::mem::replace(&mut client.was_connected, true) && self.running {

@@ -31,6 +31,8 @@ const MIN_BACKOFF: Nanos = Nanos::from_millis(10);
 const MAX_BACKOFF: Nanos = Nanos::from_secs(1);
 /// How long an interrupted run waits for what is under way.
 const STOP_DRAIN: Nanos = Nanos::from_secs(2);
+/// How long a worker tries to cancel what is still under way when it ends, all clients together.
+const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
 /// Events beyond this number are counted in the intervals but not told one by one.
 const MAX_EVENTS: u32 = 200;
 

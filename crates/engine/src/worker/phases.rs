@@ -1,6 +1,6 @@
 //! The run from its first interval to its last: warm-up, measurement, drain, goodbye.
 
-use super::{Report, STOP_CHECK, STOP_DRAIN, STOP_NOW, Worker};
+use super::{CANCEL_PATIENCE, Report, STOP_CHECK, STOP_DRAIN, STOP_NOW, Worker};
 use crate::client::State;
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
@@ -46,8 +46,10 @@ impl<D: Driver> Worker<D> {
             let end = self.origin + self.timeline.end();
             self.arrivals = Some(Arrivals::poisson(share, self.origin, end, self.throttle.clone()));
         }
+        // Asked to stop before it began: nothing is begun.
+        let begin = self.stop.load(Ordering::Relaxed) == 0;
         for i in 0..self.clients.len() {
-            if self.clients[i].is_online() {
+            if begin && self.clients[i].is_online() {
                 self.next_transaction(i, now)?;
             }
         }
@@ -110,6 +112,7 @@ impl<D: Driver> Worker<D> {
         let mut done = std::mem::replace(&mut self.interval, fresh);
         let cpu = self.driver.cpu_time();
         done.cpu = cpu - std::mem::replace(&mut self.cpu_mark, cpu);
+        done.busiest = done.cpu;
         done.disconnected = self.clients.iter().filter(|c| !c.is_online()).count() as u64;
         (self.report)(Report::Interval(Box::new(done)));
     }
@@ -153,7 +156,10 @@ impl<D: Driver> Worker<D> {
                 self.interval.outcomes.unfinished += 1;
             }
         }
+        let now = self.driver.now();
         if let Some(arrivals) = &mut self.arrivals {
+            // Only what was due by now; a run that ends early has not skipped its future.
+            arrivals.stop(now);
             while arrivals.take(Nanos::MAX).is_some() {
                 self.interval.outcomes.scheduled += 1;
                 self.interval.outcomes.skipped += 1;
@@ -174,9 +180,11 @@ impl<D: Driver> Worker<D> {
         let mut terminate = Vec::new();
         frontend::terminate(&mut terminate);
         let now = self.driver.now();
+        // For all together: a server that cannot be reached must not keep us a second for each client.
+        let deadline = now + CANCEL_PATIENCE;
         for i in 0..self.clients.len() {
             if matches!(self.clients[i].state, State::Busy { .. } | State::RollingBack) {
-                self.cancel(i);
+                self.cancel(i, deadline);
             }
             if self.clients[i].is_online() {
                 self.running = false;
@@ -186,14 +194,13 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// Sends a CancelRequest over a connection of its own; gives it a second.
-    pub(super) fn cancel(&mut self, i: Token) {
+    /// Sends a CancelRequest over a connection of its own, if that can be made until `deadline`.
+    fn cancel(&mut self, i: Token, deadline: Nanos) {
         let token = self.clients.len();
-        let Some(address) = self.address(0) else { return };
-        if self.driver.connect(token, &address).is_err() {
+        let Some(address) = self.address(self.clients[i].address) else { return };
+        if self.driver.now() >= deadline || self.driver.connect(token, &address).is_err() {
             return;
         }
-        let deadline = self.driver.now() + Nanos::from_secs(1);
         let mut events = Vec::new();
         while !events.iter().any(|e: &Event| e.token == token && e.writable) {
             let now = self.driver.now();

@@ -21,29 +21,39 @@ impl<D: Driver> Worker<D> {
             return Ok(());
         }
         let now = self.driver.now();
+        // Only what was due when we came: a timer that is set on the way, even for now, has its turn after everything else.
+        let mut due = Vec::new();
         while let Some(Reverse((at, i, timer))) = self.timers.peek().copied() {
             if at > now {
                 break;
             }
             self.timers.pop();
-            if self.clients[i].timer != timer {
-                continue;
-            }
-            match self.clients[i].state {
-                State::Offline => self.to_connect.push_back(i),
-                State::Connecting | State::Handshaking(_) => {
-                    let what = match self.clients[i].state {
-                        State::Connecting => "no connection",
-                        _ => "the server took the connection and did not answer",
-                    };
-                    let reason = format!("{what} within {}", self.plan.connect_timeout);
-                    self.connect_failed(i, now, self.cannot_connect(reason))?;
-                }
-                State::Sleeping => self.drive(i, now)?,
-                _ => {}
+            due.push((i, timer));
+        }
+        for (i, timer) in due {
+            if self.clients[i].timer == timer {
+                self.fire(i, now)?;
             }
         }
         self.connect_more(now)
+    }
+
+    fn fire(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
+        match self.clients[i].state {
+            State::Offline => self.to_connect.push_back(i),
+            State::Connecting | State::Handshaking(_) => {
+                let what = match self.clients[i].state {
+                    State::Connecting => "no connection",
+                    _ => "the server took the connection and did not answer",
+                };
+                let reason = format!("{what} within {}", self.plan.connect_timeout);
+                self.connect_failed(i, now, self.cannot_connect(reason))?;
+            }
+            State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
+            State::Sleeping => self.next_transaction(i, now)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     pub(super) fn tell(&mut self, kind: &'static str, i: Token, now: Nanos, text: String) {

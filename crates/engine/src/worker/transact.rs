@@ -1,7 +1,7 @@
 //! Transactions: begun, driven statement by statement, completed or failed.
 
 use super::Worker;
-use crate::client::{State, Transaction};
+use crate::client::{Client, State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::plan::{Limit, Protocol};
@@ -68,7 +68,7 @@ impl<D: Driver> Worker<D> {
     pub(super) fn begin(&mut self, i: Token, due: Nanos, now: Nanos) {
         let client = &mut self.clients[i];
         let script = client.actor.begin(&mut self.choose);
-        client.transaction = Transaction { active: true, due, script, sent: false };
+        client.transaction = Transaction { active: true, due, script, last: None };
         client.begun += 1;
         self.interval.outcomes.scheduled += 1;
         if self.arrivals.is_some() {
@@ -89,12 +89,15 @@ impl<D: Driver> Worker<D> {
                     return Ok(());
                 }
                 Ok(Step::Done) => {
-                    let sent = client.transaction.sent;
+                    let last = client.transaction.last;
+                    if client.status != TransactionStatus::Idle {
+                        return self.left_open(i, last, now);
+                    }
                     self.complete(i, now);
                     if !self.choose_next(i, now) {
                         return Ok(());
                     }
-                    if !sent {
+                    if last.is_none() {
                         // A script without statements would never leave this loop; let the others have their turn.
                         self.clients[i].state = State::Sleeping;
                         self.set_timer(i, now);
@@ -107,6 +110,13 @@ impl<D: Driver> Worker<D> {
                     }
                     now = self.driver.now();
                     self.tell_error(i, now, SqlState::SCRIPT, &error.to_string());
+                    if client_is_idle(&self.clients[i]) {
+                        // Not at once: a script that fails before it sends anything would never leave this worker alone.
+                        self.abandon(i, SqlState::SCRIPT);
+                        self.clients[i].state = State::Sleeping;
+                        self.set_timer(i, now);
+                        return Ok(());
+                    }
                     return self.fail(i, SqlState::SCRIPT, now);
                 }
             }
@@ -120,7 +130,7 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         let prepare = self.plan.protocol == Protocol::Prepared && !client.prepared[statement];
         client.actor.encode(statement, self.plan.protocol, prepare, &mut out);
-        client.transaction.sent = true;
+        client.transaction.last = Some(statement);
         let sent_at = self.driver.now();
         client.state = State::Busy { statement, sent_at };
         let put = self.put(i, &out, sent_at);
@@ -137,14 +147,11 @@ impl<D: Driver> Worker<D> {
 
     /// The transaction has failed. Inside a block it must be rolled back before the next can begin.
     pub(super) fn fail(&mut self, i: Token, code: SqlState, now: Nanos) -> Result<(), EngineError> {
-        self.interval.outcomes.fail(code.0);
-        let client = &mut self.clients[i];
-        client.transaction = Transaction::default();
-        client.actor.abandon();
-        if client.status == TransactionStatus::Idle {
+        self.abandon(i, code);
+        if client_is_idle(&self.clients[i]) {
             return self.next_transaction(i, now);
         }
-        client.state = State::RollingBack;
+        self.clients[i].state = State::RollingBack;
         let mut out = Vec::new();
         frontend::query(&mut out, "ROLLBACK");
         self.put(i, &out, now)
@@ -171,4 +178,29 @@ impl<D: Driver> Worker<D> {
         self.tell_error(i, now, code, &text);
         self.fail(i, code, now)
     }
+
+    /// Counts the client's transaction as failed; the script begins anew.
+    fn abandon(&mut self, i: Token, code: SqlState) {
+        self.interval.outcomes.fail(code.0);
+        self.clients[i].transaction = Transaction::default();
+        self.clients[i].actor.abandon();
+    }
+
+    /// The script has ended inside a transaction block: nothing of it is committed, and the next would run inside it.
+    fn left_open(&mut self, i: Token, last: Option<usize>, now: Nanos) -> Result<(), EngineError> {
+        let what = "the script ends inside a transaction block: nothing is committed";
+        if !self.plan.continue_on_error {
+            self.abandon(i, SqlState::ACTIVE_TRANSACTION);
+            let mut place = self.workload.locate(last.unwrap_or(0), what);
+            place.hint = "End the block with END (or ROLLBACK).".into();
+            return Err(EngineError::Script(Box::new(place)));
+        }
+        self.tell_error(i, now, SqlState::ACTIVE_TRANSACTION, what);
+        self.fail(i, SqlState::ACTIVE_TRANSACTION, now)
+    }
+}
+
+/// Outside a transaction block.
+fn client_is_idle(client: &Client) -> bool {
+    client.status == TransactionStatus::Idle
 }

@@ -1,0 +1,62 @@
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions, so that everything is wound up on the way out; and stretches of work in
+which they wait, so that a cluster is made or taken down whole.
+
+Masking signals would not do: a mask is a thread's, and with any other thread alive the kernel delivers to that one.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP arrived."""
+
+
+class _State:
+    held = 0
+    waiting: type[BaseException] | None = None
+
+
+def _on_signal(number: int, _: FrameType | None) -> None:
+    wish = KeyboardInterrupt if number == signal.SIGINT else Terminated
+    if _State.held:
+        _State.waiting = wish
+        return
+    raise wish
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP raise Terminated, as SIGINT raises KeyboardInterrupt; what is ignored
+    (nohup) stays ignored.
+    """
+    mine = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
+    before = {n: signal.signal(n, _on_signal) for n in mine}
+    try:
+        yield
+    finally:
+        for n, handler in before.items():
+            signal.signal(n, handler)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Within it they wait; they raise when it ends in order, and give way to the exception it ends with otherwise."""
+    _State.held += 1
+    try:
+        yield
+    except BaseException:
+        _State.held -= 1
+        if not _State.held:
+            _State.waiting = None
+        raise
+    _State.held -= 1
+    waiting, _State.waiting = (_State.waiting, None) if not _State.held else (None, _State.waiting)
+    if waiting is not None:
+        raise waiting

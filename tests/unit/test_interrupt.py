@@ -1,0 +1,58 @@
+"""Signals raise, wait while they are held, and stay ignored where they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from pgdyno.interrupt import Terminated, signals_held, signals_raise
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(0.01)
+
+
+def test_signals_raise_each_their_own() -> None:
+    with signals_raise():
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+        with pytest.raises(Terminated):
+            send(signal.SIGTERM)
+        with pytest.raises(Terminated):
+            send(signal.SIGHUP)
+
+
+def test_held_signals_wait_even_with_other_threads() -> None:
+    stop = threading.Event()
+    threads = [threading.Thread(target=stop.wait) for _ in range(3)]
+    for t in threads:
+        t.start()
+    done = []
+    try:
+        with signals_raise():
+            with pytest.raises(Terminated), signals_held():
+                with signals_held():
+                    send(signal.SIGTERM)
+                    done.append("inner")
+                done.append("outer")
+            with pytest.raises(ValueError), signals_held():
+                send(signal.SIGINT)
+                raise ValueError
+            # It gave way, and is not raised late.
+            time.sleep(0.01)
+    finally:
+        stop.set()
+    assert done == ["inner", "outer"]
+
+
+def test_what_was_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_raise():
+            send(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
