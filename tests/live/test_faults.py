@@ -87,6 +87,26 @@ def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_pat
     assert done.code == 0 and "dropping pgbench_accounts" in done.err
 
 
+def test_force_drops_only_where_it_makes(server: Server, database: str, tmp_path: Path) -> None:
+    server.sql("create schema s1; create table s1.pgbench_accounts (precious int)", dbname=database)
+    server.sql(f"alter database {database} set search_path = public, s1")
+    done = pgdyno("run", "quick", *SHORT, "--target", server.conninfo(dbname=database), "--force", "--runs", tmp_path)
+    assert done.code == 0 and 'schema "public"' in done.err, done.err
+    assert server.sql("select count(*) from s1.pgbench_accounts", dbname=database) == [(0,)]
+
+
+def test_failed_transactions_make_no_queries(server: Server, database: str, tmp_path: Path) -> None:
+    args = ("--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path / "runs", "--json")
+    done = pgdyno("run", experiment(tmp_path, "begin;\nselect 1 / 0;\nend;\n"), *args)
+    (trial,) = done.json["trials"]
+    assert done.code == 1 and trial["summary"]["failed"]["22012"] > 10
+    assert trial["summary"]["qps"] == 0 and trial["summary"]["tps"] == 0
+    done = pgdyno("run", experiment(tmp_path, "begin;\nselect 1;\nrollback;\n"), *args)
+    (trial,) = done.json["trials"]
+    assert done.code == 0 and abs(trial["summary"]["qps"] / trial["summary"]["tps"] - 3) < 0.01
+    assert trial["summary"]["statements"][2]["latency"]["count"] > 10
+
+
 def test_a_database_in_use_is_refused(server: Server, database: str, tmp_path: Path) -> None:
     import psycopg
 
@@ -188,7 +208,7 @@ def test_mistakes_that_show_in_the_run_are_told_with_their_place(
 ) -> None:
     info = server.conninfo(dbname=database)
     done = pgdyno("run", experiment(tmp_path, script), *SHORT, "--target", info, "--runs", tmp_path / "runs")
-    assert done.code == 1, done.err
+    assert done.code == 2, done.err
     for word in words:
         assert word in done.err, done.err
 
@@ -267,6 +287,9 @@ def test_nonsense_on_the_command_line() -> None:
         (("run", "quick", "--clients", "0"), ("--clients", "greater than or equal to 1")),
         (("run", "quick", "--hot-set", "2"), ("--hot-set",)),
         (("run", "quick", "--protocol", "carrier-pigeon"), ("--protocol",)),
+        (("run", "quick", "--rate", "1e300"), ("--rate",)),
+        (("run", "quick", "--duration", "inf"), ("--duration",)),
+        (("run", "quick", "--repetitions", "99999999999"), ("--repetitions",)),
         (("run", "quick", "--target", "nonsense"), ("--target is no connection string",)),
         (("run", "quick", "--embedded", "--target", "host=x"), ("contradict",)),
         (("run", "quick", "--pg-bin", "/nonexistent"), ("there is no server in /nonexistent",)),

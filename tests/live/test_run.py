@@ -68,6 +68,8 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
         "sql", "select workload, count(*) n from trials group by all order by 1", "--runs", run, "--json"
     ).json
     assert rows == [{"workload": "read-only", "n": 4}, {"workload": "read-write", "n": 4}]
+    assert "read-write" in pgdyno("sql", "select * from trials", "--runs", run).out
+    assert pgdyno("sql", "", "--runs", run).code == 2
     blocked = pgdyno("sql", "select * from read_csv('/etc/passwd')", "--runs", run)
     assert blocked.code == 2 and "the query failed" in blocked.err
 
@@ -176,6 +178,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     run = only_run(tmp_path)
     data = rundir.read(run)
     assert data.trials[0].state == "interrupted" and len(data.series[1]) >= 3
+    assert not any(t.summary for t in data.trials)
     deadline = time.monotonic() + 20
     while any("postgres" in s for s in left_behind()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -54,6 +54,8 @@ pub struct Transaction {
     pub due: Nanos,
     /// Its script.
     pub script: usize,
+    /// Its statements that have succeeded.
+    pub statements: u64,
     /// The statement that it sent last, if it has sent any.
     pub last: Option<usize>,
 }

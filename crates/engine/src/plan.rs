@@ -66,6 +66,9 @@ impl FromStr for DriverKind {
     }
 }
 
+/// No server comes near it; beyond it arrivals would fall on one nanosecond.
+const MAX_RATE: f64 = 1e7;
+
 /// What a run shall do.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -140,8 +143,8 @@ impl Plan {
         if matches!(self.limit, Limit::Transactions(0)) {
             return bad("transactions must be at least 1");
         }
-        if self.rate.is_some_and(|r| !r.is_finite() || r <= 0.0) {
-            return bad("rate must be above 0 transactions per second");
+        if self.rate.is_some_and(|r| !(r > 0.0 && r <= MAX_RATE)) {
+            return bad("rate must be above 0 and at most 10,000,000 transactions per second");
         }
         if matches!(self.limit, Limit::Transactions(_)) && self.warmup > Nanos::ZERO {
             return bad("a warm-up needs a duration, not a number of transactions");

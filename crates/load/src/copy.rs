@@ -60,6 +60,9 @@ pub fn load(
     };
 
     session.execute("begin", "begin")?;
+    // What is dropped and what is made lies in one schema, whatever else the search path names.
+    let only_here = "select set_config('search_path', quote_ident(current_schema()), true)";
+    session.execute("choose the schema", only_here)?;
     for table in dataset.tables() {
         if replace {
             session.execute(&format!("drop table {}", table.name), &format!("drop table if exists {}", table.name))?;

@@ -77,6 +77,12 @@ impl RunResult {
         self.summary.phases.get(&phase).cloned().map(Interval::from)
     }
 
+    /// Whether that was a mistake in a script.
+    #[getter]
+    fn error_in_script(&self) -> bool {
+        matches!(self.summary.error, Some(engine::EngineError::Script(_)))
+    }
+
     #[getter]
     fn statements(&self) -> Vec<Statement> {
         self.statements.clone()

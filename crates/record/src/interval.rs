@@ -101,7 +101,7 @@ pub struct Interval {
     pub slice: Slice,
     /// What became of transactions that became due or ended in it.
     pub outcomes: Outcomes,
-    /// SQL statements answered, BEGIN and END included.
+    /// SQL statements of committed transactions, BEGIN and END included.
     pub statements: u64,
     /// Latency of committed transactions, by script: from when it was due (open loop) or begun (closed loop).
     pub scripts: Vec<Histogram>,

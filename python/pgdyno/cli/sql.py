@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -16,9 +17,9 @@ def main(text: str, runs: Path, json_output: bool) -> int:
     """Runs the query and prints its rows."""
     columns, rows = query.run(text, runs)
     if json_output:
-        sys.stdout.write(
-            json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=2, default=str) + "\n"
-        )
+        clean = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in rows]
+        named = [dict(zip(columns, row, strict=True)) for row in clean]
+        sys.stdout.write(json.dumps(named, indent=2, default=str) + "\n")
         return 0
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:

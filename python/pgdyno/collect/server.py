@@ -29,7 +29,7 @@ KEY_SETTINGS = (
 
 _QUERIES: dict[str, LiteralString] = {
     "version": "select version()",
-    "settings": """select name, setting || coalesce(' ' || nullif(unit, ''), ''), source from pg_settings
+    "settings": """select name, current_setting(name, true), source from pg_settings
                    where name = any(%s) or source not in ('default', 'client', 'session')
                      -- Where passwords and commands may stand is not ours to write down.
                      and category !~ '^(Connections and Au|File Loc|Customized|Preset|Replic|Write-Ahead Log / Arch)'

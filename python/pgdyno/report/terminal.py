@@ -17,7 +17,9 @@ def render(view: View, console: Console) -> None:
     if view.error:
         console.print(Text(f"This run went wrong: {view.error}", style="bold red"))
         console.print()
-    for table in (view.main, view.detail, view.statements, view.outcomes):
+    # Where no trial was finished, what the interrupted one measured is all there is.
+    last = () if view.main.cells else (view.trials,)
+    for table in (view.main, view.detail, view.statements, view.outcomes, *last):
         if table.cells:
             _print(table, console)
     if view.caveats:

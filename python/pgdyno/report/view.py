@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ def build(data: RunData, *, with_charts: bool = True) -> View:
     return View(
         title=m.get("title", m.get("name", "run")),
         subtitle=_subtitle(data),
-        error=str(m.get("error") or ""),
+        error=_error(data),
         caveats=_caveats(data),
         main=_main_table(data, groups),
         detail=_detail_table(data, groups),
@@ -109,6 +110,14 @@ def build(data: RunData, *, with_charts: bool = True) -> View:
         environment=_environment(data),
         charts=[Chart(*c) for c in charts.all_charts(data, groups)] if with_charts else [],
     )
+
+
+def _error(data: RunData) -> str:
+    m = data.manifest
+    if m.get("error") or m.get("ended_at"):
+        return str(m.get("error") or "")
+    done = sum(t.state == "finished" for t in data.trials)
+    return f"it was cut off (killed?): {done} of {m.get('trials', '?')} trials were finished"
 
 
 def instance(m: dict[str, Any]) -> str:
@@ -146,10 +155,11 @@ def _caveats(data: RunData) -> list[tuple[str, str, str]]:
 def _fits_in_memory(m: dict[str, Any]) -> bool:
     data = sum((m.get("dataset", {}).get("bytes") or {}).values())
     value = ((m.get("server", {}).get("settings") or {}).get("shared_buffers") or {}).get("value", "")
-    number, _, unit = value.partition(" ")
-    # PostgreSQL counts shared_buffers in blocks, "8kB" by default.
-    blocks = {"8kB": 8192, "16kB": 16384, "32kB": 32768, "4kB": 4096}.get(unit, 0)
-    return bool(data and number.isdigit() and data < int(number) * blocks)
+    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB|TB)", value)
+    if not match:
+        return False
+    factor = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}[match[2]]
+    return bool(data and data < int(match[1]) * factor)
 
 
 def _main_table(data: RunData, groups: Sequence[Group]) -> Table:
@@ -177,7 +187,7 @@ def _main_table(data: RunData, groups: Sequence[Group]) -> Table:
         columns,
         cells,
         "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
-        "QPS counts SQL statements that succeeded, BEGIN and END included. " + str(m.get("note", "")),
+        "QPS counts the SQL statements of committed transactions, BEGIN and END included. " + str(m.get("note", "")),
         3,
     )
 

@@ -45,11 +45,13 @@ class Found:
 
 
 def find(conn: psycopg.Connection[tuple[Any, ...]]) -> Found:
-    """Looks for the dataset's tables along the search path."""
+    """Looks for the dataset's tables in the schema where they would be made."""
     foreign, scales, ready = [], [], True
     for table in TABLES:
         row = conn.execute(
-            "select to_regclass(%s) is not null, obj_description(to_regclass(%s), 'pg_class')", [table, table]
+            """select t is not null, obj_description(t, 'pg_class')
+               from to_regclass(quote_ident(current_schema()) || '.' || quote_ident(%s)) t""",
+            [table],
         ).fetchone()
         if not row or not row[0]:
             continue
@@ -115,14 +117,17 @@ def ensure(
     if found.complete and found.scale == scale and not found.foreign:
         listener.note(f"dataset tpcb, scale {scale}: found in {target.where}")
         return {"scale": scale, "loaded": False}
+    _refuse_a_standby(conn, target)
+    row = conn.execute("select current_schema()").fetchone()
+    where = f'schema "{row[0] if row else None}" of {target.where}'
     replaces = bool(found.foreign) or found.scale is not None
     if found.foreign:
-        listener.note(f"dropping {', '.join(found.foreign)} in {target.where} (--force)")
+        listener.note(f"dropping {', '.join(found.foreign)} in {where} (--force)")
     elif found.scale is not None:
-        listener.note(f"replacing pgdyno's dataset tpcb of scale {found.scale} in {target.where}")
+        listener.note(f"replacing pgdyno's dataset tpcb of scale {found.scale} in {where}")
     size = scale * BYTES_PER_SCALE
     listener.note(
-        f"creating {', '.join(TABLES)} in {target.where}: {scale * ACCOUNTS_PER_SCALE:,} accounts, {size / 1e6:,.0f} MB"
+        f"creating {', '.join(TABLES)} in {where}: {scale * ACCOUNTS_PER_SCALE:,} accounts, {size / 1e6:,.0f} MB"
     )
     config = _core.ConnConfig(**target.core_arguments())
     try:
@@ -142,6 +147,20 @@ def ensure(
     }
 
 
+def _refuse_a_standby(conn: psycopg.Connection[tuple[Any, ...]], target: Target) -> None:
+    row = conn.execute("select pg_is_in_recovery()").fetchone()
+    if row and row[0]:
+        raise RefusedError(
+            f"{target.where} is a standby: nothing can be loaded there", "Load through its primary first, or name that."
+        )
+
+
+def refresh(conn: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike."""
+    for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
+        conn.execute(statement)
+
+
 def load_error(message: str, target: Target) -> PgdynoError:
     """A failed load, with what to do about it. The server has rolled it back."""
     if "53100" in message or "No space left" in message:
@@ -149,6 +168,8 @@ def load_error(message: str, target: Target) -> PgdynoError:
             f"loading failed, the server's disk is full: {message}",
             "Nothing was kept. Free some space, or use a smaller --scale.",
         )
+    if "must be owner" in message:
+        return TargetError(f"loading failed: {message}", "Connect as their owner, or use another database.")
     if "42501" in message:
         return TargetError(
             f"loading failed: {message}",

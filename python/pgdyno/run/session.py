@@ -281,6 +281,7 @@ class _Session:
             # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
             # it is, so that repetitions are independent.
             seed = (run.seed + 1_000_003 * plan.repetition) % 2**63
+            self._refresh(target)
             writer = self.directory.begin_trial(plan, {**variables, "seed": seed, "protocol": run.protocol})
             self.listener.trial_started(plan)
             record, raised = run_trial(context, plan, scripts, seed, writer)
@@ -288,6 +289,14 @@ class _Session:
             if raised is not None:
                 gone = died() if isinstance(raised, PgdynoError) else None
                 raise ClusterError(gone, "The server's log is in the run directory: server.log.") if gone else raised
+
+    def _refresh(self, target: Target) -> None:
+        """Repetitions begin alike. A server that is away just now, or will not let us, is no reason to end the run."""
+        try:
+            with targets.administrative(target) as conn:
+                dataset.refresh(conn)
+        except (TargetError, psycopg.Error) as e:
+            self.listener.note(f"the tables could not be vacuumed before the trial: {' '.join(str(e).split())}")
 
     # ------------------------------------------------------------ report
 

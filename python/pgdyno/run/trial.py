@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -114,8 +115,8 @@ def run_trial(
     workers = workers_for(run, plan.clients, context.cores)
     raised: BaseException | None = None
     try:
-        result = _core.run(
-            _core.ConnConfig(**context.target.core_arguments()),
+        result = _run_when_ready(
+            context,
             scripts,
             _Observer(context, plan, writer),
             clients=plan.clients,
@@ -139,12 +140,30 @@ def run_trial(
     return _ended(context, plan, writer, started_at, None, raised)
 
 
+def _run_when_ready(
+    context: TrialContext, scripts: list[_core.Script], observer: _Observer, **plan: Any
+) -> _core.RunResult:
+    """Runs; a server that is just restarting is waited for as long as a connection may take."""
+    deadline = time.monotonic() + context.run.connect_timeout_s
+    while True:
+        try:
+            return _core.run(_core.ConnConfig(**context.target.core_arguments()), scripts, observer, **plan)
+        except _core.ConnectError as e:
+            transient = any(words in str(e) for words in ("57P03", "refused", "57P01", "57P02"))
+            if not transient or time.monotonic() > deadline or context.cluster_died() is not None:
+                raise
+            time.sleep(0.2)
+
+
 def _finish(
     context: TrialContext, plan: TrialPlan, writer: TrialWriter, started_at: str, result: _core.RunResult
 ) -> tuple[TrialRecord, BaseException | None]:
     raised = result.raised
     if raised is None and result.error is not None:
-        raised = TrialError(result.error, remedy_for(result.error))
+        if result.error_in_script:
+            raised = SpecError(result.error)
+        else:
+            raised = TrialError(result.error, remedy_for(result.error))
     return _ended(context, plan, writer, started_at, summarise(result), raised)
 
 
@@ -233,7 +252,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
         found.append(Caveat.SHORT)
     if summary.client_cpu_share > CLIENT_BOUND:
         found.append(Caveat.CLIENT_BOUND)
-    if run.rate is not None:
+    if run.rate is not None and not summary.skipped:
         found.append(Caveat.OPEN_LOOP)
     if summary.skipped:
         found.append(Caveat.SKIPPED)

@@ -71,12 +71,12 @@ class Run(Strict):
     """How each trial is run."""
 
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
-    duration_s: Annotated[float, Field(ge=0.1, allow_inf_nan=False)] = 60.0
+    duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
     warmup_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
     interval_s: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] = 1.0
-    repetitions: Annotated[int, Field(ge=1)] = 3
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
     #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
-    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    rate: Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)] | None = None
     #: Worker threads; absent: one, and one more for each 64 clients, at most one a core.
     workers: Annotated[int, Field(ge=1)] | None = None
     driver: Literal["auto", "epoll", "uring", "polling"] = "auto"

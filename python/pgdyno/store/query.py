@@ -25,7 +25,7 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
             base = {"run": folder.name, "trial": t.plan.number, "workload": t.plan.workload, "hot_set": t.plan.hot_set}
             base |= {"clients": t.plan.clients, "repetition": t.plan.repetition}
             s = t.summary
-            figures: dict[str, Any] = {"state": t.state, "started_at": t.started_at}
+            figures: dict[str, Any] = {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z")}
             figures |= {
                 name: getattr(s, name) if s else None
                 for name in (
@@ -57,6 +57,8 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
         # The user's query sees these tables and nothing else of this machine.
         db.execute("set enable_external_access = false")
         try:
+            if not text.strip(" ;\n\t"):
+                raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
             result = db.execute(text)
             columns = [d[0] for d in result.description or []]
             return columns, result.fetchall()

@@ -220,7 +220,11 @@ def read_intervals(folder: Path) -> list[IntervalRow]:
     """A trial's time series: from Parquet, or from the lines that were written until it was killed."""
     parquet = folder / "intervals.parquet"
     if parquet.exists():
-        return [IntervalRow(**row) for row in pq.read_table(parquet).to_pylist()]
+        try:
+            return [IntervalRow(**row) for row in pq.read_table(parquet).to_pylist()]
+        except (OSError, pa.ArrowException, TypeError):
+            # Damaged from outside: the rest of the run is still worth reading.
+            return []
     rows = []
     try:
         for line in (folder / "intervals.jsonl").read_text(encoding="utf-8").splitlines():

@@ -5,6 +5,7 @@ use crate::client::{Answer, State};
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
 use crate::plan::Protocol;
+use crate::workload::StatementEffect;
 use pgdyno_base::Nanos;
 use pgdyno_wire::backend::{self, next_message, tag};
 use pgdyno_wire::{ServerError, frontend};
@@ -181,10 +182,14 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         match client.state {
             State::Busy { statement, sent_at } => {
-                if client.answer.error.is_some() || client.answer.rolled_back {
+                let rolled_back = std::mem::take(&mut client.answer.rolled_back);
+                // To the script's own ROLLBACK that answer is success, to its COMMIT it is failure.
+                if client.answer.error.is_some()
+                    || (rolled_back && self.workload.statements()[statement].effect == StatementEffect::Commits)
+                {
                     return self.statement_failed(i, statement, now);
                 }
-                self.interval.statements += 1;
+                client.transaction.statements += 1;
                 self.interval.statement_latency[statement].record(now - sent_at);
                 self.drive(i, now)
             }

@@ -160,7 +160,7 @@ impl<D: Driver> Worker<D> {
         if let Some(arrivals) = &mut self.arrivals {
             // Only what was due by now; a run that ends early has not skipped its future.
             arrivals.stop(now);
-            while arrivals.take(Nanos::MAX).is_some() {
+            while arrivals.take(Nanos::MAX).is_some() && self.stop.load(Ordering::Relaxed) != STOP_NOW {
                 self.interval.outcomes.scheduled += 1;
                 self.interval.outcomes.skipped += 1;
             }

@@ -5,7 +5,6 @@ use crate::client::{Client, State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::plan::{Limit, Protocol};
-use crate::workload::StatementEffect;
 use pgdyno_base::Nanos;
 use pgdyno_record::Phase;
 use pgdyno_script::Step;
@@ -68,7 +67,7 @@ impl<D: Driver> Worker<D> {
     pub(super) fn begin(&mut self, i: Token, due: Nanos, now: Nanos) {
         let client = &mut self.clients[i];
         let script = client.actor.begin(&mut self.choose);
-        client.transaction = Transaction { active: true, due, script, last: None };
+        client.transaction = Transaction { active: true, due, script, statements: 0, last: None };
         client.begun += 1;
         self.interval.outcomes.scheduled += 1;
         if self.arrivals.is_some() {
@@ -142,6 +141,7 @@ impl<D: Driver> Worker<D> {
     pub(super) fn complete(&mut self, i: Token, now: Nanos) {
         let transaction = std::mem::take(&mut self.clients[i].transaction);
         self.interval.outcomes.committed += 1;
+        self.interval.statements += transaction.statements;
         self.interval.scripts[transaction.script].record(now - transaction.due);
     }
 
@@ -161,13 +161,9 @@ impl<D: Driver> Worker<D> {
     pub(super) fn statement_failed(&mut self, i: Token, statement: usize, now: Nanos) -> Result<(), EngineError> {
         let answer = std::mem::take(&mut self.clients[i].answer);
         let Some((code, text)) = answer.error else {
-            // ROLLBACK as the answer: to the script's own ROLLBACK it is success, to COMMIT it is failure.
-            if self.workload.statements()[statement].effect == StatementEffect::Commits {
-                let code = SqlState::parse("40000");
-                self.tell_error(i, now, code, "COMMIT was answered by ROLLBACK: the transaction had failed");
-                return self.fail(i, code, now);
-            }
-            return self.drive(i, now);
+            let code = SqlState::parse("40000");
+            self.tell_error(i, now, code, "COMMIT was answered by ROLLBACK: the transaction had failed");
+            return self.fail(i, code, now);
         };
         if code.is_permanent() && !self.plan.continue_on_error {
             let place = self.workload.locate(statement, &format!("the server refuses this statement: {text}"));
