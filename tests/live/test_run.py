@@ -78,8 +78,8 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     done = pgdyno("run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert (
-        f'creating pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history in database "{database}"'
-        in done.err
+        "creating pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history "
+        f'in schema "public" of database "{database}"' in done.err
     )
     assert done.json["manifest"]["target"]["dbname"] == database
     counts = server.sql(
