@@ -1,5 +1,6 @@
 //! What a script says, before it is compiled. Offsets are bytes into the script's text.
 
+use crate::program::Capture;
 use crate::value::Value;
 
 /// One command of a script.
@@ -7,8 +8,12 @@ use crate::value::Value;
 pub struct Command {
     /// Where it begins.
     pub offset: usize,
-    /// Its text as written, without a trailing newline; for reports.
+    /// Its text as written, without a trailing newline.
     pub text: String,
+    /// Its first line as pgbench shows it.
+    pub shown: String,
+    /// `SQL`, or the meta-command's name as written.
+    pub name: String,
     /// What it does.
     pub kind: CommandKind,
 }
@@ -16,8 +21,11 @@ pub struct Command {
 /// What a command does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommandKind {
-    /// An SQL statement, without its semicolon.
-    Sql,
+    /// An SQL statement; the command's text is without its semicolon.
+    Sql {
+        /// What becomes of its result.
+        capture: Capture,
+    },
     /// `\set name expression`, and the historic `\setrandom`.
     Set {
         /// The variable.
@@ -25,13 +33,26 @@ pub enum CommandKind {
         /// Its new value.
         value: Expr,
     },
-    /// `\sleep amount [us|ms|s]`; the factor is microseconds per unit.
+    /// `\sleep amount [us|ms|s]`
     Sleep {
         /// How long, in the unit.
-        amount: Expr,
-        /// Microseconds in one unit.
-        factor: i64,
+        amount: Amount,
+        /// Nanoseconds in one unit.
+        unit: u64,
     },
+    /// `\shell words` and `\setshell name words`
+    Shell {
+        /// The variable that takes the number it prints.
+        assign: Option<String>,
+        /// The words of the command.
+        words: Vec<String>,
+    },
+    /// `\startpipeline`
+    StartPipeline,
+    /// `\syncpipeline`
+    SyncPipeline,
+    /// `\endpipeline`
+    EndPipeline,
     /// `\if condition`
     If(Expr),
     /// `\elif condition`
@@ -40,6 +61,15 @@ pub enum CommandKind {
     Else,
     /// `\endif`
     Endif,
+}
+
+/// The number of a `\sleep`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Amount {
+    /// Written out.
+    Number(i64),
+    /// A variable's.
+    Variable(String),
 }
 
 /// An expression and where it begins.

@@ -1,43 +1,64 @@
 //! From commands to instructions. Constants are folded, variables become slots, conditions become jumps, and what can
 //! be known to be wrong is refused here, with its place, before anything is sent.
 
-use crate::ast::{Command, CommandKind, Expr, ExprKind};
+use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError};
 use crate::functions::evaluate;
-use crate::program::{Effect, Op, Piece, Program, Slot, Statement};
+use crate::program::{self, Capture, Delay, Effect, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
 use crate::scan::scan;
+use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Value;
 use pgdyno_base::Prng;
-use std::collections::BTreeMap;
 
-/// Variables with values before the script begins: `-D`, `scale`, `client_id` and so on.
-pub type Variables = BTreeMap<String, Value>;
+/// How to compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Refuse what pgbench finds out while it runs: variables that nothing defines, names that cannot be.
+    pub strict: bool,
+    /// Yield at the beginning of each command, so that each can be timed.
+    pub marks: bool,
+}
 
-/// Variables that every client has, whatever `-D` says; the engine fills them in.
-pub const BUILT_IN: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
+impl Default for Options {
+    fn default() -> Options {
+        Options { strict: true, marks: false }
+    }
+}
 
-/// Variables are slots of 16 bits; so are statements and arguments.
-const MAX_SLOTS: usize = u16::MAX as usize;
+/// Statements, commands and arguments are numbered in 16 bits.
+const MAX_COMMANDS: usize = u16::MAX as usize;
 
-/// Compiles the script `text`. A variable that neither `variables` nor a `\set` of the script defines is refused.
-pub fn compile(name: &str, text: &str, variables: &Variables) -> Result<Program, ScriptError> {
-    let place = |fault: Fault| ScriptError::at(name, text, fault.offset, fault.message, fault.hint);
+/// Compiles the script `text` for a workload with these variables, and adds those that it uses itself.
+pub fn compile(name: &str, text: &str, symbols: &mut Symbols, options: Options) -> Result<Program, ScriptError> {
+    let place = |fault: Fault| ScriptError::of(name, text, fault);
     if let Some(at) = text.find('\0') {
         return Err(place(Fault::new(at, "the script holds a NUL byte").hint("Is this a text file?")));
     }
     let commands = scan(text).map_err(place)?;
-    let mut compiler = Compiler::new(name, text, variables, &commands);
-    for command in &commands {
-        compiler.command(command).map_err(place)?;
+    if commands.is_empty() {
+        let classic = "empty command list for script \"{script}\"";
+        return Err(place(Fault::new(0, "the script has no command").classic_whole(classic)));
+    }
+    if commands.len() > MAX_COMMANDS {
+        return Err(place(Fault::new(commands[MAX_COMMANDS].offset, "the script has too many commands")));
+    }
+    let mut compiler = Compiler::new(name, text, symbols, options);
+    compiler.declare(&commands).map_err(place)?;
+    for (i, command) in commands.iter().enumerate() {
+        compiler.command(i as u16, command).map_err(place)?;
     }
     if let Some(open) = compiler.open_ifs.last() {
-        return Err(place(Fault::new(open.offset, "\\if without \\endif")));
+        let fault = Fault::new(open.offset, "\\if without \\endif");
+        return Err(place(condition(fault, commands.len(), "\\if without matching \\endif")));
     }
+    compiler.current = commands.len() as u16;
     compiler.emit(Op::Done, text.len());
-    if compiler.program.ops.len() == 1 {
-        return Err(place(Fault::new(0, "the script has no command")));
-    }
     Ok(compiler.program)
+}
+
+/// Adds how pgbench complains about conditions: it counts commands, not lines.
+fn condition(fault: Fault, command: usize, words: &str) -> Fault {
+    fault.classic_whole(format!("condition error in script \"{{script}}\" command {}: {words}", command + 1))
 }
 
 /// An `\if` that is not closed yet.
@@ -49,47 +70,65 @@ struct OpenIf {
     ends: Vec<usize>,
 }
 
-struct Compiler {
+struct Compiler<'s> {
     program: Program,
-    /// Names that some `\set` of the script assigns.
-    assigned: Vec<String>,
+    symbols: &'s mut Symbols,
+    options: Options,
     open_ifs: Vec<OpenIf>,
+    /// The command that is being compiled.
+    current: u16,
+    /// Instruction and number of statements at the last `\startpipeline`, until its end is known.
+    pipeline: Option<usize>,
 }
 
-impl Compiler {
-    fn new(name: &str, text: &str, variables: &Variables, commands: &[Command]) -> Compiler {
-        let assigned = commands
-            .iter()
-            .filter_map(|c| match &c.kind {
-                CommandKind::Set { name, .. } => Some(name.clone()),
-                _ => None,
-            })
-            .collect();
-        let mut program = Program {
+impl<'s> Compiler<'s> {
+    fn new(name: &str, text: &str, symbols: &'s mut Symbols, options: Options) -> Compiler<'s> {
+        let program = Program {
             name: name.to_owned(),
             source: text.to_owned(),
             ops: Vec::new(),
             offsets: Vec::new(),
+            owners: Vec::new(),
             statements: Vec::new(),
-            variables: BUILT_IN.iter().map(|s| (*s).to_owned()).collect(),
-            initial: vec![Value::Unset; BUILT_IN.len()],
+            commands: Vec::new(),
+            shells: Vec::new(),
         };
-        for (name, value) in variables {
-            match program.slot(name) {
-                Some(slot) => program.initial[usize::from(slot)] = value.clone(),
-                None => {
-                    program.variables.push(name.clone());
-                    program.initial.push(value.clone());
+        Compiler { program, symbols, options, open_ifs: Vec::new(), current: 0, pipeline: None }
+    }
+
+    /// Makes known what the script assigns anywhere: an assignment may stand behind its first use.
+    fn declare(&mut self, commands: &[Command]) -> Result<(), Fault> {
+        for c in commands {
+            match &c.kind {
+                CommandKind::Set { name, .. } | CommandKind::Shell { assign: Some(name), .. } => {
+                    if is_valid_name(name) {
+                        self.symbols.assigned(name).ok_or_else(|| Fault::new(c.offset, "too many variables"))?;
+                    } else if self.options.strict {
+                        let at = c.offset + c.text.find(name.as_str()).unwrap_or(0);
+                        return Err(Fault::new(at, format!("invalid variable name: \"{name}\""))
+                            .hint("A name has letters, digits and underscores and begins with no digit."));
+                    }
                 }
+                CommandKind::Sql { capture: Capture::Last(prefix) | Capture::Each(prefix) } => {
+                    self.symbols.assigned_prefix(prefix);
+                }
+                _ => {}
             }
         }
-        Compiler { program, assigned, open_ifs: Vec::new() }
+        Ok(())
     }
 
     fn emit(&mut self, op: Op, offset: usize) -> usize {
         self.program.ops.push(op);
         self.program.offsets.push(offset);
+        self.program.owners.push(self.current);
         self.program.ops.len() - 1
+    }
+
+    fn mark(&mut self, offset: usize) {
+        if self.options.marks {
+            self.emit(Op::Mark(self.current), offset);
+        }
     }
 
     fn here(&self) -> u32 {
@@ -105,57 +144,72 @@ impl Compiler {
         }
     }
 
+    /// The slot of a variable that is read at `offset`.
     fn slot(&mut self, name: &str, offset: usize) -> Result<Slot, Fault> {
-        if let Some(slot) = self.program.slot(name) {
-            return Ok(slot);
+        if self.options.strict && !self.symbols.is_defined(name) {
+            return Err(Fault::new(offset, format!("undefined variable \"{name}\"")).hint(format!(
+                "Define it with \\set or -D {name}=VALUE. Known here: {}.",
+                self.symbols.defined().join(", ")
+            )));
         }
-        if self.program.variables.len() >= MAX_SLOTS {
-            return Err(Fault::new(offset, "too many variables"));
-        }
-        self.program.variables.push(name.to_owned());
-        self.program.initial.push(Value::Unset);
-        Ok((self.program.variables.len() - 1) as Slot)
+        self.symbols.intern(name).ok_or_else(|| Fault::new(offset, "too many variables"))
     }
 
-    fn is_known(&self, name: &str) -> bool {
-        self.program.slot(name).is_some() || self.assigned.iter().any(|a| a == name)
-    }
-
-    fn unknown(&self, name: &str, offset: usize) -> Fault {
-        let mut known: Vec<&str> = self.program.variables.iter().chain(&self.assigned).map(String::as_str).collect();
-        known.sort_unstable();
-        known.dedup();
-        Fault::new(offset, format!("undefined variable \"{name}\""))
-            .hint(format!("Define it with \\set or -D {name}=VALUE. Known here: {}.", known.join(", ")))
-    }
-
-    fn command(&mut self, command: &Command) -> Result<(), Fault> {
+    fn command(&mut self, number: u16, command: &Command) -> Result<(), Fault> {
         let at = command.offset;
+        self.current = number;
+        let is_sql = matches!(command.kind, CommandKind::Sql { .. });
+        self.program.commands.push(program::Command {
+            text: command.shown.clone(),
+            name: command.name.clone(),
+            statement: is_sql.then_some(self.program.statements.len()),
+            line: self.program.source[..at].matches('\n').count() + 1,
+        });
+        self.mark(at);
         match &command.kind {
-            CommandKind::Sql => self.statement(command)?,
+            CommandKind::Sql { capture } => self.statement(command, capture)?,
             CommandKind::Set { name, value } => {
                 self.expression(value)?;
+                self.assign(name, at)?;
+            }
+            CommandKind::Sleep { amount: Amount::Number(n), unit } => {
+                let nanos = (*n).max(0).unsigned_abs().saturating_mul(*unit);
+                self.emit(Op::Sleep(Delay::Fixed(nanos)), at);
+            }
+            CommandKind::Sleep { amount: Amount::Variable(name), unit } => {
                 let slot = self.slot(name, at)?;
-                self.emit(Op::Store(slot), at);
+                self.emit(Op::Sleep(Delay::Variable { slot, unit: *unit }), at);
             }
-            CommandKind::Sleep { amount, factor } => {
-                self.expression(amount)?;
-                self.emit(Op::Sleep { nanos: *factor as u64 * 1_000 }, at);
+            CommandKind::Shell { assign, words } => self.shell(assign.as_deref(), words, at)?,
+            CommandKind::StartPipeline => {
+                let first = self.program.statements.len() as u16;
+                self.pipeline = Some(self.emit(Op::StartPipeline { first, end: first }, at));
             }
-            CommandKind::If(condition) => {
-                self.expression(condition)?;
-                let jump = self.emit(Op::JumpUnless(0), condition.offset);
+            CommandKind::SyncPipeline => {
+                self.emit(Op::SyncPipeline, at);
+            }
+            CommandKind::EndPipeline => {
+                self.emit(Op::EndPipeline, at);
+                self.pipeline = None;
+            }
+            CommandKind::If(value) => {
+                self.expression(value)?;
+                let jump = self.emit(Op::JumpUnless(0), value.offset);
                 self.open_ifs.push(OpenIf { offset: at, pending: Some(jump), ends: Vec::new() });
             }
-            CommandKind::Elif(condition) => {
+            CommandKind::Elif(value) => {
                 self.end_branch(at, "\\elif")?;
-                self.expression(condition)?;
-                let jump = self.emit(Op::JumpUnless(0), condition.offset);
+                self.mark(at);
+                self.expression(value)?;
+                let jump = self.emit(Op::JumpUnless(0), value.offset);
                 self.open_ifs.last_mut().expect("end_branch saw it").pending = Some(jump);
             }
             CommandKind::Else => self.end_branch(at, "\\else")?,
             CommandKind::Endif => {
-                let open = self.open_ifs.pop().ok_or_else(|| Fault::new(at, "\\endif without matching \\if"))?;
+                let Some(open) = self.open_ifs.pop() else {
+                    let words = "\\endif without matching \\if";
+                    return Err(condition(Fault::new(at, words), usize::from(number), words));
+                };
                 for jump in open.ends.into_iter().chain(open.pending) {
                     self.land(jump);
                 }
@@ -164,13 +218,45 @@ impl Compiler {
         Ok(())
     }
 
+    fn assign(&mut self, name: &str, at: usize) -> Result<(), Fault> {
+        let op = match self.symbols.slot(name) {
+            Some(slot) if is_valid_name(name) => Op::Store(slot),
+            // Found out when it is run, as in pgbench.
+            _ => Op::BadName(self.current),
+        };
+        self.emit(op, at);
+        Ok(())
+    }
+
+    fn shell(&mut self, assign: Option<&str>, words: &[String], at: usize) -> Result<(), Fault> {
+        let mut out = Vec::new();
+        for word in words {
+            out.push(match word.strip_prefix(':') {
+                // A doubled colon stands for one.
+                Some(rest) if rest.starts_with(':') => ShellWord::Text(rest.to_owned()),
+                Some(name) => ShellWord::Variable(self.slot(name, at)?),
+                None => ShellWord::Text(word.clone()),
+            });
+        }
+        let valid = assign.is_none_or(is_valid_name);
+        let slot = assign.filter(|_| valid).and_then(|name| self.symbols.slot(name));
+        self.emit(Op::Shell(self.program.shells.len() as u16), at);
+        self.program.shells.push(Shell { words: out, assign: slot });
+        if !valid {
+            self.emit(Op::BadName(self.current), at);
+        }
+        Ok(())
+    }
+
     /// Closes the branch that runs up to here and begins the next one.
     fn end_branch(&mut self, at: usize, what: &str) -> Result<(), Fault> {
+        let number = usize::from(self.current);
+        let wrong = |words: String| Err(condition(Fault::new(at, &words), number, &words));
         let Some(open) = self.open_ifs.last_mut() else {
-            return Err(Fault::new(at, format!("{what} without matching \\if")));
+            return wrong(format!("{what} without matching \\if"));
         };
         let Some(pending) = open.pending.take() else {
-            return Err(Fault::new(at, format!("{what} after \\else")));
+            return wrong(format!("{what} after \\else"));
         };
         let jump = self.emit(Op::Jump(0), at);
         self.open_ifs.last_mut().expect("seen above").ends.push(jump);
@@ -189,9 +275,6 @@ impl Compiler {
                 self.emit(Op::Const(value.clone()), at);
             }
             ExprKind::Var(name) => {
-                if !self.is_known(name) {
-                    return Err(self.unknown(name, at));
-                }
                 let slot = self.slot(name, at)?;
                 self.emit(Op::Load(slot), at);
             }
@@ -226,14 +309,13 @@ impl Compiler {
         self.expression(left)?;
         let jump = self.emit(Op::ShortCircuit { decides, target: 0 }, left.offset);
         self.expression(right)?;
-        self.emit(Op::Combine { decides }, right.offset);
+        self.emit(Op::Boolean, right.offset);
         self.land(jump);
         Ok(())
     }
 
-    fn statement(&mut self, command: &Command) -> Result<(), Fault> {
-        let index = u16::try_from(self.program.statements.len())
-            .map_err(|_| Fault::new(command.offset, "too many statements"))?;
+    fn statement(&mut self, command: &Command, capture: &Capture) -> Result<(), Fault> {
+        let index = self.program.statements.len() as u16;
         let mut prepared = String::new();
         let mut parameters: Vec<Slot> = Vec::new();
         let mut pieces = Vec::new();
@@ -245,17 +327,14 @@ impl Compiler {
                     plain.push_str(text);
                 }
                 Part::Variable { name, offset, quoted } => {
-                    let at = command.offset + offset;
-                    if !self.is_known(name) {
-                        // Inside a literal a colon is more likely text than a variable.
-                        if quoted {
-                            prepared.push_str(&command.text[offset..offset + name.len() + 1]);
-                            plain.push_str(&command.text[offset..offset + name.len() + 1]);
-                            continue;
-                        }
-                        return Err(self.unknown(name, at));
+                    // Inside a literal a colon is more likely text than a variable.
+                    if self.options.strict && quoted && !self.symbols.is_defined(name) {
+                        let text = &command.text[offset..offset + name.len() + 1];
+                        prepared.push_str(text);
+                        plain.push_str(text);
+                        continue;
                     }
-                    let slot = self.slot(name, at)?;
+                    let slot = self.slot(name, command.offset + offset)?;
                     parameters.push(slot);
                     prepared.push_str(&format!("${}", parameters.len()));
                     pieces.push(Piece::Text(std::mem::take(&mut plain)));
@@ -264,19 +343,25 @@ impl Compiler {
             }
         }
         pieces.push(Piece::Text(plain));
-        if parameters.len() > MAX_SLOTS {
+        if parameters.len() > MAX_COMMANDS {
             return Err(Fault::new(command.offset, "a statement takes at most 65535 parameters"));
         }
-        let line = self.program.source[..command.offset].matches('\n').count() + 1;
         self.program.statements.push(Statement {
             effect: effect(&command.text),
             text: command.text.clone(),
             prepared,
             parameters,
             pieces,
-            line,
+            line: self.program.commands.last().map_or(1, |c| c.line),
             offset: command.offset,
+            command: usize::from(self.current),
+            capture: capture.clone(),
         });
+        if let Some(start) = self.pipeline {
+            if let Op::StartPipeline { end, .. } = &mut self.program.ops[start] {
+                *end = index + 1;
+            }
+        }
         self.emit(Op::Send(index), command.offset);
         Ok(())
     }

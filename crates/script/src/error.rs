@@ -21,6 +21,8 @@ pub struct ScriptError {
     pub hint: String,
     /// The line of the script that the position is in.
     pub source: String,
+    /// The same mistake in pgbench's words and form, without the leading `pgbench: error: `.
+    pub classic: String,
 }
 
 impl ScriptError {
@@ -32,15 +34,46 @@ impl ScriptError {
         }
         let start = text[..offset].rfind('\n').map_or(0, |i| i + 1);
         let end = text[offset..].find('\n').map_or(text.len(), |i| offset + i);
+        let (line, message) = (line_of(text, offset), message.into());
         ScriptError {
             file: file.to_owned(),
-            line: text[..offset].matches('\n').count() + 1,
+            line,
             column: text[start..offset].chars().count() + 1,
-            message: message.into(),
+            classic: format!("{file}:{line}: {message}"),
+            message,
             hint: hint.into(),
             source: text[start..end].trim_end().to_owned(),
         }
     }
+
+    /// A fault in the script `text`.
+    pub fn of(file: &str, text: &str, fault: Fault) -> Self {
+        let mut error = ScriptError::at(file, text, fault.offset, &fault.message, &fault.hint);
+        let words = fault.classic.words.as_deref().unwrap_or(&fault.message);
+        error.classic = match &fault.classic.command {
+            // Says itself where it is.
+            None if fault.classic.whole => words.replace("{script}", file),
+            None => error.classic.replace(&fault.message, words),
+            Some(c) => {
+                let name = &c.name;
+                let mut out = format!("{file}:{}: {words} in command \"{name}\"", line_of(text, c.start));
+                if c.shown {
+                    out.push_str(&format!("\n{}", text[c.start..c.end].trim_end_matches(['\n', '\r'])));
+                }
+                if let Some(caret) = fault.classic.caret {
+                    // The end of a file is seen one byte before that of a line.
+                    let caret = caret.min(text.len() - 1).max(c.start);
+                    out.push_str(&format!("\n{:>width$} error found here", '^', width = caret - c.start + 1));
+                }
+                out
+            }
+        };
+        error
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1
 }
 
 impl fmt::Display for ScriptError {
@@ -60,7 +93,33 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// A place-less mistake: the byte range it concerns within the text that was being read.
+/// The meta-command that a fault lies in, as pgbench shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its name, as written.
+    pub name: String,
+    /// Where it begins: the backslash.
+    pub start: usize,
+    /// Behind its last byte.
+    pub end: usize,
+    /// Whether its text is repeated below the message.
+    pub shown: bool,
+}
+
+/// What pgbench says of a fault, where that differs from what we say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classic {
+    /// Its words; without them ours are also its.
+    pub words: Option<String>,
+    /// The words are the whole message: no file and line in front. `{script}` stands for the script's name.
+    pub whole: bool,
+    /// The meta-command.
+    pub command: Option<Span>,
+    /// Where its caret points.
+    pub caret: Option<usize>,
+}
+
+/// A place-less mistake: the byte it concerns within the text that was being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Byte offset into the script.
@@ -69,17 +128,38 @@ pub struct Fault {
     pub message: String,
     /// What to do about it; may be empty.
     pub hint: String,
+    /// How pgbench puts it.
+    pub classic: Classic,
 }
 
 impl Fault {
     /// A fault without a hint.
     pub fn new(offset: usize, message: impl Into<String>) -> Fault {
-        Fault { offset, message: message.into(), hint: String::new() }
+        Fault { offset, message: message.into(), hint: String::new(), classic: Classic::default() }
     }
 
     /// Adds what to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Fault {
         self.hint = hint.into();
+        self
+    }
+
+    /// Adds pgbench's words.
+    pub fn classic(mut self, words: impl Into<String>) -> Fault {
+        self.classic.words = Some(words.into());
+        self
+    }
+
+    /// Adds the byte that pgbench's caret points at.
+    pub fn caret(mut self, at: usize) -> Fault {
+        self.classic.caret = Some(at);
+        self
+    }
+
+    /// Adds pgbench's words, which are all that it prints.
+    pub fn classic_whole(mut self, words: impl Into<String>) -> Fault {
+        self.classic.words = Some(words.into());
+        self.classic.whole = true;
         self
     }
 }
@@ -98,12 +178,34 @@ pub enum EvalError {
         /// The type that the value has.
         got: &'static str,
     },
-    /// A text that is no number, in an expression.
-    Malformed(String),
+    /// A variable's text that is no number and no boolean, in an expression.
+    Malformed {
+        /// The variable.
+        name: String,
+        /// Its text.
+        text: String,
+    },
+    /// A variable's text that would be an integer if it were not so large.
+    TooLarge(String),
     /// An argument out of its documented bounds.
     Argument(String),
     /// A variable without a value.
     Undefined(String),
+    /// A name that no variable can have, and the command that would assign it.
+    Name(&'static str, String),
+    /// `\sleep` or `\shell` cannot be carried out; why.
+    Execution(String),
+}
+
+impl EvalError {
+    /// What pgbench calls the step that failed.
+    pub fn stage(&self) -> &'static str {
+        match self {
+            EvalError::Name(..) => "assignment",
+            EvalError::Execution(_) => "execution",
+            _ => "evaluation",
+        }
+    }
 }
 
 impl fmt::Display for EvalError {
@@ -112,9 +214,11 @@ impl fmt::Display for EvalError {
             EvalError::DivisionByZero => f.write_str("division by zero"),
             EvalError::OutOfRange(what) => write!(f, "bigint {what} out of range"),
             EvalError::Type { want, got } => write!(f, "cannot coerce {got} to {want}"),
-            EvalError::Malformed(text) => write!(f, "malformed variable value: \"{text}\" is not a number or boolean"),
-            EvalError::Argument(message) => f.write_str(message),
+            EvalError::Malformed { name, text } => write!(f, "malformed variable \"{name}\" value: \"{text}\""),
+            EvalError::TooLarge(text) => write!(f, "value \"{text}\" is out of range for type bigint"),
+            EvalError::Argument(message) | EvalError::Execution(message) => f.write_str(message),
             EvalError::Undefined(name) => write!(f, "undefined variable \"{name}\""),
+            EvalError::Name(command, name) => write!(f, "{command}: invalid variable name: \"{name}\""),
         }
     }
 }

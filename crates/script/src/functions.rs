@@ -4,6 +4,9 @@ use crate::error::EvalError;
 use crate::value::Value;
 use pgdyno_base::{Prng, distribution, hash};
 
+/// More arguments than this no call may have: pgbench's limit.
+const MAX_ARGUMENTS: usize = 16;
+
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arity {
@@ -89,17 +92,17 @@ impl Function {
         TABLE.iter().map(|(n, ..)| *n).collect()
     }
 
-    /// Whether `n` arguments will do; the message if not.
-    pub fn check_arguments(self, n: usize) -> Result<(), String> {
-        let Some((name, _, arity)) = TABLE.iter().find(|(_, f, _)| *f == self) else {
+    /// Whether `n` arguments will do for the function called `name`; if not, our words and pgbench's.
+    pub fn check_arguments(self, n: usize, name: &str) -> Result<(), (String, &'static str)> {
+        let Some((_, _, arity)) = TABLE.iter().find(|(_, f, _)| *f == self) else {
             return Ok(());
         };
-        let (fits, want) = match *arity {
-            Exactly(k) => (n == k, format!("exactly {k}")),
-            AtLeast(k) => (n >= k, format!("at least {k}")),
-            Between(a, b) => (n >= a && n <= b, format!("{a} to {b}")),
+        let (fits, want, classic) = match *arity {
+            Exactly(k) => (n == k, format!("exactly {k}"), "unexpected number of arguments"),
+            AtLeast(k) => (n >= k, format!("at least {k}"), "at least one argument expected"),
+            Between(a, b) => (n >= a && n <= b, format!("{a} to {b}"), "unexpected number of arguments"),
         };
-        if fits { Ok(()) } else { Err(format!("function \"{name}\" takes {want} argument(s), not {n}")) }
+        if fits { Ok(()) } else { Err((format!("function \"{name}\" takes {want} argument(s), not {n}"), classic)) }
     }
 
     /// Whether a last argument, the seed, is to be filled in.
@@ -212,6 +215,9 @@ fn random(f: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalErro
 /// Evaluates `f` over `args`, whose number the parser has checked. NULL in, NULL out, but for IS and debug.
 #[inline]
 pub fn evaluate(f: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
+    if args.len() > MAX_ARGUMENTS {
+        return Err(EvalError::Argument(format!("too many function arguments, maximum is {MAX_ARGUMENTS}")));
+    }
     if f == Function::Is {
         return Ok(Value::Bool(args[0] == args[1]));
     }

@@ -7,8 +7,17 @@ use crate::error::Fault;
 pub struct Token {
     /// Where it begins.
     pub offset: usize,
+    /// How many bytes it has.
+    pub length: usize,
     /// What it is.
     pub kind: TokenKind,
+}
+
+impl Token {
+    /// The offset of its last byte.
+    pub fn last(&self) -> usize {
+        self.offset + self.length - 1
+    }
 }
 
 /// What a token is.
@@ -54,14 +63,18 @@ pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
             b':' => {
                 let end = run(i + 1, |b| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80);
                 if end == i + 1 {
-                    return Err(Fault::new(offset, "a variable's name must follow the colon"));
+                    return Err(Fault::new(offset, "a variable's name must follow the colon")
+                        .classic("unexpected character (:)")
+                        .caret(offset));
                 }
                 let name = text[i + 1..end].to_owned();
                 i = end;
                 TokenKind::Variable(name)
             }
             b'0'..=b'9' | b'.' => {
-                let (kind, end) = number(text, i).map_err(|m| Fault::new(offset, m))?;
+                let (kind, end) = number(text, i).map_err(|(ours, classic, length)| {
+                    Fault::new(offset, ours).classic(classic).caret(offset + length - 1)
+                })?;
                 i = end;
                 kind
             }
@@ -82,17 +95,20 @@ pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
                 }
                 None => {
                     let c = text[i..].chars().next().unwrap_or('?');
-                    return Err(Fault::new(offset, format!("unexpected character \"{c}\"")));
+                    return Err(Fault::new(offset, format!("unexpected character \"{c}\""))
+                        .classic(format!("unexpected character ({c})"))
+                        .caret(offset));
                 }
             },
         };
-        tokens.push(Token { offset, kind });
+        tokens.push(Token { offset, length: base + i - offset, kind });
     }
     Ok(tokens)
 }
 
-/// Reads the number at byte `start`: the token and the offset behind it.
-fn number(text: &str, start: usize) -> Result<(TokenKind, usize), String> {
+/// Reads the number at byte `start`: the token and the offset behind it; or our words, pgbench's, and how many bytes
+/// they concern.
+fn number(text: &str, start: usize) -> Result<(TokenKind, usize), (String, String, usize)> {
     let bytes = text.as_bytes();
     let digits = |from: usize| {
         bytes[from.min(bytes.len())..].iter().position(|b| !b.is_ascii_digit()).map_or(bytes.len(), |n| from + n)
@@ -103,7 +119,7 @@ fn number(text: &str, start: usize) -> Result<(TokenKind, usize), String> {
         double = true;
         end = digits(end + 1);
         if end == start + 1 {
-            return Err("unexpected character \".\"".into());
+            return Err(("unexpected character \".\"".into(), "unexpected character (.)".into(), 1));
         }
     }
     if matches!(bytes.get(end), Some(b'e' | b'E')) {
@@ -115,16 +131,17 @@ fn number(text: &str, start: usize) -> Result<(TokenKind, usize), String> {
         }
     }
     let literal = &text[start..end];
+    let overflow = |kind: &str| {
+        (format!("{kind} constant overflow: {literal}"), format!("{kind} constant overflow ({literal})"), end - start)
+    };
     if double {
-        let d: f64 = literal.parse().map_err(|_| format!("\"{literal}\" is not a number"))?;
-        return if d.is_finite() {
-            Ok((TokenKind::Double(d), end))
-        } else {
-            Err(format!("double constant overflow: {literal}"))
+        return match literal.parse::<f64>() {
+            Ok(d) if d.is_finite() => Ok((TokenKind::Double(d), end)),
+            _ => Err(overflow("double")),
         };
     }
     match literal.parse::<u64>() {
         Ok(i) if i <= 1 << 63 => Ok((TokenKind::Int(i), end)),
-        _ => Err(format!("bigint constant overflow: {literal}")),
+        _ => Err(overflow("bigint")),
     }
 }

@@ -1,7 +1,7 @@
 //! pgbench's script language.
 //!
 //! Text becomes [`ast::Command`]s ([`scan`] cuts the file, [`lexer`] and [`parser`] read the expressions), those become
-//! a [`program::Program`] ([`compile`]), and a [`vm::Vm`] runs it for one client, yielding what the client shall do
+//! a [`program::Program`] ([`compile`], over [`symbols::Symbols`]), and a [`vm::Vm`] runs it for one client, yielding what the client shall do
 //! next: send a statement, sleep, or begin the next transaction. No I/O and no clock anywhere in this crate.
 
 pub mod ast;
@@ -12,11 +12,13 @@ pub mod lexer;
 pub mod parser;
 pub mod program;
 pub mod scan;
+pub mod symbols;
 pub mod value;
 pub mod vm;
 
-pub use compile::{Variables, compile};
+pub use compile::{Options, compile};
 pub use error::{EvalError, ScriptError};
-pub use program::{Program, Statement};
+pub use program::{Capture, Program, Statement};
+pub use symbols::Symbols;
 pub use value::Value;
-pub use vm::{Step, Vm};
+pub use vm::{Failure, Step, Vm};

@@ -12,6 +12,9 @@ const MAX_DEPTH: usize = 200;
 /// A chain of operators is as deep as it is long.
 const MAX_TOKENS: usize = 2_000;
 
+/// Words that are no names of functions.
+const KEYWORDS: [&str; 10] = ["and", "else", "end", "is", "isnull", "not", "notnull", "or", "then", "when"];
+
 /// Binding strengths, weakest first. Comparisons and IS do not associate.
 mod power {
     pub const OR: u8 = 1;
@@ -34,8 +37,13 @@ pub fn parse_expression(text: &str, base: usize) -> Result<Expr, Fault> {
     let expr = parser.expression(0)?;
     match parser.peek() {
         None => Ok(expr),
-        Some(t) => Err(Fault::new(t.offset, "syntax error: an operator or the end of the line was expected here")),
+        Some(t) => Err(syntax(t.offset, t.last(), "syntax error: an operator or the end of the line was expected here")),
     }
+}
+
+/// A mistake that pgbench calls a syntax error; its caret points at the last byte of what it did not expect.
+fn syntax(offset: usize, last: usize, message: impl Into<String>) -> Fault {
+    Fault::new(offset, message).classic("syntax error").caret(last)
 }
 
 struct Parser<'a> {
@@ -62,6 +70,11 @@ impl<'a> Parser<'a> {
         self.peek().map_or(self.end, |t| t.offset)
     }
 
+    /// What was not expected here, as a fault.
+    fn unexpected(&self, message: impl Into<String>) -> Fault {
+        syntax(self.offset(), self.peek().map_or(self.end, Token::last), message)
+    }
+
     fn take_op(&mut self, op: &str) -> bool {
         let hit = matches!(self.peek(), Some(Token { kind: TokenKind::Op(o), .. }) if *o == op);
         self.next += usize::from(hit);
@@ -75,14 +88,14 @@ impl<'a> Parser<'a> {
     }
 
     fn expect_op(&mut self, op: &str) -> Result<(), Fault> {
-        if self.take_op(op) { Ok(()) } else { Err(Fault::new(self.offset(), format!("\"{op}\" was expected here"))) }
+        if self.take_op(op) { Ok(()) } else { Err(self.unexpected(format!("\"{op}\" was expected here"))) }
     }
 
     fn expect_word(&mut self, word: &str) -> Result<(), Fault> {
         if self.take_word(word) {
             Ok(())
         } else {
-            Err(Fault::new(self.offset(), format!("{} was expected here", word.to_uppercase())))
+            Err(self.unexpected(format!("{} was expected here", word.to_uppercase())))
         }
     }
 
@@ -95,12 +108,12 @@ impl<'a> Parser<'a> {
         let mut left = self.prefix()?;
         // What a non-associative operator has just bound; the same strength may not follow.
         let mut closed = u8::MAX;
-        while let Some((strength, offset)) = self.infix_strength() {
+        while let Some(strength) = self.infix_strength() {
             if strength <= min {
                 break;
             }
             if strength == closed {
-                return Err(Fault::new(offset, "syntax error: comparisons cannot be chained")
+                return Err(self.unexpected("syntax error: comparisons cannot be chained")
                     .hint("Put parentheses around one of the two."));
             }
             left = self.infix(left, strength)?;
@@ -110,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn infix_strength(&self) -> Option<(u8, usize)> {
+    fn infix_strength(&self) -> Option<u8> {
         let token = self.peek()?;
         let strength = match &token.kind {
             TokenKind::Op(op) => match *op {
@@ -128,7 +141,7 @@ impl<'a> Parser<'a> {
             },
             _ => return None,
         };
-        Some((strength, token.offset))
+        Some(strength)
     }
 
     fn infix(&mut self, left: Expr, strength: u8) -> Result<Expr, Fault> {
@@ -181,7 +194,7 @@ impl<'a> Parser<'a> {
                 return Ok(is(left, value, negated));
             }
         }
-        Err(Fault::new(self.offset(), "NULL, TRUE or FALSE was expected here"))
+        Err(self.unexpected("NULL, TRUE or FALSE was expected here"))
     }
 
     fn prefix(&mut self) -> Result<Expr, Fault> {
@@ -216,14 +229,16 @@ impl<'a> Parser<'a> {
 
     fn primary(&mut self) -> Result<Expr, Fault> {
         let Some(token) = self.peek() else {
-            return Err(Fault::new(self.end, "an expression was expected here"));
+            return Err(syntax(self.end, self.end, "an expression was expected here"));
         };
         let offset = token.offset;
         self.next += 1;
         match &token.kind {
             TokenKind::Int(i) => match i64::try_from(*i) {
                 Ok(i) => Ok(constant(offset, Value::Int(i))),
-                Err(_) => Err(Fault::new(offset, format!("bigint constant overflow: {i}"))),
+                Err(_) => Err(Fault::new(offset, format!("bigint constant overflow: {i}"))
+                    .classic(format!("bigint constant overflow ({i})"))
+                    .caret(token.last())),
             },
             TokenKind::Double(d) => Ok(constant(offset, Value::Double(*d))),
             TokenKind::Variable(name) => Ok(Expr { offset, kind: ExprKind::Var(name.clone()) }),
@@ -232,7 +247,9 @@ impl<'a> Parser<'a> {
                 self.expect_op(")")?;
                 Ok(inner)
             }
-            TokenKind::Op(op) => Err(Fault::new(offset, format!("an expression was expected here, not \"{op}\""))),
+            TokenKind::Op(op) => {
+                Err(syntax(offset, token.last(), format!("an expression was expected here, not \"{op}\"")))
+            }
             TokenKind::Word(word) => match word.as_str() {
                 "null" => Ok(constant(offset, Value::Null)),
                 "true" => Ok(constant(offset, Value::Bool(true))),
@@ -260,8 +277,14 @@ impl<'a> Parser<'a> {
     }
 
     fn function(&mut self, offset: usize, name: &str) -> Result<Expr, Fault> {
+        if KEYWORDS.contains(&name) {
+            let message = format!("an expression was expected here, not {}", name.to_uppercase());
+            return Err(syntax(offset, offset + name.len() - 1, message));
+        }
         let Some(f) = Function::by_name(name) else {
             return Err(Fault::new(offset, format!("unexpected function name \"{name}\""))
+                .classic(format!("unexpected function name ({name})"))
+                .caret(offset + name.len() - 1)
                 .hint(format!("The functions are: {}.", Function::names().join(", "))));
         };
         self.expect_op("(")?;
@@ -275,7 +298,10 @@ impl<'a> Parser<'a> {
                 self.expect_op(",")?;
             }
         }
-        f.check_arguments(args.len()).map_err(|m| Fault::new(offset, m))?;
+        let closing = self.tokens[self.next - 1].offset;
+        f.check_arguments(args.len(), name).map_err(|(ours, classic)| {
+            Fault::new(offset, ours).classic(format!("{classic} ({name})")).caret(closing)
+        })?;
         // The seed of the hash functions and of permute defaults to a variable.
         if f.defaults_to_seed(args.len()) {
             args.push(Expr { offset, kind: ExprKind::Var("default_seed".into()) });

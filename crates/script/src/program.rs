@@ -27,28 +27,52 @@ pub enum Op {
     Jump(u32),
     /// Pop; continue there unless it is true. NULL and zero are not true.
     JumpUnless(u32),
-    /// AND's and OR's left side: when it decides, keep it (as a boolean) and continue there; otherwise pop it.
-    /// With NULL on the left both sides count.
+    /// AND's and OR's left side: when it decides or is NULL, keep it and continue there; otherwise pop it.
     ShortCircuit {
         /// The boolean that decides: false for AND, true for OR.
         decides: bool,
         /// Where to continue.
         target: u32,
     },
-    /// AND's and OR's end: the two top values become one, by three-valued logic.
-    Combine {
-        /// The boolean that decides: false for AND, true for OR.
-        decides: bool,
-    },
-    /// Pop a number; yield a sleep of that many units.
-    Sleep {
-        /// Nanoseconds in one unit.
-        nanos: u64,
-    },
+    /// AND's and OR's right side is their value: it must be a boolean or NULL.
+    Boolean,
+    /// Yield a sleep.
+    Sleep(Delay),
     /// Yield a statement.
     Send(u16),
+    /// Yield a shell command.
+    Shell(u16),
+    /// Yield the beginning of a pipeline that holds these statements.
+    StartPipeline {
+        /// Number of its first statement.
+        first: u16,
+        /// Number of the statement behind its last.
+        end: u16,
+    },
+    /// Yield a synchronisation within a pipeline.
+    SyncPipeline,
+    /// Yield the end of a pipeline.
+    EndPipeline,
+    /// Fail: no variable can have the name that this command gives it.
+    BadName(u16),
+    /// Yield the command that begins here; only in programs compiled for per-command figures.
+    Mark(u16),
     /// The transaction is over.
     Done,
+}
+
+/// How long a `\\sleep` is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// So many nanoseconds.
+    Fixed(u64),
+    /// As many units as a variable says.
+    Variable {
+        /// The variable.
+        slot: Slot,
+        /// Nanoseconds in one unit.
+        unit: u64,
+    },
 }
 
 /// A piece of a statement's text in the simple protocol.
@@ -56,8 +80,51 @@ pub enum Op {
 pub enum Piece {
     /// Text as it stands.
     Text(String),
+    /// A variable's value; while it has none, its name with the colon.
+    Variable(Slot),
+}
+
+/// What becomes of a statement's result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Capture {
+    /// It is thrown away.
+    #[default]
+    Nothing,
+    /// `\\gset`: the one row of the last query goes into variables; their names begin with this.
+    Last(String),
+    /// `\\aset`: the last row of each query that has one.
+    Each(String),
+}
+
+/// A command of a script, as reports and messages name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its first line as pgbench shows it, semicolon included.
+    pub text: String,
+    /// `SQL`, or the meta-command's name as written.
+    pub name: String,
+    /// The number of its statement, if it is SQL.
+    pub statement: Option<usize>,
+    /// Line in the script, from 1.
+    pub line: usize,
+}
+
+/// A word of a shell command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellWord {
+    /// As it stands.
+    Text(String),
     /// A variable's value.
     Variable(Slot),
+}
+
+/// `\\shell` and `\\setshell`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shell {
+    /// The words, to be joined by blanks.
+    pub words: Vec<ShellWord>,
+    /// The variable that takes the number it prints.
+    pub assign: Option<Slot>,
 }
 
 /// What a statement does to the transaction that it runs in, as far as its first word tells.
@@ -76,7 +143,7 @@ pub enum Effect {
 /// One SQL statement of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// As written.
+    /// As written, without its semicolon.
     pub text: String,
     /// With `$1`, `$2` ... for the variables: extended and prepared protocol.
     pub prepared: String,
@@ -90,6 +157,10 @@ pub struct Statement {
     pub line: usize,
     /// Byte offset in the script.
     pub offset: usize,
+    /// Its number among the script's commands.
+    pub command: usize,
+    /// What becomes of its result.
+    pub capture: Capture,
 }
 
 /// A compiled script; shared by all clients.
@@ -105,16 +176,18 @@ pub struct Program {
     pub offsets: Vec<usize>,
     /// The SQL statements, by the number that [`Op::Send`] names.
     pub statements: Vec<Statement>,
-    /// Names of the variables, by slot.
-    pub variables: Vec<String>,
-    /// Values that the variables begin with.
-    pub initial: Vec<Value>,
+    /// For each instruction, the command that it belongs to.
+    pub owners: Vec<u16>,
+    /// All commands, in order.
+    pub commands: Vec<Command>,
+    /// The shell commands, by the number that [`Op::Shell`] names.
+    pub shells: Vec<Shell>,
 }
 
 impl Program {
-    /// The slot of a variable, if the script uses it.
-    pub fn slot(&self, name: &str) -> Option<Slot> {
-        self.variables.iter().position(|v| v == name).map(|i| i as Slot)
+    /// The command that the instruction at `pc` belongs to.
+    pub fn command_at(&self, pc: usize) -> usize {
+        self.owners.get(pc).map_or(self.commands.len(), |c| usize::from(*c))
     }
 
     /// Where the instruction at `pc` stands in the script, as an error.

@@ -3,7 +3,7 @@
 use crate::error::EvalError;
 use std::sync::Arc;
 
-/// A value: pgbench's four expression types, and text as `-D` gives it.
+/// A value: pgbench's four expression types, and text as `-D` and `\\gset` give it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// No value yet; reading it is an error.
@@ -17,31 +17,52 @@ pub enum Value {
     Int(i64),
     /// A double.
     Double(f64),
-    /// Text that is not (or not yet) read as a number.
-    Text(Arc<str>),
+    /// Text, sent as it is; an expression reads it as its narrowest type.
+    Text(Arc<Text>),
+}
+
+/// Text, and what an expression makes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    bytes: Box<[u8]>,
+    /// Never text itself.
+    reading: Result<Value, Unreadable>,
+}
+
+impl Text {
+    /// Reads it once, so that expressions need not.
+    pub fn new(bytes: &[u8]) -> Text {
+        let reading = std::str::from_utf8(bytes).map_err(|_| Unreadable::Malformed).and_then(read);
+        Text { bytes: bytes.into(), reading }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unreadable {
+    Malformed,
+    TooLarge,
 }
 
 impl Value {
-    /// What `-D name=text` means: the narrowest type that reads it, text where none does.
-    pub fn from_text(text: &str) -> Value {
-        let trimmed = text.trim();
-        if trimmed.eq_ignore_ascii_case("null") {
-            return Value::Null;
+    /// What `-D name=text` means.
+    pub fn text_of(bytes: &[u8]) -> Value {
+        Value::Text(Arc::new(Text::new(bytes)))
+    }
+
+    /// What an expression reads in the variable `name()` that has this value.
+    #[inline]
+    pub fn read<'a>(&self, name: impl Fn() -> &'a str) -> Result<Value, EvalError> {
+        match self {
+            Value::Unset => Err(EvalError::Undefined(name().to_owned())),
+            Value::Text(t) => match &t.reading {
+                Ok(value) => Ok(value.clone()),
+                Err(Unreadable::TooLarge) => Err(EvalError::TooLarge(self.text())),
+                Err(Unreadable::Malformed) => {
+                    Err(EvalError::Malformed { name: name().to_owned(), text: self.text() })
+                }
+            },
+            value => Ok(value.clone()),
         }
-        if let Ok(i) = trimmed.parse::<i64>() {
-            return Value::Int(i);
-        }
-        let numeric = trimmed.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        if let (true, Ok(d)) = (numeric, trimmed.parse::<f64>()) {
-            return Value::Double(d);
-        }
-        for (word, b) in [("true", true), ("yes", true), ("on", true), ("false", false), ("no", false), ("off", false)]
-        {
-            if trimmed.eq_ignore_ascii_case(word) {
-                return Value::Bool(b);
-            }
-        }
-        Value::Text(text.into())
     }
 
     /// The type's name, as error messages call it.
@@ -66,7 +87,7 @@ impl Value {
                 if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&r) {
                     Ok(r as i64)
                 } else {
-                    Err(EvalError::Argument("double to int overflow".into()))
+                    Err(EvalError::Argument(format!("double to int overflow for {r:.6}")))
                 }
             }
             other => Err(other.mismatch("int")),
@@ -102,10 +123,7 @@ impl Value {
     }
 
     fn mismatch(&self, want: &'static str) -> EvalError {
-        match self {
-            Value::Text(t) => EvalError::Malformed(t.to_string()),
-            other => EvalError::Type { want, got: other.type_name() },
-        }
+        EvalError::Type { want, got: self.type_name() }
     }
 
     /// Appends the value as PostgreSQL reads it in text format.
@@ -116,7 +134,7 @@ impl Value {
             Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
             Value::Null | Value::Unset => out.extend_from_slice(b"NULL"),
             Value::Double(d) => out.extend_from_slice(format_double(*d).as_bytes()),
-            Value::Text(t) => out.extend_from_slice(t.as_bytes()),
+            Value::Text(t) => out.extend_from_slice(&t.bytes),
         }
     }
 
@@ -125,6 +143,34 @@ impl Value {
         let mut out = Vec::new();
         self.write_text(&mut out);
         String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// The narrowest type that reads a text, as pgbench documents it for its variables.
+fn read(text: &str) -> Result<Value, Unreadable> {
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    // "y" and "ye" are "yes"; but "o" could be either.
+    let begins = |word: &str| text.len() <= word.len() && word[..text.len()].eq_ignore_ascii_case(text);
+    if text.is_empty() || !text.is_ascii() {
+        return Err(Unreadable::Malformed);
+    }
+    if is("null") {
+        return Ok(Value::Null);
+    }
+    if begins("true") || begins("yes") || is("on") {
+        return Ok(Value::Bool(true));
+    }
+    if begins("false") || begins("no") || is("off") || is("of") {
+        return Ok(Value::Bool(false));
+    }
+    let number = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    if number.strip_prefix(['+', '-']).unwrap_or(number).bytes().all(|b| b.is_ascii_digit()) {
+        return number.parse().map(Value::Int).map_err(|_| Unreadable::TooLarge);
+    }
+    // C's strtod also reads hexadecimal floats; nobody is known to pass them.
+    match number.parse::<f64>() {
+        Ok(d) if d.is_finite() || number.to_ascii_lowercase().contains(['n', 'i']) => Ok(Value::Double(d)),
+        _ => Err(Unreadable::Malformed),
     }
 }
 
@@ -176,13 +222,32 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_as_its_narrowest_type() {
-        assert_eq!(Value::from_text("12"), Value::Int(12));
-        assert_eq!(Value::from_text("-1.5"), Value::Double(-1.5));
-        assert_eq!(Value::from_text("True"), Value::Bool(true));
-        assert_eq!(Value::from_text("null"), Value::Null);
-        assert_eq!(Value::from_text("inf"), Value::Text("inf".into()));
-        assert_eq!(Value::from_text("a b"), Value::Text("a b".into()));
+    fn text_is_read_as_its_narrowest_type_and_stays_text() {
+        let read = |t: &str| Value::text_of(t.as_bytes()).read(|| "v");
+        for (text, want) in [
+            ("12", Value::Int(12)),
+            ("007", Value::Int(7)),
+            ("+3", Value::Int(3)),
+            ("-1.5", Value::Double(-1.5)),
+            ("1e3", Value::Double(1000.0)),
+            ("True", Value::Bool(true)),
+            ("t", Value::Bool(true)),
+            ("YE", Value::Bool(true)),
+            ("of", Value::Bool(false)),
+            ("nul", Value::Unset),
+            ("null", Value::Null),
+            ("bla", Value::Unset),
+            ("o", Value::Unset),
+            ("trueXXX", Value::Unset),
+            ("", Value::Unset),
+            ("99999999999999999999", Value::Unset),
+            ("1e999", Value::Unset),
+        ] {
+            assert_eq!(read(text).unwrap_or(Value::Unset), want, "{text:?}");
+            assert_eq!(Value::text_of(text.as_bytes()).text(), text);
+        }
+        assert_eq!(read("bla").unwrap_err().to_string(), "malformed variable \"v\" value: \"bla\"");
+        assert!(read("99999999999999999999").unwrap_err().to_string().contains("out of range for type bigint"));
     }
 
     #[test]

@@ -1,36 +1,65 @@
-//! Runs a program for one client.
+//! Runs programs for one client.
 
-use crate::error::{EvalError, ScriptError};
+use crate::error::EvalError;
 use crate::functions::{Function, evaluate};
-use crate::program::{Op, Piece, Program};
-use crate::value::Value;
+use crate::program::{Delay, Op, Piece, Program, ShellWord, Slot};
+use crate::symbols::Symbols;
+use crate::value::{Text, Value};
 use pgdyno_base::{Nanos, Prng};
+use std::sync::Arc;
 
 /// What the client shall do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send this statement; call [`Vm::step`] again when its result is there.
+    /// Send this statement; call [`Vm::step`] again when its result is there (in a pipeline: at once).
     Send(usize),
     /// Wait; then call again.
     Sleep(Nanos),
+    /// Run this shell command; then call again.
+    Shell(usize),
+    /// Send what follows without waiting; prepare these statements before.
+    StartPipeline {
+        /// The first statement of the pipeline.
+        first: usize,
+        /// The statement behind its last.
+        end: usize,
+    },
+    /// Let the server synchronise within the pipeline.
+    SyncPipeline,
+    /// Wait for everything that the pipeline has sent; then call again.
+    EndPipeline,
+    /// This command begins; call again.
+    Mark(usize),
     /// The transaction is over; the next call begins a new one.
     Done,
 }
 
-/// The state of one client in one script. Variables keep their values from one transaction to the next.
+/// Why a program cannot go on: the error, and the instruction that it happened in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What is wrong.
+    pub error: EvalError,
+    /// Where.
+    pub pc: usize,
+}
+
+/// The state of one client: where it is in its program, and its variables, which it keeps from one transaction and one
+/// program to the next.
 #[derive(Clone, Debug)]
 pub struct Vm {
     pc: usize,
     stack: Vec<Value>,
     variables: Vec<Value>,
-    /// Lines that `debug()` has produced since they were last taken.
-    pub debug: Vec<String>,
+    symbols: Arc<Symbols>,
+    /// What `debug()` has shown since it was last taken: the command's number and the value.
+    pub debug: Vec<(usize, Value)>,
 }
 
 impl Vm {
-    /// A client at the beginning of `program`.
-    pub fn new(program: &Program) -> Vm {
-        Vm { pc: 0, stack: Vec::with_capacity(4), variables: program.initial.clone(), debug: Vec::new() }
+    /// A client at the beginning of a program, with the variables that the symbols begin with.
+    pub fn new(symbols: &Arc<Symbols>) -> Vm {
+        let variables = symbols.initial();
+        Vm { pc: 0, stack: Vec::with_capacity(4), variables, symbols: symbols.clone(), debug: Vec::new() }
     }
 
     /// Back to the beginning, as after a failed transaction. Variables keep their values.
@@ -39,16 +68,21 @@ impl Vm {
         self.stack.clear();
     }
 
-    /// Assigns a variable; ignored when the script does not know it.
-    pub fn set(&mut self, program: &Program, name: &str, value: Value) {
-        if let Some(slot) = program.slot(name) {
-            self.variables[usize::from(slot)] = value;
+    /// Assigns a variable by name; ignored when no script uses it.
+    pub fn set(&mut self, name: &str, value: Value) {
+        if let Some(slot) = self.symbols.slot(name) {
+            self.assign(slot, value);
         }
     }
 
+    /// Assigns a variable.
+    pub fn assign(&mut self, slot: Slot, value: Value) {
+        self.variables[usize::from(slot)] = value;
+    }
+
     /// A variable's value.
-    pub fn get(&self, program: &Program, name: &str) -> Option<&Value> {
-        program.slot(name).map(|slot| &self.variables[usize::from(slot)])
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.symbols.slot(name).map(|slot| &self.variables[usize::from(slot)])
     }
 
     /// The value of parameter `n` (from 0) of a statement.
@@ -62,32 +96,60 @@ impl Vm {
         for piece in &program.statements[statement].pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Variable(slot) => self.variables[usize::from(*slot)].write_text(out),
+                Piece::Variable(slot) => match &self.variables[usize::from(*slot)] {
+                    Value::Unset => {
+                        out.push(b':');
+                        out.extend_from_slice(self.symbols.name(*slot).as_bytes());
+                    }
+                    value => value.write_text(out),
+                },
             }
         }
     }
 
-    /// Runs to the next yield. An error names its place; the transaction is then over, call [`Vm::restart`].
+    /// The text of a shell command, its variables replaced.
+    pub fn shell_command(&self, program: &Program, shell: usize) -> Result<String, EvalError> {
+        let words = &program.shells[shell].words;
+        let first = match words.first() {
+            Some(ShellWord::Text(t)) => t.clone(),
+            Some(ShellWord::Variable(slot)) => format!(":{}", self.symbols.name(*slot)),
+            None => String::new(),
+        };
+        let mut out = Vec::new();
+        for word in words {
+            out.push(match word {
+                ShellWord::Text(text) => text.clone(),
+                ShellWord::Variable(slot) => match &self.variables[usize::from(*slot)] {
+                    Value::Unset => {
+                        let name = self.symbols.name(*slot);
+                        return Err(EvalError::Execution(format!("{first}: undefined variable \":{name}\"")));
+                    }
+                    value => value.text(),
+                },
+            });
+        }
+        Ok(out.join(" "))
+    }
+
+    /// Runs to the next yield. After a failure the transaction is over: call [`Vm::restart`].
     #[inline]
-    pub fn step(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, Box<ScriptError>> {
-        self.run(program, rng).map_err(|e| Box::new(program.locate(self.pc, &e)))
+    pub fn step(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, Box<Failure>> {
+        self.run(program, rng).map_err(|error| Box::new(Failure { error, pc: self.pc }))
     }
 
     fn run(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, EvalError> {
         loop {
             match &program.ops[self.pc] {
                 Op::Const(value) => self.stack.push(value.clone()),
-                Op::Load(slot) => match &self.variables[usize::from(*slot)] {
-                    Value::Unset => {
-                        return Err(EvalError::Undefined(program.variables[usize::from(*slot)].clone()));
-                    }
-                    value => self.stack.push(value.clone()),
-                },
+                Op::Load(slot) => {
+                    let value = self.variables[usize::from(*slot)].read(|| self.symbols.name(*slot))?;
+                    self.stack.push(value);
+                }
                 Op::Call { function, args } => {
                     let base = self.stack.len() - usize::from(*args);
                     let value = evaluate(*function, &self.stack[base..], rng)?;
                     if *function == Function::Debug {
-                        self.debug.push(format!("{} {}", value.type_name(), value.text()));
+                        self.debug.push((program.command_at(self.pc), value.clone()));
                     }
                     self.stack.truncate(base);
                     self.stack.push(value);
@@ -103,45 +165,87 @@ impl Vm {
                         continue;
                     }
                 }
-                Op::ShortCircuit { decides, target } => match self.stack.last().expect("compiled with an operand") {
-                    Value::Null => {}
-                    value => {
-                        if value.to_bool()? == *decides {
-                            self.pc = *target as usize;
-                            continue;
-                        }
+                Op::ShortCircuit { decides, target } => {
+                    let left = self.stack.last().expect("compiled with an operand");
+                    // As pgbench has it, not as SQL: NULL on the left is the value, whatever the right would be.
+                    if *left == Value::Null || left.to_bool()? == *decides {
+                        self.pc = *target as usize;
+                        continue;
                     }
-                },
-                Op::Combine { decides } => {
-                    let (right, left) = (self.pop(), self.pop());
-                    // The left side did not decide: it is NULL or the other boolean.
-                    let value = match right {
-                        Value::Null => Value::Null,
-                        right if right.to_bool()? == *decides => Value::Bool(*decides),
-                        _ if left == Value::Null => Value::Null,
-                        _ => Value::Bool(!*decides),
+                    self.stack.pop();
+                }
+                Op::Boolean => {
+                    let value = self.stack.last().expect("compiled with an operand");
+                    if *value != Value::Null {
+                        value.to_bool()?;
+                    }
+                }
+                Op::BadName(command) => {
+                    let shown = &program.commands[usize::from(*command)];
+                    let name = shown.text.split_ascii_whitespace().nth(1).unwrap_or("").to_owned();
+                    let command = if shown.name.eq_ignore_ascii_case("set") { "set" } else { "setshell" };
+                    return Err(EvalError::Name(command, name));
+                }
+                yields => {
+                    let step = match yields {
+                        Op::Sleep(delay) => Step::Sleep(self.delay(delay, program)?),
+                        Op::Send(statement) => Step::Send(usize::from(*statement)),
+                        Op::Shell(shell) => Step::Shell(usize::from(*shell)),
+                        Op::StartPipeline { first, end } => {
+                            Step::StartPipeline { first: usize::from(*first), end: usize::from(*end) }
+                        }
+                        Op::SyncPipeline => Step::SyncPipeline,
+                        Op::EndPipeline => Step::EndPipeline,
+                        Op::Mark(command) => Step::Mark(usize::from(*command)),
+                        _ => {
+                            self.pc = 0;
+                            return Ok(Step::Done);
+                        }
                     };
-                    self.stack.push(value);
-                }
-                Op::Sleep { nanos } => {
-                    let amount = self.pop().to_int()?;
                     self.pc += 1;
-                    return Ok(Step::Sleep(Nanos((amount.max(0) as u64).saturating_mul(*nanos))));
-                }
-                Op::Send(statement) => {
-                    self.pc += 1;
-                    return Ok(Step::Send(usize::from(*statement)));
-                }
-                Op::Done => {
-                    self.pc = 0;
-                    return Ok(Step::Done);
+                    return Ok(step);
                 }
             }
             self.pc += 1;
         }
     }
 
+    /// A variable of `\sleep` is read as C's `atoi` reads it: the integer that its text begins with.
+    fn delay(&self, delay: &Delay, program: &Program) -> Result<Nanos, EvalError> {
+        let (slot, unit) = match delay {
+            Delay::Fixed(nanos) => return Ok(Nanos(*nanos)),
+            Delay::Variable { slot, unit } => (*slot, *unit),
+        };
+        let command = &program.commands[program.command_at(self.pc)].name;
+        let name = self.symbols.name(slot);
+        let value = &self.variables[usize::from(slot)];
+        if *value == Value::Unset {
+            return Err(EvalError::Execution(format!("{command}: undefined variable \"{name}\"")));
+        }
+        let text = value.text();
+        let unsigned = text.trim_start().strip_prefix(['-', '+']).unwrap_or(text.trim_start());
+        let digits: String = unsigned.chars().take_while(char::is_ascii_digit).collect();
+        if digits.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(EvalError::Execution(format!(
+                "{command}: invalid sleep time \"{text}\" for variable \"{name}\""
+            )));
+        }
+        if text.trim_start().starts_with('-') {
+            return Ok(Nanos::ZERO);
+        }
+        Ok(Nanos(digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(unit)))
+    }
+
     fn pop(&mut self) -> Value {
         self.stack.pop().expect("the compiler balances the stack")
+    }
+
+    /// Stores what a query returned as text; false when a variable cannot be called that.
+    pub fn capture(&mut self, name: &str, value: &[u8]) -> bool {
+        match self.symbols.slot(name) {
+            Some(slot) => self.assign(slot, Value::Text(Arc::new(Text::new(value)))),
+            None => return crate::symbols::is_valid_name(name),
+        }
+        true
     }
 }

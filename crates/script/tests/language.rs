@@ -1,29 +1,61 @@
 //! The language as a user writes it: values, statements, and mistakes with their place.
 
 use pgdyno_base::Prng;
-use pgdyno_script::{Program, Step, Value, Variables, Vm, compile};
+use pgdyno_script::{Capture, Options, Program, ScriptError, Step, Symbols, Value, Vm, compile};
+use std::sync::Arc;
 use proptest::prelude::*;
 
-fn program(text: &str) -> Program {
-    compile("t.sql", text, &Variables::from([("scale".into(), Value::Int(10))])).unwrap_or_else(|e| panic!("{e}"))
+/// A program with the symbols it was compiled with.
+struct Compiled {
+    program: Program,
+    symbols: Arc<Symbols>,
+}
+
+impl std::ops::Deref for Compiled {
+    type Target = Program;
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+fn compiled(text: &str, variables: &[(&str, Value)], options: Options) -> Result<Compiled, ScriptError> {
+    let mut symbols = Symbols::new(&variables.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect());
+    let program = compile("t.sql", text, &mut symbols, options)?;
+    Ok(Compiled { program, symbols: Arc::new(symbols) })
+}
+
+fn program(text: &str) -> Compiled {
+    compiled(text, &[("scale", Value::Int(10))], Options::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// As pgbench compiles.
+fn lenient(text: &str) -> Compiled {
+    compiled(text, &[], Options { strict: false, marks: false }).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The value of an expression.
 fn value(expression: &str) -> Value {
     let p = program(&format!("\\set x {expression}\n"));
-    let mut vm = Vm::new(&p);
-    vm.set(&p, "default_seed", Value::Int(42));
+    let mut vm = Vm::new(&p.symbols);
+    vm.set("default_seed", Value::Int(42));
     assert_eq!(vm.step(&p, &mut Prng::from_seed(1)), Ok(Step::Done));
-    vm.get(&p, "x").unwrap().clone()
+    vm.get("x").unwrap().clone()
+}
+
+fn failure_of(p: &Compiled) -> String {
+    Vm::new(&p.symbols).step(p, &mut Prng::from_seed(1)).unwrap_err().error.to_string()
 }
 
 fn failure(expression: &str) -> String {
-    let p = program(&format!("\\set x {expression}\n"));
-    Vm::new(&p).step(&p, &mut Prng::from_seed(1)).unwrap_err().message
+    failure_of(&program(&format!("\\set x {expression}\n")))
+}
+
+fn error(text: &str) -> ScriptError {
+    compiled(text, &[], Options::default()).map(|_| ()).unwrap_err()
 }
 
 fn mistake(text: &str) -> String {
-    compile("t.sql", text, &Variables::new()).unwrap_err().to_string()
+    error(text).to_string()
 }
 
 #[test]
@@ -49,8 +81,11 @@ fn operators_have_their_documented_precedence() {
         ("1 ISNULL", Bool(false)),
         ("1 = 1 IS TRUE", Bool(true)),
         ("NULL + 1", Null),
-        ("NULL AND FALSE", Bool(false)),
-        ("NULL OR TRUE", Bool(true)),
+        ("NULL AND FALSE", Null),
+        ("NULL OR TRUE", Null),
+        ("FALSE AND NULL", Bool(false)),
+        ("TRUE OR NULL", Bool(true)),
+        ("TRUE AND NULL", Null),
         ("TRUE OR 1 / 0 = 1", Bool(true)),
         ("CASE WHEN 1 > 2 THEN 1 WHEN 2 > 1 THEN 2 ELSE 3 END", Int(2)),
         ("CASE WHEN FALSE THEN 1 END", Null),
@@ -108,13 +143,14 @@ fn mistakes_are_shown_where_they_are() {
         ("\\set x 1 < 2 < 3\n", "t.sql:1:14:", "comparisons cannot be chained"),
         ("\\frob\n", "t.sql:1:1:", "invalid command \\frob"),
         ("\\if 1\nSELECT 1;\n", "t.sql:1:1:", "\\if without \\endif"),
+        ("\\gset\n", "t.sql:1:1:", "\\gset must follow an SQL command"),
+        ("SELECT 1 \\gset a b\n", "t.sql:1:18:", "too many arguments"),
+        ("\\startpipeline x\n", "t.sql:1:16:", "unexpected argument"),
         ("SELECT 'open;\n", "t.sql:1:8:", "unterminated string literal"),
         ("SELECT $a$ open;\n", "t.sql:1:8:", "unterminated dollar-quoted string"),
         ("/* open\n", "t.sql:1:1:", "unterminated comment"),
         ("\\set x 99999999999999999999\n", "t.sql:1:8:", "bigint constant overflow"),
         ("\\sleep 1 h\nSELECT 1;", "t.sql:1:10:", "unrecognized time unit \"h\""),
-        ("\\", "t.sql:1:1:", "invalid command \\"),
-        ("SELECT 1;\n\\ set x 1\n", "t.sql:2:1:", "invalid command \\"),
         ("-- nothing\n", "t.sql:1:1:", "the script has no command"),
     ] {
         let shown = mistake(text);
@@ -149,7 +185,7 @@ fn variables_become_parameters_or_text() {
         "\\set a 5\n\\set b 1.5\nSELECT :a::int, :b, ':a', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';\n",
     );
     assert_eq!(p.statements[0].prepared, "SELECT $1::int, $2, '$3', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope'");
-    let mut vm = Vm::new(&p);
+    let mut vm = Vm::new(&p.symbols);
     assert_eq!(vm.step(&p, &mut Prng::from_seed(1)), Ok(Step::Send(0)));
     let mut out = Vec::new();
     vm.substitute(&p, 0, &mut out);
@@ -163,8 +199,8 @@ fn variables_become_parameters_or_text() {
 #[test]
 fn conditions_choose_their_branch() {
     let text = "\\set n :n + 1\n\\if :n = 1\nSELECT 'one';\n\\elif :n = 2\nSELECT 'two';\n\\else\nSELECT 'many';\n\\endif\nEND;\n";
-    let p = compile("t.sql", text, &Variables::from([("n".into(), Value::Int(0))])).unwrap();
-    let mut vm = Vm::new(&p);
+    let p = compiled(text, &[("n", Value::Int(0))], Options::default()).unwrap();
+    let mut vm = Vm::new(&p.symbols);
     let mut rng = Prng::from_seed(1);
     for want in [0, 1, 2, 2] {
         assert_eq!(vm.step(&p, &mut rng), Ok(Step::Send(want)));
@@ -176,10 +212,10 @@ fn conditions_choose_their_branch() {
 #[test]
 fn historic_setrandom_and_continued_lines_work() {
     let p = program("\\setrandom id 1 50\n\\set x \\\n  :id + \\\n  1\n\\sleep 10ms\nSELECT :x;\n");
-    let mut vm = Vm::new(&p);
+    let mut vm = Vm::new(&p.symbols);
     let mut rng = Prng::from_seed(1);
     assert_eq!(vm.step(&p, &mut rng), Ok(Step::Sleep(pgdyno_base::Nanos::from_millis(10))));
-    let (Some(Value::Int(id)), Some(Value::Int(x))) = (vm.get(&p, "id"), vm.get(&p, "x")) else { panic!() };
+    let (Some(Value::Int(id)), Some(Value::Int(x))) = (vm.get("id"), vm.get("x")) else { panic!() };
     assert!((1..=50).contains(id) && *x == id + 1);
 }
 
@@ -205,16 +241,149 @@ fn expressions() -> impl Strategy<Value = (String, Option<i64>)> {
     })
 }
 
+/// The same mistakes as pgbench 18 shows them, taken from its output.
+#[test]
+fn mistakes_have_the_classic_form_too() {
+    for (text, want) in [
+        ("\\set i 1 +\n", "t.sql:1: syntax error in command \"set\"\n\\set i 1 +\n          ^ error found here"),
+        (
+            "\\set i nofunc(1)\n",
+            "t.sql:1: unexpected function name (nofunc) in command \"set\"\n\\set i nofunc(1)\n            ^ error found here",
+        ),
+        (
+            "select 1;\n  \\set i ln(1.0,\\\n 2.0))\n",
+            "t.sql:2: unexpected number of arguments (ln) in command \"set\"\n\\set i ln(1.0,\\\n 2.0))\n                    ^ error \
+             found here",
+        ),
+        ("\\set i ;", "t.sql:1: unexpected character (;) in command \"set\"\n\\set i ;\n       ^ error found here"),
+        ("\\set", "t.sql:1: missing argument in command \"set\""),
+        ("\\set i", "t.sql:1: syntax error in command \"set\"\n\\set i\n     ^ error found here"),
+        (
+            "\\set i 1 < 2 < 3",
+            "t.sql:1: syntax error in command \"set\"\n\\set i 1 < 2 < 3\n             ^ error found here",
+        ),
+        (
+            "\\set x case when 1 then end",
+            "t.sql:1: syntax error in command \"set\"\n\\set x case when 1 then end\n                          ^ error \
+             found here",
+        ),
+        (
+            "\\set i 100000000000000000000",
+            "t.sql:1: bigint constant overflow (100000000000000000000) in command \"set\"\n\\set i 100000000000000000000\n\
+             \x20                          ^ error found here",
+        ),
+        ("\\if 1\n\\else BAD\n\\endif", "t.sql:2: unexpected argument in command \"else\"\n\\else BAD"),
+        ("\\shell", "t.sql:1: missing command in command \"shell\"\n\\shell"),
+        ("\\nosuch a b\n", "t.sql:1: invalid command in command \"nosuch\"\n\\nosuch a b"),
+        ("select 1 \\gset a b\n", "t.sql:1: too many arguments in command \"gset\"\n\\gset a b"),
+        ("\\gset", "t.sql:1: \\gset must follow an SQL command"),
+        ("\\set i +1\n\\gset", "t.sql:2: \\gset must follow an SQL command (\\set i +1)"),
+        ("", "empty command list for script \"t.sql\""),
+        ("\\elif 1", "condition error in script \"t.sql\" command 1: \\elif without matching \\if"),
+        ("\\if 1", "condition error in script \"t.sql\" command 2: \\if without matching \\endif"),
+        ("\\if 1\n\\else\n\\else\n\\endif", "condition error in script \"t.sql\" command 3: \\else after \\else"),
+    ] {
+        assert_eq!(error(text).classic, want, "{text:?}");
+    }
+}
+
+#[test]
+fn what_pgbench_finds_out_late_is_found_out_late_when_asked_for() {
+    assert_eq!(failure_of(&lenient("\\set x :nowhere\n")), "undefined variable \"nowhere\"");
+    assert_eq!(failure_of(&lenient("\\set . 1\n")), "set: invalid variable name: \".\"");
+    assert_eq!(failure_of(&lenient("\\sleep :nowhere\n")), "sleep: undefined variable \"nowhere\"");
+    assert_eq!(failure_of(&lenient("\\set foo 1\n\\sleep :bar ms\n")), "sleep: undefined variable \"bar\"");
+    let p = lenient("SELECT :nowhere, ':neither';\n");
+    let mut out = Vec::new();
+    Vm::new(&p.symbols).substitute(&p, 0, &mut out);
+    assert_eq!(out, b"SELECT :nowhere, ':neither'");
+    let seventeen = (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    assert_eq!(failure(&format!("least({seventeen})")), "too many function arguments, maximum is 16");
+}
+
+#[test]
+fn results_go_into_variables() {
+    let p = lenient("\\; \\; SELECT 0 AS a \\; SELECT 5 AS a \\gset x_\n\\set y :x_a + 1\nSELECT 1 \\aset\n");
+    assert_eq!(p.statements[0].text, "; ; SELECT 0 AS a ; SELECT 5 AS a");
+    assert_eq!(p.statements[0].capture, Capture::Last("x_".into()));
+    assert_eq!(p.statements[1].capture, Capture::Each(String::new()));
+    let (mut vm, mut rng) = (Vm::new(&p.symbols), Prng::from_seed(1));
+    assert_eq!(vm.step(&p, &mut rng), Ok(Step::Send(0)));
+    assert!(vm.capture("x_a", b"7") && vm.capture("nobody_asks", b"7") && !vm.capture("?column?", b"7"));
+    assert_eq!(vm.step(&p, &mut rng), Ok(Step::Send(1)));
+    assert_eq!(vm.get("y"), Some(&Value::Int(8)));
+    // In strict mode too: a prefix says that the server names variables.
+    program("SELECT 5 AS a \\gset x_\n\\set y :x_a + 1\n");
+    assert!(mistake("SELECT 5 AS a \\gset x_\n\\set y :z_a + 1\n").contains("undefined variable \"z_a\""));
+}
+
+#[test]
+fn shell_commands_and_pipelines_are_handed_over() {
+    let p = lenient(
+        "\\set n 3\n\\setshell x echo ::a :n\\\n  b\n\\SHELL :nope\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;",
+    );
+    let (mut vm, mut rng) = (Vm::new(&p.symbols), Prng::from_seed(1));
+    assert_eq!(vm.step(&p, &mut rng), Ok(Step::Shell(0)));
+    assert_eq!(vm.shell_command(&p, 0), Ok("echo :a 3 b".into()));
+    assert_eq!(vm.step(&p, &mut rng), Ok(Step::Shell(1)));
+    assert_eq!(vm.shell_command(&p, 1).unwrap_err().to_string(), ":nope: undefined variable \":nope\"");
+    for want in [
+        Step::StartPipeline { first: 0, end: 2 },
+        Step::Send(0),
+        Step::SyncPipeline,
+        Step::Send(1),
+        Step::EndPipeline,
+        Step::Send(2),
+        Step::Done,
+    ] {
+        assert_eq!(vm.step(&p, &mut rng), Ok(want));
+    }
+}
+
+#[test]
+fn the_body_of_an_sql_function_is_one_statement() {
+    let p = program(
+        "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END;\nSELECT 1;\nBEGIN;END;",
+    );
+    assert_eq!(p.statements.len(), 4);
+}
+
+#[test]
+fn commands_are_shown_as_pgbench_shows_them() {
+    let p = lenient("\\set a \\\n 1\nSELECT\n 1;\nSELECT 2;\nSELECT 3 \\gset\n\\IF 1\n\\endif\n");
+    let shown: Vec<&str> = p.commands.iter().map(|c| c.text.as_str()).collect();
+    assert_eq!(shown, ["\\set a \\\n 1", "SELECT", "SELECT 2;", "SELECT 3", "\\IF 1", "\\endif"]);
+    assert_eq!(p.commands[4].name, "IF");
+}
+
+#[test]
+fn marks_say_which_commands_are_executed() {
+    let options = Options { strict: false, marks: true };
+    let text = "\\if :x\nSELECT 1;\n\\elif 1\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n";
+    for (x, want) in [(1, vec![0, 1, 2]), (0, vec![0, 2, 3, 4])] {
+        let p = compiled(text, &[("x", Value::Int(x))], options).unwrap();
+        let (mut vm, mut rng, mut marks) = (Vm::new(&p.symbols), Prng::from_seed(1), Vec::new());
+        loop {
+            match vm.step(&p, &mut rng).unwrap() {
+                Step::Mark(n) => marks.push(n),
+                Step::Done => break,
+                _ => {}
+            }
+        }
+        assert_eq!(marks, want, "x = {x}");
+    }
+}
+
 proptest! {
     #[test]
     fn expressions_have_their_value((text, want) in expressions()) {
         // Through a variable too, so that folding and the machine agree.
         let p = program(&format!("\\set zero :scale - 10\n\\set folded {text}\n\\set run :zero + {text}\n"));
-        let mut vm = Vm::new(&p);
+        let mut vm = Vm::new(&p.symbols);
         match (vm.step(&p, &mut Prng::from_seed(1)), want) {
             (Ok(_), Some(v)) => {
-                prop_assert_eq!(vm.get(&p, "folded"), Some(&Value::Int(v)));
-                prop_assert_eq!(vm.get(&p, "run"), Some(&Value::Int(v)));
+                prop_assert_eq!(vm.get("folded"), Some(&Value::Int(v)));
+                prop_assert_eq!(vm.get("run"), Some(&Value::Int(v)));
             }
             (Err(_), None) => {}
             (got, want) => prop_assert!(false, "{}: {:?} for {:?}", text, got, want),
@@ -223,18 +392,21 @@ proptest! {
 
     #[test]
     fn no_text_breaks_the_compiler(text in "\\PC{0,80}") {
-        let _ = compile("t.sql", &text, &Variables::new());
+        let _ = compiled(&text, &[], Options::default());
+        let _ = compiled(&text, &[], Options { strict: false, marks: true });
     }
 
     #[test]
     fn no_nearly_right_text_breaks_the_compiler(
         parts in prop::collection::vec(prop::sample::select(vec![
             "\\set x ", "\\if ", "\\endif", "\\sleep ", "SELECT ", ":x", "1", "(", ")", "'", "\"", "$$", ";", "\n", "\\", "+",
-            "random(", ",", "/*", "*/", "--", " ", "case when ", "end", "é", "\\setrandom y ", "gaussian",
-        ]), 0..30)
+            "random(", ",", "/*", "*/", "--", " ", "case when ", "end", "é", "\\setrandom y ", "gaussian", "\\gset p_",
+            "\\startpipeline\n", "\\endpipeline\n", "\\shell ", "\\setshell z ", "\\;", "create function f begin ", "end;",
+        ]), 0..30),
+        marks in any::<bool>()
     ) {
-        if let Ok(p) = compile("t.sql", &parts.concat(), &Variables::new()) {
-            let mut vm = Vm::new(&p);
+        if let Ok(p) = compiled(&parts.concat(), &[], Options { strict: false, marks }) {
+            let mut vm = Vm::new(&p.symbols);
             let mut rng = Prng::from_seed(1);
             for _ in 0..20 {
                 if vm.step(&p, &mut rng).is_err() {

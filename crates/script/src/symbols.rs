@@ -1,0 +1,117 @@
+//! Variables: names, slots, and the values they begin with. The scripts of one workload share one table, because a
+//! client's variables outlive its scripts.
+
+use crate::program::Slot;
+use crate::value::Value;
+use std::collections::BTreeMap;
+
+/// Variables that every client has, whatever `-D` says; the engine fills them in.
+pub const BUILT_IN: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
+
+/// Slots are 16 bits wide.
+const MAX_SLOTS: usize = u16::MAX as usize;
+
+/// The variables of a workload.
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    names: Vec<String>,
+    index: BTreeMap<String, Slot>,
+    initial: Vec<Value>,
+    /// Has a value before the scripts begin, or some command assigns one.
+    defined: Vec<bool>,
+    /// Prefixes of `\gset` and `\aset`, whose variables are named by the server.
+    prefixes: Vec<String>,
+}
+
+impl Default for Symbols {
+    fn default() -> Symbols {
+        Symbols::new(&BTreeMap::new())
+    }
+}
+
+impl Symbols {
+    /// The built-in variables and those of `-D name=value`.
+    pub fn new(definitions: &BTreeMap<String, Value>) -> Symbols {
+        let mut symbols = Symbols {
+            names: Vec::new(),
+            index: BTreeMap::new(),
+            initial: Vec::new(),
+            defined: Vec::new(),
+            prefixes: Vec::new(),
+        };
+        for name in BUILT_IN {
+            symbols.define(name, Value::Unset);
+        }
+        for (name, value) in definitions {
+            symbols.define(name, value.clone());
+        }
+        symbols
+    }
+
+    fn define(&mut self, name: &str, value: Value) {
+        if let Some(slot) = self.assigned(name) {
+            self.initial[usize::from(slot)] = value;
+        }
+    }
+
+    /// The slot of a variable, made if need be; `None` when there is no room for more.
+    pub fn intern(&mut self, name: &str) -> Option<Slot> {
+        if let Some(slot) = self.slot(name) {
+            return Some(slot);
+        }
+        if self.names.len() >= MAX_SLOTS {
+            return None;
+        }
+        let slot = self.names.len() as Slot;
+        self.names.push(name.to_owned());
+        self.index.insert(name.to_owned(), slot);
+        self.initial.push(Value::Unset);
+        self.defined.push(false);
+        Some(slot)
+    }
+
+    /// The same for a variable that is given a value somewhere.
+    pub fn assigned(&mut self, name: &str) -> Option<Slot> {
+        let slot = self.intern(name)?;
+        self.defined[usize::from(slot)] = true;
+        Some(slot)
+    }
+
+    /// Notes that the server names variables that begin like this.
+    pub fn assigned_prefix(&mut self, prefix: &str) {
+        self.prefixes.push(prefix.to_owned());
+    }
+
+    /// The slot of a variable that some script uses.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.index.get(name).copied()
+    }
+
+    /// A variable's name.
+    pub fn name(&self, slot: Slot) -> &str {
+        &self.names[usize::from(slot)]
+    }
+
+    /// Whether it can have a value.
+    pub fn is_defined(&self, name: &str) -> bool {
+        self.slot(name).is_some_and(|s| self.defined[usize::from(s)])
+            || self.prefixes.iter().any(|p| name.starts_with(p.as_str()))
+    }
+
+    /// Names of all variables that can have a value, sorted.
+    pub fn defined(&self) -> Vec<&str> {
+        self.index.iter().filter(|(_, s)| self.defined[usize::from(**s)]).map(|(n, _)| n.as_str()).collect()
+    }
+
+    /// The values that a client's variables begin with, by slot.
+    pub fn initial(&self) -> Vec<Value> {
+        self.initial.clone()
+    }
+}
+
+/// Whether a variable can be called that: letters, digits, underscores, anything beyond ASCII; no digit first.
+pub fn is_valid_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80)
+}
