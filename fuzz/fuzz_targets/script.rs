@@ -3,19 +3,23 @@
 
 use libfuzzer_sys::fuzz_target;
 use pgdyno_base::Prng;
-use pgdyno_script::{Value, Variables, Vm, compile};
+use pgdyno_script::{Options, Symbols, Value, Vm, compile};
+use std::sync::Arc;
 
 fuzz_target!(|text: &str| {
-    let variables = Variables::from([("scale".to_owned(), Value::Int(1))]);
-    match compile("fuzz.sql", text, &variables) {
-        Err(e) => assert!(!e.to_string().is_empty()),
-        Ok(program) => {
-            let mut vm = Vm::new(&program);
-            let mut rng = Prng::from_seed(1);
-            for _ in 0..50 {
-                if let Err(e) = vm.step(&program, &mut rng) {
-                    assert!(e.line >= 1 && e.column >= 1);
-                    vm.restart();
+    for strict in [true, false] {
+        let mut symbols = Symbols::new(&[("scale".to_owned(), Value::Int(1))].into());
+        match compile("fuzz.sql", text, &mut symbols, Options { strict, marks: !strict }) {
+            Err(e) => assert!(!e.to_string().is_empty() && !e.classic.is_empty()),
+            Ok(program) => {
+                let mut vm = Vm::new(&Arc::new(symbols));
+                let mut rng = Prng::from_seed(1);
+                for _ in 0..50 {
+                    if let Err(failure) = vm.step(&program, &mut rng) {
+                        let e = program.locate(failure.pc, &failure.error);
+                        assert!(e.line >= 1 && e.column >= 1);
+                        vm.restart();
+                    }
                 }
             }
         }

@@ -15,6 +15,8 @@ pub enum EngineError {
         endpoint: String,
         /// The operating system's word.
         reason: String,
+        /// The same in libpq's words.
+        classic: String,
     },
     /// A connection was made but no session: where, why.
     Session {
@@ -22,22 +24,37 @@ pub enum EngineError {
         endpoint: String,
         /// What went wrong.
         error: WireError,
+        /// The same in libpq's words.
+        classic: String,
     },
     /// An expression failed, or the server refuses a statement for good.
     Script(Box<ScriptError>),
+    /// A client ended early and the plan says that this ends the run. The number of its worker.
+    Aborted(usize),
     /// A connection was lost and the plan says that this ends the run.
     Lost(String),
     /// The operating system refused something.
     System(String),
 }
 
+impl EngineError {
+    /// Why there is no connection, in libpq's words.
+    pub fn classic(&self) -> Option<&str> {
+        match self {
+            EngineError::Connect { classic, .. } | EngineError::Session { classic, .. } => Some(classic),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EngineError::Plan(m) | EngineError::Lost(m) | EngineError::System(m) => f.write_str(m),
-            EngineError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
-            EngineError::Session { endpoint, error } => write!(f, "cannot begin a session at {endpoint}: {error}"),
+            EngineError::Connect { endpoint, reason, .. } => write!(f, "cannot connect to {endpoint}: {reason}"),
+            EngineError::Session { endpoint, error, .. } => write!(f, "cannot begin a session at {endpoint}: {error}"),
             EngineError::Script(e) => write!(f, "{e}"),
+            EngineError::Aborted(worker) => write!(f, "a client of worker {worker} ended early"),
         }
     }
 }

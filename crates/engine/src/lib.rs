@@ -11,11 +11,12 @@ pub mod error;
 pub mod plan;
 pub mod run;
 pub mod schedule;
+pub mod shell;
 pub mod stub;
 pub mod worker;
 pub mod workload;
 
 pub use error::EngineError;
-pub use plan::{Limit, Plan, Protocol};
+pub use plan::{Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observer, Summary, run};
 pub use workload::{Script, ScriptWorkload, Workload};

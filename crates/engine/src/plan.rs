@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 use pgdyno_base::Nanos;
-use pgdyno_record::Timeline;
+use pgdyno_record::{Timeline, log};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Which of PostgreSQL's query protocols carries the statements (pgbench's `-M`).
@@ -66,6 +67,71 @@ impl FromStr for DriverKind {
     }
 }
 
+/// What an error that is not retried does to the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// What can never succeed (a mistake in the script, SQLSTATE class 42 and the like) ends the run; the rest is counted.
+    #[default]
+    EndRun,
+    /// It is counted, whatever it is.
+    Count,
+    /// It ends its client, as in pgbench. Serialization failures and deadlocks are counted.
+    EndClient,
+    /// The same, but errors of the server are counted too: pgbench's `--continue-on-error`.
+    EndClientUnlessSql,
+}
+
+impl OnError {
+    /// Whether the run is to behave as pgbench's does.
+    pub fn ends_clients(self) -> bool {
+        matches!(self, OnError::EndClient | OnError::EndClientUnlessSql)
+    }
+}
+
+/// How transactions arrive in an open loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Transactions per second over all clients, at the start.
+    pub from: f64,
+    /// The same at the end of the ramp and from then on.
+    pub to: f64,
+    /// How long the ramp is; zero: none.
+    pub ramp: Nanos,
+    /// At even distances instead of as a Poisson process.
+    pub constant: bool,
+}
+
+impl Rate {
+    /// A Poisson process of so many transactions per second.
+    pub fn poisson(rate: f64) -> Rate {
+        Rate { from: rate, to: rate, ramp: Nanos::ZERO, constant: false }
+    }
+}
+
+/// Where transactions are logged, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogPlan {
+    /// The file of the first worker; those of the others have their number behind a dot.
+    pub path: PathBuf,
+    /// What goes into it.
+    pub format: log::Format,
+}
+
+/// What is told besides the figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Voice {
+    /// The first of each kind of event.
+    #[default]
+    Events,
+    /// What pgbench writes to standard error, in its words.
+    Pgbench {
+        /// Also errors that do not end anything.
+        verbose: bool,
+        /// Also everything that is sent and received.
+        debug: bool,
+    },
+}
+
 /// No server comes near it; beyond it arrivals would fall on one nanosecond.
 const MAX_RATE: f64 = 1e7;
 
@@ -84,8 +150,16 @@ pub struct Plan {
     pub warmup: Nanos,
     /// Length of an interval of the time series.
     pub interval: Nanos,
-    /// Open loop: transactions per second over all clients, arriving as a Poisson process. `None`: closed loop.
-    pub rate: Option<f64>,
+    /// Open loop: how transactions arrive. `None`: closed loop.
+    pub rate: Option<Rate>,
+    /// Above this a committed transaction counts as late, one that is due longer ago is not begun, and none is retried.
+    pub latency_limit: Option<Nanos>,
+    /// How often a transaction that meets a serialization failure or a deadlock is tried; 0: without limit.
+    pub max_tries: u32,
+    /// Each transaction has a connection of its own.
+    pub connect_each: bool,
+    /// Open loop: what was due before the end is begun after it.
+    pub begin_what_was_due: bool,
     /// Where all random streams come from.
     pub seed: u64,
     /// How long a connection may take until its session is ready.
@@ -94,8 +168,14 @@ pub struct Plan {
     pub drain_timeout: Nanos,
     /// A lost connection is made again; else it ends the run.
     pub reconnect: bool,
-    /// Go on although the server says that a statement can never succeed (SQLSTATE class 42 and the like).
-    pub continue_on_error: bool,
+    /// What an error does that is not retried.
+    pub on_error: OnError,
+    /// A client that ends early ends the run.
+    pub exit_on_abort: bool,
+    /// A log of transactions.
+    pub log: Option<LogPlan>,
+    /// What is told besides the figures.
+    pub voice: Voice,
     /// When to begin, in nanoseconds since 1970; `None`: as soon as all clients are connected. An agreed time lets
     /// several processes or machines run one plan together.
     pub start_at: Option<u64>,
@@ -113,11 +193,18 @@ impl Default for Plan {
             warmup: Nanos::ZERO,
             interval: Nanos::from_secs(1),
             rate: None,
+            latency_limit: None,
+            max_tries: 1,
+            connect_each: false,
+            begin_what_was_due: true,
             seed: 0,
             connect_timeout: Nanos::from_secs(10),
             drain_timeout: Nanos::from_secs(5),
             reconnect: true,
-            continue_on_error: false,
+            on_error: OnError::EndRun,
+            exit_on_abort: false,
+            log: None,
+            voice: Voice::Events,
             start_at: None,
             driver: DriverKind::Auto,
         }
@@ -143,7 +230,7 @@ impl Plan {
         if matches!(self.limit, Limit::Transactions(0)) {
             return bad("transactions must be at least 1");
         }
-        if self.rate.is_some_and(|r| !(r > 0.0 && r <= MAX_RATE)) {
+        if self.rate.is_some_and(|r| [r.from, r.to].iter().any(|r| !(*r > 0.0 && *r <= MAX_RATE))) {
             return bad("rate must be above 0 and at most 10,000,000 transactions per second");
         }
         if matches!(self.limit, Limit::Transactions(_)) && self.warmup > Nanos::ZERO {

@@ -9,7 +9,7 @@ use crate::plan::{DriverKind, Plan};
 use crate::worker::{Report, RunEvent, STOP_NOW, StopFlag, Streams, Worker};
 use crate::workload::Workload;
 use pgdyno_base::{Nanos, Prng};
-use pgdyno_record::{Interval, Phase};
+use pgdyno_record::{Interval, Phase, TransactionLog};
 use pgdyno_wire::Config;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -93,32 +93,37 @@ pub fn streams(plan: &Plan) -> Vec<Streams> {
     plan.deal()
         .into_iter()
         .map(|range| {
-            let (choose, throttle, _sample) = (base.split(), base.split(), base.split());
+            let (choose, throttle, sample) = (base.split(), base.split(), base.split());
             let clients = clients.drain(..range.len()).collect();
-            Streams { clients, choose, throttle, jitter: jitter.split(), default_seed }
+            Streams { clients, choose, throttle, sample, jitter: jitter.split(), default_seed }
         })
         .collect()
 }
 
-/// Carries out `plan`. An error before the first interval is returned; a later one is in the summary.
+/// Carries out `plan` against one or more targets. An error before the first interval is returned; a later one is in the summary.
 pub fn run(
     plan: Plan,
-    config: Config,
+    targets: Vec<Config>,
     workload: Arc<dyn Workload>,
     observer: &mut dyn Observer,
 ) -> Result<Summary, EngineError> {
     plan.validate()?;
+    if targets.is_empty() {
+        return Err(EngineError::Plan("there is no target".into()));
+    }
     allow_descriptors(plan.clients)?;
     let origin = Instant::now();
-    let (plan, config) = (Arc::new(plan), Arc::new(config));
+    let plan = Arc::new(plan);
+    let configs: Vec<Arc<Config>> = targets.into_iter().map(Arc::new).collect();
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
     let (tell, told) = mpsc::channel();
     let mut threads = Vec::new();
-    for (range, streams) in plan.deal().into_iter().zip(streams(&plan)) {
+    for (number, (range, streams)) in plan.deal().into_iter().zip(streams(&plan)).enumerate() {
         let job = Job {
+            number,
             plan: plan.clone(),
-            config: config.clone(),
+            configs: configs.clone(),
             workload: workload.clone(),
             range,
             streams,
@@ -167,14 +172,30 @@ fn allow_descriptors(clients: usize) -> Result<(), EngineError> {
     )))
 }
 
+/// The transaction log of worker `number`.
+fn open_log(plan: &Plan, number: usize, sample: &Prng) -> Result<Option<TransactionLog>, EngineError> {
+    let Some(log) = &plan.log else { return Ok(None) };
+    let mut path = log.path.clone();
+    if number > 0 {
+        path.as_mut_os_string().push(format!(".{number}"));
+    }
+    let made = TransactionLog::create(&path, log.format.clone(), sample.clone());
+    made.map(Some).map_err(|e| {
+        let reason = e.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        EngineError::System(format!("could not open logfile \"{}\": {reason}", path.display()))
+    })
+}
+
 fn cannot(e: std::io::Error) -> EngineError {
     EngineError::System(format!("cannot wait for sockets: {e}"))
 }
 
 /// What a worker thread is given.
 struct Job {
+    number: usize,
     plan: Arc<Plan>,
-    config: Arc<Config>,
+    configs: Vec<Arc<Config>>,
     workload: Arc<dyn Workload>,
     range: Range<usize>,
     streams: Streams,
@@ -229,16 +250,19 @@ impl Job {
     fn drive<D: Driver>(self, driver: D) -> Result<(), EngineError> {
         let tell = self.tell.clone();
         let report = Box::new(move |r| drop(tell.send(Told::Report(r))));
+        let log = open_log(&self.plan, self.number, &self.streams.sample)?;
+        let number = self.number;
         let mut worker = Worker::new(
             driver,
             self.plan,
-            self.config,
+            self.configs,
             self.workload,
             self.range.start,
             self.streams,
             self.stop,
             report,
-        );
+        )
+        .logging(number, log);
         worker.connect()?;
         let _ = self.tell.send(Told::Connected);
         match self.gate.pass() {

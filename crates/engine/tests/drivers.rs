@@ -181,7 +181,7 @@ fn an_open_loop_keeps_its_rate() {
         let plan = Plan {
             clients: 8,
             workers: 2,
-            rate: Some(2000.0),
+            rate: Some(pgdyno_engine::Rate::poisson(2000.0)),
             limit: Limit::Duration(Nanos::from_secs(1)),
             seed: 3,
             ..plan
@@ -214,7 +214,7 @@ fn an_agreed_start_is_kept() {
 fn no_server_is_a_clear_error() {
     on_all(|name, plan| {
         let config = pgdyno_wire::Config::plain(pgdyno_wire::Endpoint::Unix("/nonexistent/s".into()), "u", "d");
-        let result = run::run(plan, config, workload(SELECT), &mut Watcher::default());
+        let result = run::run(plan, vec![config], workload(SELECT), &mut Watcher::default());
         assert!(matches!(result, Err(EngineError::Connect { .. })), "{name}: {result:?}");
     });
 }
@@ -222,7 +222,7 @@ fn no_server_is_a_clear_error() {
 #[test]
 fn more_clients_than_descriptors_is_a_clear_error() {
     let plan = Plan { clients: 50_000_000, ..Plan::default() };
-    let result = run::run(plan, common::config(), workload(SELECT), &mut Watcher::default());
+    let result = run::run(plan, vec![common::config()], workload(SELECT), &mut Watcher::default());
     let text = result.unwrap_err().to_string();
     assert!(text.contains("file descriptors") && text.contains("ulimit -n"), "{text}");
 }

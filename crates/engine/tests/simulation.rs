@@ -7,7 +7,7 @@ use common::{BLOCK, SELECT, simulate, simulate_and_look};
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine::driver::sim::SimServer;
 use pgdyno_engine::schedule::Arrivals;
-use pgdyno_engine::{EngineError, Limit, Plan, run};
+use pgdyno_engine::{EngineError, Limit, OnError, Plan, Rate, run};
 use pgdyno_record::Phase;
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn stalling() -> SimServer {
 fn true_latencies(plan: &Plan) -> Vec<u64> {
     let rng = run::streams(plan).pop().unwrap().throttle;
     let end = ORIGIN + Nanos::from_secs(10);
-    let mut arrivals = Arrivals::poisson(plan.rate.unwrap(), ORIGIN, end, rng);
+    let mut arrivals = Arrivals::new(plan.rate.unwrap(), ORIGIN, end, rng);
     let mut free = vec![0u64; plan.clients];
     let mut latencies = Vec::new();
     while let Some(due) = arrivals.take(Nanos::MAX) {
@@ -53,7 +53,7 @@ fn true_latencies(plan: &Plan) -> Vec<u64> {
 
 #[test]
 fn an_open_loop_tells_the_truth_about_a_stall() {
-    let plan = Plan { clients: 4, limit: seconds(10), rate: Some(1000.0), seed: 7, ..Plan::default() };
+    let plan = Plan { clients: 4, limit: seconds(10), rate: Some(Rate::poisson(1000.0)), seed: 7, ..Plan::default() };
     let (result, told) = simulate(stalling(), plan.clone(), SELECT);
     result.unwrap();
     told.check();
@@ -234,7 +234,7 @@ fn an_open_loop_that_cannot_keep_up_says_what_it_skipped() {
     let plan = Plan {
         clients: 2,
         limit: seconds(5),
-        rate: Some(100.0),
+        rate: Some(Rate::poisson(100.0)),
         drain_timeout: Nanos::from_secs(3),
         ..Plan::default()
     };
@@ -276,7 +276,7 @@ fn a_transaction_left_open_is_no_success() {
     assert_eq!(told.outcomes().committed, 0);
     told.check();
     let (result, told) =
-        simulate(SimServer::default(), Plan { continue_on_error: true, ..plan }, "BEGIN;\nUPDATE t SET a = 1;\n");
+        simulate(SimServer::default(), Plan { on_error: OnError::Count, ..plan }, "BEGIN;\nUPDATE t SET a = 1;\n");
     result.unwrap();
     told.check();
     assert_eq!(told.outcomes().committed, 0);
@@ -285,7 +285,7 @@ fn a_transaction_left_open_is_no_success() {
 
 #[test]
 fn a_script_that_always_fails_does_not_exhaust_the_stack() {
-    let plan = Plan { clients: 1, limit: Limit::Transactions(50_000), continue_on_error: true, ..Plan::default() };
+    let plan = Plan { clients: 1, limit: Limit::Transactions(50_000), on_error: OnError::Count, ..Plan::default() };
     let (result, told) = simulate(SimServer::default(), plan, "\\set zero 0\n\\set x 1 / :zero\nSELECT :x;\n");
     result.unwrap();
     told.check();
@@ -295,7 +295,7 @@ fn a_script_that_always_fails_does_not_exhaust_the_stack() {
 #[test]
 fn a_run_that_ends_early_has_not_skipped_its_future() {
     let server = SimServer { fail: Box::new(|_, n| (n > 100).then_some("42P01")), ..SimServer::default() };
-    let plan = Plan { clients: 4, limit: seconds(600), rate: Some(1000.0), ..Plan::default() };
+    let plan = Plan { clients: 4, limit: seconds(600), rate: Some(Rate::poisson(1000.0)), ..Plan::default() };
     let (result, told) = simulate(server, plan, SELECT);
     assert!(result.is_err());
     told.check();
@@ -333,7 +333,7 @@ proptest! {
             fragment: Some(Prng::from_seed(seed)),
         };
         let plan = Plan {
-            clients, rate, seed, limit: seconds(3), warmup: Nanos::from_millis(warmup),
+            clients, rate: rate.map(Rate::poisson), seed, limit: seconds(3), warmup: Nanos::from_millis(warmup),
             interval: Nanos::from_millis(300), drain_timeout: Nanos::from_secs(1), ..Plan::default()
         };
         let script = if block { BLOCK } else { SELECT };

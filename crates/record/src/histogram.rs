@@ -10,21 +10,21 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 /// Larger values are recorded as this one and counted in [`Histogram::clipped`].
 pub const HIGHEST: Nanos = Nanos::from_secs(3600);
 
-/// A High Dynamic Range histogram of nanoseconds (Gil Tene's HdrHistogram). It begins small and grows with its values.
-#[derive(Clone)]
+type Inner = hdrhistogram::Histogram<u64>;
+
+/// A High Dynamic Range histogram of nanoseconds (Gil Tene's HdrHistogram). Empty it takes no memory of its own: there is
+/// one for every command and interval, and most of them stay empty.
+#[derive(Clone, Default)]
 pub struct Histogram {
-    inner: hdrhistogram::Histogram<u64>,
+    inner: Option<Box<Inner>>,
     clipped: u64,
     /// Sum of the values as they were, not as their buckets round them.
     sum: u128,
     sum_of_squares: f64,
 }
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        let inner = hdrhistogram::Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are within the library's 0 to 5");
-        Histogram { inner, clipped: 0, sum: 0, sum_of_squares: 0.0 }
-    }
+fn fresh() -> Box<Inner> {
+    Box::new(Inner::new(SIGNIFICANT_DIGITS).expect("3 digits are within the library's 0 to 5"))
 }
 
 impl fmt::Debug for Histogram {
@@ -41,15 +41,13 @@ impl Histogram {
         self.clipped += u64::from(kept != value.0);
         self.sum += u128::from(value.0);
         self.sum_of_squares += value.0 as f64 * value.0 as f64;
-        self.inner.record(kept).expect("the histogram grows to any value up to HIGHEST");
+        self.inner.get_or_insert_with(fresh).record(kept).expect("the histogram grows to any value up to HIGHEST");
     }
 
     /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        if other.count() == 0 {
-            return;
-        }
-        self.inner.add(&other.inner).expect("the histogram grows to any value up to HIGHEST");
+        let Some(theirs) = &other.inner else { return };
+        self.inner.get_or_insert_with(fresh).add(theirs.as_ref()).expect("the histogram grows to any value up to HIGHEST");
         self.clipped += other.clipped;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
@@ -57,7 +55,7 @@ impl Histogram {
 
     /// How many values were added.
     pub fn count(&self) -> u64 {
-        self.inner.len()
+        self.inner.as_ref().map_or(0, |h| h.len())
     }
 
     /// How many values were above [`HIGHEST`].
@@ -67,17 +65,17 @@ impl Histogram {
 
     /// The value that `percent` of the values do not exceed (nearest rank), to 3 digits; zero when empty.
     pub fn percentile(&self, percent: f64) -> Nanos {
-        Nanos(self.inner.value_at_percentile(percent))
+        Nanos(self.inner.as_ref().map_or(0, |h| h.value_at_percentile(percent)))
     }
 
     /// The smallest value, to 3 digits.
     pub fn min(&self) -> Nanos {
-        Nanos(self.inner.min())
+        Nanos(self.inner.as_ref().map_or(0, |h| h.min()))
     }
 
     /// The largest value, to 3 digits.
     pub fn max(&self) -> Nanos {
-        Nanos(self.inner.max())
+        Nanos(self.inner.as_ref().map_or(0, |h| h.max()))
     }
 
     /// The exact arithmetic mean in nanoseconds; zero when empty. From a decoded histogram: to 3 digits.
@@ -96,26 +94,39 @@ impl Histogram {
 
     /// Buckets that hold values: highest equivalent value in nanoseconds, count. For charts.
     pub fn buckets(&self) -> Vec<(Nanos, u64)> {
-        self.inner.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())).collect()
+        let Some(inner) = &self.inner else { return Vec::new() };
+        inner.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())).collect()
+    }
+
+    fn whole(&self) -> std::borrow::Cow<'_, Inner> {
+        match &self.inner {
+            Some(h) => std::borrow::Cow::Borrowed(h.as_ref()),
+            None => std::borrow::Cow::Owned(*fresh()),
+        }
+    }
+
+    /// The exact sum of all values in nanoseconds, and that of their squares. From a decoded histogram: to 3 digits.
+    pub fn sums(&self) -> (u128, f64) {
+        (self.sum, self.sum_of_squares)
     }
 
     /// In HdrHistogram's V2 compressed encoding, as `.hlog` files hold it (there in base64).
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.inner, &mut out).expect("writing to memory does not fail");
+        V2DeflateSerializer::new().serialize(&*self.whole(), &mut out).expect("writing to memory does not fail");
         out
     }
 
     /// In HdrHistogram's V2 encoding, without compression: faster, for passing between processes.
     pub fn encode_plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        V2Serializer::new().serialize(&self.inner, &mut out).expect("writing to memory does not fail");
+        V2Serializer::new().serialize(&*self.whole(), &mut out).expect("writing to memory does not fail");
         out
     }
 
     /// Reads either encoding.
     pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
-        let mut inner: hdrhistogram::Histogram<u64> = Deserializer::new()
+        let mut inner: Inner = Deserializer::new()
             .deserialize(&mut std::io::Cursor::new(bytes))
             .map_err(|e| format!("these bytes are no HdrHistogram (V2, compressed or not): {e:?}"))?;
         inner.auto(true);
@@ -126,7 +137,7 @@ impl Histogram {
             sum += u128::from(middle) * u128::from(v.count_at_value());
             sum_of_squares += middle as f64 * middle as f64 * v.count_at_value() as f64;
         }
-        Ok(Histogram { inner, clipped: 0, sum, sum_of_squares })
+        Ok(Histogram { inner: Some(Box::new(inner)), clipped: 0, sum, sum_of_squares })
     }
 }
 

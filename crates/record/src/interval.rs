@@ -3,6 +3,7 @@
 use crate::histogram::Histogram;
 use crate::outcome::Outcomes;
 use pgdyno_base::Nanos;
+use std::collections::BTreeMap;
 
 /// What part of a run an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +95,15 @@ impl Timeline {
     }
 }
 
+/// What errors of a command led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandErrors {
+    /// The transaction failed.
+    pub failures: u64,
+    /// The transaction was begun again.
+    pub retries: u64,
+}
+
 /// What happened in one interval: counts and distributions that are added across workers, never averaged.
 #[derive(Clone, Debug)]
 pub struct Interval {
@@ -101,18 +111,29 @@ pub struct Interval {
     pub slice: Slice,
     /// What became of transactions that became due or ended in it.
     pub outcomes: Outcomes,
+    /// The same by script; skipped transactions that had no script yet are in none.
+    pub by_script: Vec<Outcomes>,
     /// SQL statements of committed transactions, BEGIN and END included.
     pub statements: u64,
     /// Latency of committed transactions, by script: from when it was due (open loop) or begun (closed loop).
     pub scripts: Vec<Histogram>,
-    /// Latency of statements that succeeded, by statement of the workload: from sending to ReadyForQuery.
-    pub statement_latency: Vec<Histogram>,
+    /// Latency by command of the workload. SQL: from sending to the end of the answer, where that was success (in a
+    /// pipeline: from being put into it). Meta-commands are timed only when that was asked for.
+    pub command_latency: Vec<Histogram>,
+    /// Errors by command, of those that had any.
+    pub command_errors: BTreeMap<usize, CommandErrors>,
     /// Open loop: how late transactions were begun.
     pub lag: Histogram,
+    /// How long connecting took, where that is part of the run.
+    pub connect: Histogram,
+    /// Committed transactions above the latency limit.
+    pub late: u64,
     /// Connections lost.
     pub lost: u64,
     /// Connections made again.
     pub reconnects: u64,
+    /// Clients that ended early.
+    pub aborted: u64,
     /// CPU time that the workers' threads used.
     pub cpu: Nanos,
     /// CPU time of the worker that used most: over 90% of the interval, the client may be what limits.
@@ -122,17 +143,22 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// An empty interval for a workload of so many scripts and statements.
-    pub fn new(slice: Slice, scripts: usize, statements: usize) -> Interval {
+    /// An empty interval for a workload of so many scripts and commands.
+    pub fn new(slice: Slice, scripts: usize, commands: usize) -> Interval {
         Interval {
             slice,
             outcomes: Outcomes::default(),
+            by_script: vec![Outcomes::default(); scripts],
             statements: 0,
             scripts: vec![Histogram::default(); scripts],
-            statement_latency: vec![Histogram::default(); statements],
+            command_latency: vec![Histogram::default(); commands],
+            command_errors: BTreeMap::new(),
             lag: Histogram::default(),
+            connect: Histogram::default(),
+            late: 0,
             lost: 0,
             reconnects: 0,
+            aborted: 0,
             cpu: Nanos::ZERO,
             busiest: Nanos::ZERO,
             disconnected: 0,
@@ -150,19 +176,37 @@ impl Interval {
     pub fn merge(&mut self, other: &Interval) {
         self.busiest += other.busiest;
         self.outcomes.merge(&other.outcomes);
+        for (mine, theirs) in self.by_script.iter_mut().zip(&other.by_script) {
+            mine.merge(theirs);
+        }
         self.statements += other.statements;
         for (mine, theirs) in self.scripts.iter_mut().zip(&other.scripts) {
             mine.merge(theirs);
         }
-        for (mine, theirs) in self.statement_latency.iter_mut().zip(&other.statement_latency) {
+        for (mine, theirs) in self.command_latency.iter_mut().zip(&other.command_latency) {
             mine.merge(theirs);
         }
+        for (command, theirs) in &other.command_errors {
+            let mine = self.command_errors.entry(*command).or_default();
+            mine.failures += theirs.failures;
+            mine.retries += theirs.retries;
+        }
         self.lag.merge(&other.lag);
+        self.connect.merge(&other.connect);
+        self.late += other.late;
         self.lost += other.lost;
         self.reconnects += other.reconnects;
+        self.aborted += other.aborted;
         self.cpu += other.cpu;
         self.disconnected += other.disconnected;
         self.slice.end = self.slice.end.max(other.slice.end);
+    }
+
+    /// Counts something of a script's transaction, in all and by script.
+    #[inline]
+    pub fn count(&mut self, script: usize, what: impl Fn(&mut Outcomes)) {
+        what(&mut self.outcomes);
+        what(&mut self.by_script[script]);
     }
 
     /// Latency of committed transactions over all scripts.

@@ -1,10 +1,13 @@
 //! What a run leaves behind: [`histogram`]s of latencies, [`outcome`]s of transactions, and [`interval`]s, which hold
-//! both for a stretch of time. This crate never reads a clock: times are handed in.
+//! both for a stretch of time; and [`log`]s of single transactions in pgbench's formats. This crate never reads a clock:
+//! times are handed in.
 
 pub mod histogram;
 pub mod interval;
+pub mod log;
 pub mod outcome;
 
 pub use histogram::Histogram;
 pub use interval::{Interval, Phase, Timeline};
+pub use log::TransactionLog;
 pub use outcome::{Code, Outcomes};

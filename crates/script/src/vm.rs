@@ -131,6 +131,16 @@ impl Vm {
         Ok(out.join(" "))
     }
 
+    /// Where the machine stands: the instruction that it would run next.
+    pub fn pc(&self) -> usize {
+        self.pc
+    }
+
+    /// The command that the last yield came from.
+    pub fn command(&self, program: &Program) -> usize {
+        program.command_at(self.pc.saturating_sub(1))
+    }
+
     /// Runs to the next yield. After a failure the transaction is over: call [`Vm::restart`].
     #[inline]
     pub fn step(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, Box<Failure>> {

@@ -15,6 +15,7 @@ pub mod tag {
     pub const BIND_COMPLETE: u8 = b'2';
     pub const CLOSE_COMPLETE: u8 = b'3';
     pub const COMMAND_COMPLETE: u8 = b'C';
+    pub const COPY_BOTH_RESPONSE: u8 = b'W';
     pub const COPY_IN_RESPONSE: u8 = b'G';
     pub const COPY_OUT_RESPONSE: u8 = b'H';
     pub const DATA_ROW: u8 = b'D';
@@ -94,6 +95,10 @@ pub struct ServerError {
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
+    /// Where it happened: the call stack of functions, and the like.
+    pub context: Option<String>,
+    /// The character of the statement that it concerns, from 1.
+    pub position: Option<usize>,
 }
 
 impl ServerError {
@@ -111,10 +116,29 @@ impl ServerError {
                 b'M' => error.message = text,
                 b'D' => error.detail = Some(text),
                 b'H' => error.hint = Some(text),
+                b'W' => error.context = Some(text),
+                b'P' => error.position = text.parse().ok(),
                 _ => {}
             }
         }
         error
+    }
+
+    /// The message as libpq words it, and psql and pgbench show it: with the line of `sql` that it concerns, and a caret.
+    pub fn classic(&self, sql: Option<&str>) -> String {
+        let mut out = format!("{}:  {}", self.severity, self.message);
+        if let (Some(sql), Some(position)) = (sql, self.position) {
+            out.push_str(&excerpt(sql, position));
+        }
+        for (label, text) in [("DETAIL", &self.detail), ("HINT", &self.hint), ("CONTEXT", &self.context)] {
+            if let Some(text) = text {
+                // Notices carry no context there, and most of theirs is noise.
+                if label != "CONTEXT" || matches!(self.severity.as_str(), "ERROR" | "FATAL" | "PANIC") {
+                    out.push_str(&format!("\n{label}:  {text}"));
+                }
+            }
+        }
+        out
     }
 
     /// The code, or the one that stands for a missing code.
@@ -135,6 +159,45 @@ impl fmt::Display for ServerError {
         }
         Ok(())
     }
+}
+
+/// The line of `sql` that holds its character `position` (from 1), cut to 60 characters, and a caret below it.
+fn excerpt(sql: &str, position: usize) -> String {
+    const WIDTH: usize = 60;
+    const RIGHT: usize = 10;
+    let characters: Vec<char> = sql.chars().collect();
+    let Some(at) = position.checked_sub(1).filter(|at| *at <= characters.len()) else { return String::new() };
+    let is_break = |c: &char| *c == '\n' || *c == '\r';
+    let start = characters[..at].iter().rposition(is_break).map_or(0, |n| n + 1);
+    let end = characters[at..].iter().position(is_break).map_or(characters.len(), |n| at + n);
+    let number = characters[..start].iter().filter(|c| **c == '\n').count() + 1;
+    let (mut from, mut to) = (start, end);
+    if to - from > WIDTH {
+        if start + WIDTH >= at + RIGHT {
+            to = start + WIDTH;
+        } else {
+            to = end.min(at + RIGHT);
+            from = to - WIDTH;
+        }
+    }
+    let (before, after) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
+    let shown: String = characters[from..to].iter().map(|c| if *c == '\t' { ' ' } else { *c }).collect();
+    let label = format!("LINE {number}: {before}");
+    format!("\n{label}{shown}{after}\n{:>width$}", '^', width = label.chars().count() + at - from + 1)
+}
+
+/// Names of the columns that a RowDescription describes.
+pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
+    let bad = || WireError::Protocol("a RowDescription that ends too early".into());
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
+    let mut names = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let end = rest.iter().position(|b| *b == 0).ok_or_else(bad)?;
+        names.push(String::from_utf8_lossy(&rest[..end]).into_owned());
+        // Table, column, type, its length and modifier, format.
+        rest = rest.get(end + 1 + 18..).ok_or_else(bad)?;
+    }
+    Ok(names)
 }
 
 /// Reads a NUL-terminated string: it and what follows.

@@ -31,6 +31,29 @@ impl fmt::Display for Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Why there is no connection, in libpq's words.
+    pub fn classic_failure(&self, reason: &str) -> String {
+        // Rust adds the number of the operating system's error.
+        let reason = reason.split(" (os error").next().unwrap_or(reason);
+        let absent = ["No such file", "Connection refused"].iter().any(|w| reason.starts_with(w));
+        match self {
+            Endpoint::Unix(path) => {
+                let hint = "\n\tIs the server running locally and accepting connections on that socket?";
+                let hint = if absent { hint } else { "" };
+                format!("connection to server on socket \"{}\" failed: {reason}{hint}", path.display())
+            }
+            Endpoint::Tcp { host, addresses } => {
+                let hint = "\n\tIs the server running on that host and accepting TCP/IP connections?";
+                let hint = if absent { hint } else { "" };
+                let (address, port) = addresses.first().map_or((host.clone(), 0), |a| (a.ip().to_string(), a.port()));
+                let shown = if address == *host { String::new() } else { format!(" ({address})") };
+                format!("connection to server at \"{host}\"{shown}, port {port} failed: {reason}{hint}")
+            }
+        }
+    }
+}
+
 /// libpq's `sslmode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslMode {

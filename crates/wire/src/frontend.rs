@@ -113,6 +113,12 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: usize, mut write: im
     });
 }
 
+/// Describe the unnamed portal: the answer names the columns.
+#[inline]
+pub fn describe(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"D\0\0\0\x06P\0");
+}
+
 /// Execute the unnamed portal, all rows.
 #[inline]
 pub fn execute(out: &mut Vec<u8>) {

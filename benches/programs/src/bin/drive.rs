@@ -5,7 +5,7 @@ use pgdyno_base::Nanos;
 use pgdyno_engine::worker::RunEvent;
 use pgdyno_engine::{Limit, Observer, Plan, Script, ScriptWorkload, run};
 use pgdyno_record::{Interval, Phase};
-use pgdyno_script::{Value, Variables, compile};
+use pgdyno_script::{Options, Symbols, Value, compile};
 use pgdyno_wire::{Config, Endpoint};
 use std::sync::Arc;
 
@@ -33,10 +33,11 @@ fn main() {
             "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n".into()
         }
     };
-    let variables =
-        Variables::from([("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))]);
-    let program = compile("select.sql", &script, &variables).expect("the script is right");
-    let workload = ScriptWorkload::new(vec![Script { program: Arc::new(program), weight: 1 }], 1).expect("one script");
+    let variables = [("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))];
+    let mut symbols = Symbols::new(&variables.into());
+    let program = compile("select.sql", &script, &mut symbols, Options::default()).expect("the script is right");
+    let scripts = vec![Script { program: Arc::new(program), weight: 1 }];
+    let workload = ScriptWorkload::new(scripts, Arc::new(symbols), 1).expect("one script");
     let config = Config::plain(Endpoint::Unix(socket.into()), "postgres", database);
     let plan = Plan {
         clients: clients.parse().expect("a number of clients"),
@@ -45,7 +46,7 @@ fn main() {
         seed: 1,
         ..Plan::default()
     };
-    let summary = run(plan, config, Arc::new(workload), &mut Silent).expect("a run");
+    let summary = run(plan, vec![config], Arc::new(workload), &mut Silent).expect("a run");
     if let Some(e) = &summary.error {
         panic!("{e}");
     }

@@ -1,7 +1,7 @@
 //! Bytes in, messages out; bytes out.
 
 use super::{READ_BUFFER, Worker};
-use crate::client::{Answer, State};
+use crate::client::{Answer, Refusal, State};
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
 use crate::plan::Protocol;
@@ -92,7 +92,7 @@ impl<D: Driver> Worker<D> {
     pub(super) fn plain_bytes(&mut self, i: Token, bytes: &[u8]) -> Result<(), EngineError> {
         if self.clients[i].partial.is_empty() {
             let used = self.messages(i, bytes)?;
-            if used < bytes.len() && self.clients[i].is_online() {
+            if used < bytes.len() && self.clients[i].has_session() {
                 self.clients[i].partial.extend_from_slice(&bytes[used..]);
             }
             return Ok(());
@@ -100,7 +100,7 @@ impl<D: Driver> Worker<D> {
         let mut whole = std::mem::take(&mut self.clients[i].partial);
         whole.extend_from_slice(bytes);
         let used = self.messages(i, &whole)?;
-        if used < whole.len() && self.clients[i].is_online() {
+        if used < whole.len() && self.clients[i].has_session() {
             whole.drain(..used);
             self.clients[i].partial = whole;
         }
@@ -134,14 +134,29 @@ impl<D: Driver> Worker<D> {
     pub(super) fn message(&mut self, i: Token, message: backend::Message<'_>) -> Result<bool, EngineError> {
         let client = &mut self.clients[i];
         match message.tag {
-            tag::BIND_COMPLETE | tag::DATA_ROW => {}
-            tag::COMMAND_COMPLETE => client.answer.rolled_back |= message.body.starts_with(b"ROLLBACK"),
+            tag::BIND_COMPLETE => {}
+            tag::DATA_ROW => {
+                if client.captured.is_some() {
+                    return self.captured(i, message);
+                }
+            }
+            tag::COMMAND_COMPLETE | tag::EMPTY_QUERY => {
+                client.answer.rolled_back |= message.body.starts_with(b"ROLLBACK");
+                if client.captured.is_some() {
+                    self.captured(i, message)?;
+                }
+                let client = &mut self.clients[i];
+                client.answer.results += 1;
+                if client.pipeline.is_some() {
+                    self.pipeline_result(i);
+                }
+            }
             tag::READY_FOR_QUERY => match backend::ready_for_query(message.body) {
                 Ok(status) => {
                     client.status = status;
                     self.ready(i)?;
                     // What was sent next may have found the connection gone: the rest of these bytes is of the old one.
-                    return Ok(self.clients[i].is_online());
+                    return Ok(self.clients[i].has_session());
                 }
                 Err(e) => {
                     let now = self.driver.now();
@@ -150,15 +165,30 @@ impl<D: Driver> Worker<D> {
                 }
             },
             tag::PARSE_COMPLETE => {
-                if let State::Busy { statement, .. } = client.state {
-                    client.prepared[statement] = true;
+                client.answer.parsed = true;
+                if let Some(command) = client.preparing.pop_front() {
+                    client.prepared[command] = true;
+                } else if let State::Busy { command, .. } = client.state {
+                    client.prepared[command] = true;
                 }
             }
             tag::ERROR => {
                 let error = ServerError::parse(message.body);
-                if client.answer.error.is_none() {
-                    client.answer.error = Some((error.state(), error.to_string()));
-                }
+                let query = client.answer.results;
+                client.answer.error.get_or_insert_with(|| Box::new(Refusal { error, query }));
+            }
+            tag::NOTICE if self.is_classic => {
+                let now = self.driver.now();
+                self.say("output", i, now, ServerError::parse(message.body).classic(None));
+            }
+            tag::ROW_DESCRIPTION if client.captured.is_some() => return self.captured(i, message),
+            tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE
+                if self.plan.on_error.ends_clients() =>
+            {
+                let now = self.driver.now();
+                self.say("error", i, now, "COPY is not supported in pgbench, aborting".into());
+                self.abort(i, now)?;
+                return Ok(false);
             }
             tag::COPY_IN_RESPONSE => {
                 let mut out = Vec::new();
@@ -168,36 +198,68 @@ impl<D: Driver> Worker<D> {
                 }
                 let now = self.driver.now();
                 self.put(i, &out, now)?;
-                return Ok(self.clients[i].is_online());
+                return Ok(self.clients[i].has_session());
             }
             _ => {}
         }
         Ok(true)
     }
 
-    /// ReadyForQuery: the statement, or the roll-back, is over.
+    /// ReadyForQuery: the statement, the pipeline or the roll-back is over.
     #[inline]
     pub(super) fn ready(&mut self, i: Token) -> Result<(), EngineError> {
         let now = self.driver.now();
         let client = &mut self.clients[i];
         match client.state {
-            State::Busy { statement, sent_at } => {
+            State::Busy { command, .. } if client.pipeline.is_some() => {
+                if !self.pipeline_synced(i) {
+                    return Ok(());
+                }
+                let client = &mut self.clients[i];
+                client.pipeline = None;
+                if client.answer.error.is_some() {
+                    return self.statement_failed(i, command, now);
+                }
+                client.answer = Answer::default();
+                self.drive(i, now)
+            }
+            State::Busy { command, sent_at } => {
                 let rolled_back = std::mem::take(&mut client.answer.rolled_back);
                 // To the script's own ROLLBACK that answer is success, to its COMMIT it is failure.
-                if client.answer.error.is_some()
-                    || (rolled_back && self.workload.statements()[statement].effect == StatementEffect::Commits)
-                {
-                    return self.statement_failed(i, statement, now);
+                let undone = rolled_back && self.workload.commands()[command].effect == StatementEffect::Commits;
+                if client.answer.error.is_some() || (undone && !self.plan.on_error.ends_clients()) {
+                    return self.statement_failed(i, command, now);
                 }
+                client.answer.results = 0;
+                client.answer.parsed = false;
                 client.transaction.statements += 1;
-                self.interval.statement_latency[statement].record(now - sent_at);
+                self.interval.command_latency[command].record(now - sent_at);
+                if client.captured.is_some() && !self.capture_last(i, command, now)? {
+                    return Ok(());
+                }
+                self.drive(i, now)
+            }
+            State::Preparing => {
+                let parsing = client.preparing.front().copied();
+                client.preparing.clear();
+                if client.answer.error.is_some() {
+                    let command = parsing.unwrap_or_else(|| client.actor.here());
+                    return self.statement_failed(i, command, now);
+                }
+                client.answer = Answer::default();
                 self.drive(i, now)
             }
             State::RollingBack => {
                 client.answer = Answer::default();
-                self.next_transaction(i, now)
+                self.after_rollback(i, now)
             }
-            _ => Ok(()),
+            _ => {
+                // A pipeline that is still being filled.
+                if client.pipeline.is_some() {
+                    self.pipeline_synced(i);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -274,7 +336,7 @@ impl<D: Driver> Worker<D> {
                 at += length;
                 if message.tag == tag::ERROR {
                     let error = ServerError::parse(message.body);
-                    self.clients[i].answer.error = Some((error.state(), error.to_string()));
+                    self.clients[i].answer.error = Some(Box::new(Refusal { error, query: 0 }));
                 }
             }
         }

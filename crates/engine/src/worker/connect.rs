@@ -9,13 +9,17 @@ use pgdyno_base::Nanos;
 use pgdyno_record::Phase;
 use pgdyno_wire::backend::TransactionStatus;
 use pgdyno_wire::handshake::Attempt;
-use pgdyno_wire::{Endpoint, Handshake, Progress, SqlState, WireError};
+use pgdyno_wire::{Config, Endpoint, Handshake, Progress, SqlState, WireError, frontend};
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<D: Driver> Worker<D> {
     /// Connects all clients. The first failure is the result.
     pub fn connect(&mut self) -> Result<(), EngineError> {
+        if self.plan.connect_each {
+            return Ok(());
+        }
         let mut events = Vec::new();
         loop {
             let now = self.driver.now();
@@ -48,13 +52,14 @@ impl<D: Driver> Worker<D> {
 
     pub(super) fn open(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         self.clients[i].address = self.clients[i].failures as usize;
-        let Some(address) = self.address(self.clients[i].address) else {
-            return Err(self.cannot_connect(format!("{} has no address", self.config.endpoint)));
+        let Some(address) = self.address(i, self.clients[i].address) else {
+            return Err(self.cannot_connect(i, format!("{} has no address", self.config(i).endpoint)));
         };
         match self.driver.connect(i, &address) {
             Ok(()) => {
                 self.connecting += 1;
                 self.clients[i].state = State::Connecting;
+                self.clients[i].connecting_since = now;
                 self.set_timer(i, now + self.plan.connect_timeout);
                 Ok(())
             }
@@ -63,20 +68,26 @@ impl<D: Driver> Worker<D> {
                 self.set_timer(i, now + Nanos::from_millis(2));
                 Ok(())
             }
-            Err(e) => self.connect_failed(i, now, self.cannot_connect(e.to_string())),
+            Err(e) => self.connect_failed(i, now, self.cannot_connect(i, e.to_string())),
         }
     }
 
     /// The server's address; of a host with several, the `n`th, in turn.
-    pub(super) fn address(&self, n: usize) -> Option<Address> {
-        match &self.config.endpoint {
+    pub(super) fn address(&self, i: Token, n: usize) -> Option<Address> {
+        match &self.config(i).endpoint {
             Endpoint::Unix(path) => Some(Address::Unix(path.clone())),
             Endpoint::Tcp { addresses, .. } => Some(Address::Tcp(*addresses.get(n % addresses.len().max(1))?)),
         }
     }
 
-    pub(super) fn cannot_connect(&self, reason: String) -> EngineError {
-        EngineError::Connect { endpoint: self.config.endpoint.to_string(), reason }
+    /// The target of a client: clients are spread over the targets in turn.
+    pub(super) fn config(&self, i: Token) -> &Arc<Config> {
+        &self.configs[(self.first_client + i) % self.configs.len()]
+    }
+
+    pub(super) fn cannot_connect(&self, i: Token, reason: String) -> EngineError {
+        let endpoint = &self.config(i).endpoint;
+        EngineError::Connect { endpoint: endpoint.to_string(), classic: endpoint.classic_failure(&reason), reason }
     }
 
     /// An attempt is over, without a session.
@@ -87,14 +98,15 @@ impl<D: Driver> Worker<D> {
         }
         let refused_by_server =
             matches!(&error, EngineError::Session { error: WireError::Server(_) | WireError::Tls(_), .. });
-        let addresses = match &self.config.endpoint {
+        let addresses = match &self.config(i).endpoint {
             Endpoint::Unix(_) => 1,
             Endpoint::Tcp { addresses, .. } => addresses.len(),
         };
+        let attempts = Attempt::of(self.config(i)).len();
         let client = &mut self.clients[i];
         client.disconnect();
         // sslmode prefer and allow: the other way is tried at once.
-        if refused_by_server && client.attempt + 1 < Attempt::of(&self.config).len() {
+        if refused_by_server && client.attempt + 1 < attempts {
             client.attempt += 1;
             self.to_connect.push_front(i);
             return Ok(());
@@ -108,6 +120,12 @@ impl<D: Driver> Worker<D> {
                 return Ok(());
             }
             return Err(error);
+        }
+        if self.plan.on_error.ends_clients() && !self.plan.reconnect {
+            let why = error.classic().map_or_else(|| error.to_string(), str::to_owned);
+            self.say("error", i, now, why);
+            self.say("error", i, now, format!("client {} aborted while establishing connection", self.first_client + i));
+            return self.abort(i, now);
         }
         if client.failures == 1 {
             self.tell("connect_failed", i, now, error.to_string());
@@ -126,13 +144,14 @@ impl<D: Driver> Worker<D> {
 
     pub(super) fn begin_session(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         if let Err(e) = self.driver.connected(i) {
-            let error = self.cannot_connect(e.to_string());
+            let error = self.cannot_connect(i, e.to_string());
             return self.connect_failed(i, now, error);
         }
-        let attempts = Attempt::of(&self.config);
+        let config = self.config(i).clone();
+        let attempts = Attempt::of(&config);
         let attempt = attempts[self.clients[i].attempt.min(attempts.len() - 1)];
         let mut out = Vec::new();
-        let handshake = Handshake::start(self.config.clone(), attempt, &mut out);
+        let handshake = Handshake::start(config.clone(), attempt, &mut out);
         self.clients[i].state = State::Handshaking(Box::new(handshake));
         self.put(i, &out, now)
     }
@@ -147,8 +166,13 @@ impl<D: Driver> Worker<D> {
         match progress {
             Ok(Progress::Pending) => Ok(()),
             Err(error) => {
-                let endpoint = self.config.endpoint.to_string();
-                self.connect_failed(i, now, EngineError::Session { endpoint, error })
+                let endpoint = &self.config(i).endpoint;
+                let classic = endpoint.classic_failure(&match &error {
+                    WireError::Server(e) => e.classic(None),
+                    other => other.to_string(),
+                });
+                let endpoint = endpoint.to_string();
+                self.connect_failed(i, now, EngineError::Session { endpoint, error, classic })
             }
             Ok(Progress::Ready(info)) => {
                 let client = &mut self.clients[i];
@@ -162,9 +186,15 @@ impl<D: Driver> Worker<D> {
                 client.answer = Answer::default();
                 client.backend = (info.process, info.secret.clone());
                 (client.link, client.partial) = handshake.into_link();
+                if self.running {
+                    self.interval.connect.record(now - client.connecting_since);
+                }
+                if self.plan.connect_each {
+                    return self.connected_for_one(i, now);
+                }
                 if std::mem::replace(&mut client.was_connected, true) && self.running {
                     self.interval.reconnects += 1;
-                    self.tell("reconnected", i, now, format!("connected again to {}", self.config.endpoint));
+                    self.tell("reconnected", i, now, format!("connected again to {}", self.config(i).endpoint));
                 }
                 if self.running { self.next_transaction(i, now) } else { Ok(()) }
             }
@@ -178,40 +208,60 @@ impl<D: Driver> Worker<D> {
                 State::Handshaking(_) => format!("{reason} before the session began"),
                 _ => reason.to_owned(),
             };
-            return self.connect_failed(i, now, self.cannot_connect(why));
+            return self.connect_failed(i, now, self.cannot_connect(i, why));
         }
         self.driver.close(i);
         let client = &mut self.clients[i];
         if matches!(client.state, State::Finished | State::Offline) {
             return Ok(());
         }
-        if std::mem::take(&mut client.transaction).active {
-            let said = client.answer.error.take();
-            match client.state {
-                State::Busy { statement, .. }
-                    if may_have_committed(client.status, self.workload.statements()[statement].effect) =>
+        let said = client.answer.error.take();
+        let ends_client = self.plan.on_error.ends_clients() && !self.plan.reconnect;
+        let was_active = client.transaction.active;
+        let here = match client.state {
+            State::Busy { command, .. } => Some(command),
+            _ => client.transaction.last,
+        };
+        if was_active {
+            let t = std::mem::take(&mut client.transaction);
+            let outcome = match (&client.state, client.pipeline.is_some()) {
+                (State::Busy { .. }, true) => None,
+                (State::Busy { command, .. }, false)
+                    if may_have_committed(client.status, self.workload.commands()[*command].effect) =>
                 {
-                    self.interval.outcomes.unknown += 1;
+                    None
                 }
-                _ => {
-                    let code = said.as_ref().map_or(SqlState::CONNECTION_FAILURE, |(code, _)| *code);
-                    self.interval.outcomes.fail(code.0);
-                }
-            }
+                _ => Some(match (t.error, &said) {
+                    (Some((code, _)), _) => code,
+                    (None, Some(refusal)) => refusal.error.state(),
+                    (None, None) => SqlState::CONNECTION_FAILURE,
+                }),
+            };
             client.actor.abandon();
+            match outcome {
+                // Nobody but the server knows; a pipeline may hold any number of commits.
+                None => self.interval.count(t.script, |o| o.unknown += 1),
+                Some(_) if ends_client => self.interval.count(t.script, |o| o.unfinished += 1),
+                Some(code) => self.interval.count(t.script, |o| o.fail(code.0)),
+            }
         }
-        client.disconnect();
+        self.clients[i].disconnect();
         self.idle.retain(|t| *t != i);
         if !self.running {
-            return Err(self.cannot_connect(reason.to_owned()));
+            return Err(self.cannot_connect(i, reason.to_owned()));
         }
         self.interval.lost += 1;
+        if ends_client {
+            let here = here.unwrap_or_else(|| self.clients[i].actor.here());
+            self.classic_loss(i, here, said.as_deref(), now);
+            return self.abort(i, now);
+        }
         self.tell("connection_lost", i, now, reason.to_owned());
         if !self.plan.reconnect {
             return Err(EngineError::Lost(format!(
                 "the connection of client {} to {} was lost: {reason}",
                 self.first_client + i,
-                self.config.endpoint
+                self.config(i).endpoint
             )));
         }
         if self.interval.slice.phase == Phase::Drain {
@@ -220,6 +270,33 @@ impl<D: Driver> Worker<D> {
             self.back_off(i, now);
         }
         Ok(())
+    }
+
+    /// The connection of one transaction is there.
+    fn connected_for_one(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
+        if self.clients[i].transaction.active {
+            self.really_begin(i, now);
+            return self.drive(i, now);
+        }
+        self.next_transaction(i, now)
+    }
+
+    /// Ends a session in order.
+    pub(super) fn hang_up(&mut self, i: Token) {
+        let mut out = Vec::new();
+        frontend::terminate(&mut out);
+        // Whether the server hears it is no concern of ours.
+        let sealed = if self.clients[i].link.is_plain() {
+            Ok(out)
+        } else {
+            let mut wire = Vec::new();
+            self.clients[i].link.seal(&out, &mut wire).map(|()| wire)
+        };
+        if let Ok(bytes) = sealed {
+            let _ = self.driver.send(i, &bytes);
+        }
+        self.driver.close(i);
+        self.clients[i].disconnect();
     }
 }
 

@@ -1,18 +1,21 @@
 //! A worker: one thread's clients, their driver, their schedule, and the interval that is being recorded.
 
 mod bytes;
+mod capture;
+mod classic;
 mod connect;
 mod phases;
+mod pipeline;
 mod timers;
 mod transact;
 
 use crate::client::Client;
 use crate::driver::{Driver, Token};
-use crate::plan::Plan;
+use crate::plan::{Plan, Voice};
 use crate::schedule::Arrivals;
-use crate::workload::Workload;
+use crate::workload::{Capturing, Workload};
 use pgdyno_base::{Nanos, Prng};
-use pgdyno_record::{Interval, Timeline};
+use pgdyno_record::{Interval, Timeline, TransactionLog};
 use pgdyno_wire::{Config, SqlState};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -48,7 +51,8 @@ pub const STOP_NOW: u8 = 2;
 pub struct RunEvent {
     /// Counted from the run's start.
     pub at: Nanos,
-    /// `connection_lost`, `reconnected`, `first_error`, `connect_failed`.
+    /// `connection_lost`, `reconnected`, `first_error`, `connect_failed`; in pgbench's voice also `error`, `info`, `debug`,
+    /// `output`: the levels of its messages.
     pub kind: &'static str,
     /// Which client.
     pub client: usize,
@@ -68,8 +72,20 @@ pub enum Report {
 pub struct Worker<D: Driver> {
     driver: D,
     plan: Arc<Plan>,
-    config: Arc<Config>,
+    /// The targets; clients are spread over them in turn.
+    configs: Vec<Arc<Config>>,
     workload: Arc<dyn Workload>,
+    /// Some statement's result goes into variables.
+    captures: bool,
+    /// Messages are told in pgbench's words.
+    is_classic: bool,
+    /// So is everything that is sent and received.
+    is_talkative: bool,
+    log: Option<TransactionLog>,
+    /// Number of this worker within the run.
+    number: usize,
+    /// Added to the driver's time it gives the time since 1970.
+    wall_offset: Nanos,
     clients: Vec<Client>,
     /// Number of the first client within the run.
     first_client: usize,
@@ -109,6 +125,8 @@ pub struct Streams {
     pub choose: Prng,
     /// For arrivals.
     pub throttle: Prng,
+    /// For choosing what is logged.
+    pub sample: Prng,
     /// For everything that does not concern what is sent.
     pub jitter: Prng,
     /// The variable of that name.
@@ -121,25 +139,31 @@ impl<D: Driver> Worker<D> {
     pub fn new(
         driver: D,
         plan: Arc<Plan>,
-        config: Arc<Config>,
+        configs: Vec<Arc<Config>>,
         workload: Arc<dyn Workload>,
         first_client: usize,
         streams: Streams,
         stop: StopFlag,
         report: Box<dyn FnMut(Report) + Send>,
     ) -> Worker<D> {
-        let statements = workload.statements().len();
+        let commands = workload.commands().len();
         let clients: Vec<Client> = streams
             .clients
             .into_iter()
             .enumerate()
-            .map(|(i, rng)| Client::new(workload.actor(first_client + i, rng, streams.default_seed), statements))
+            .map(|(i, rng)| Client::new(workload.actor(first_client + i, rng, streams.default_seed), commands))
             .collect();
         let timeline = plan.timeline();
         Worker {
             driver,
-            config,
-            interval: Interval::new(timeline.first(), workload.scripts().len(), statements),
+            configs,
+            captures: workload.commands().iter().any(|c| c.capture != Capturing::Nothing),
+            is_classic: matches!(plan.voice, Voice::Pgbench { .. }),
+            is_talkative: matches!(plan.voice, Voice::Pgbench { debug: true, .. }),
+            log: None,
+            number: 0,
+            wall_offset: Nanos::ZERO,
+            interval: Interval::new(timeline.first(), workload.scripts().len(), commands),
             unfinished: clients.len(),
             to_connect: (0..clients.len()).collect(),
             clients,
@@ -166,6 +190,13 @@ impl<D: Driver> Worker<D> {
             plan,
             workload,
         }
+    }
+
+    /// Says which worker of the run this is, and where it logs its transactions.
+    pub fn logging(mut self, number: usize, log: Option<TransactionLog>) -> Worker<D> {
+        self.number = number;
+        self.log = log;
+        self
     }
 
     /// The driver, for tests that look at the simulated world.

@@ -4,6 +4,7 @@ use super::{CANCEL_PATIENCE, Report, STOP_CHECK, STOP_DRAIN, STOP_NOW, Worker};
 use crate::client::State;
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
+use crate::plan::Rate;
 use crate::schedule::Arrivals;
 use pgdyno_base::Nanos;
 use pgdyno_record::interval::Slice;
@@ -19,11 +20,17 @@ impl<D: Driver> Worker<D> {
         self.origin = origin;
         self.running = true;
         self.cpu_mark = self.driver.cpu_time();
+        self.wall_offset = since_1970() - self.driver.now();
+        if let Some(log) = &mut self.log {
+            log.begin(origin + self.wall_offset);
+        }
         let result = self.run_loop();
         self.settle();
         self.close_interval();
         self.say_goodbye();
-        result
+        let at = self.driver.now() + self.wall_offset;
+        let logged = self.log.as_mut().map_or(Ok(()), |log| log.finish(at));
+        result.and(logged.map_err(|e| EngineError::System(format!("cannot write the transaction log: {e}"))))
     }
 
     pub(super) fn run_loop(&mut self) -> Result<(), EngineError> {
@@ -42,14 +49,15 @@ impl<D: Driver> Worker<D> {
         }
         let now = self.driver.now();
         if let Some(rate) = self.plan.rate {
-            let share = rate * self.clients.len() as f64 / self.plan.clients as f64;
+            let share = self.clients.len() as f64 / self.plan.clients as f64;
             let end = self.origin + self.timeline.end();
-            self.arrivals = Some(Arrivals::poisson(share, self.origin, end, self.throttle.clone()));
+            let rate = Rate { from: rate.from * share, to: rate.to * share, ..rate };
+            self.arrivals = Some(Arrivals::new(rate, self.origin, end, self.throttle.clone()));
         }
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;
         for i in 0..self.clients.len() {
-            if begin && self.clients[i].is_online() {
+            if begin && (self.clients[i].is_online() || self.plan.connect_each) {
                 self.next_transaction(i, now)?;
             }
         }
@@ -108,12 +116,14 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn next_interval(&mut self, next: Slice) {
-        let fresh = Interval::new(next, self.interval.scripts.len(), self.interval.statement_latency.len());
+        let fresh = Interval::new(next, self.interval.scripts.len(), self.interval.command_latency.len());
         let mut done = std::mem::replace(&mut self.interval, fresh);
         let cpu = self.driver.cpu_time();
         done.cpu = cpu - std::mem::replace(&mut self.cpu_mark, cpu);
         done.busiest = done.cpu;
-        done.disconnected = self.clients.iter().filter(|c| !c.is_online()).count() as u64;
+        // With a connection for each transaction, to be without one is no outage.
+        let needs = !self.plan.connect_each;
+        done.disconnected = self.clients.iter().filter(|c| needs && !c.is_online()).count() as u64;
         (self.report)(Report::Interval(Box::new(done)));
     }
 
@@ -122,6 +132,10 @@ impl<D: Driver> Worker<D> {
         self.drain_deadline = now + patience;
         self.idle.clear();
         for i in 0..self.clients.len() {
+            // A transaction that connects for itself has begun.
+            if self.plan.connect_each && self.clients[i].transaction.active {
+                continue;
+            }
             match self.clients[i].state {
                 State::Offline => self.finish(i),
                 State::Connecting | State::Handshaking(_) => {
@@ -152,12 +166,14 @@ impl<D: Driver> Worker<D> {
     /// Accounts for everything that has not come to its end, so that the outcomes balance.
     pub(super) fn settle(&mut self) {
         for client in &mut self.clients {
-            if std::mem::take(&mut client.transaction).active {
-                self.interval.outcomes.unfinished += 1;
+            let t = std::mem::take(&mut client.transaction);
+            if t.active {
+                self.interval.count(t.script, |o| o.unfinished += 1);
             }
         }
         let now = self.driver.now();
-        if let Some(arrivals) = &mut self.arrivals {
+        let count_skipped = self.plan.begin_what_was_due;
+        if let (Some(arrivals), true) = (&mut self.arrivals, count_skipped) {
             // Only what was due by now; a run that ends early has not skipped its future.
             arrivals.stop(now);
             while arrivals.take(Nanos::MAX).is_some() && self.stop.load(Ordering::Relaxed) != STOP_NOW {
@@ -197,7 +213,7 @@ impl<D: Driver> Worker<D> {
     /// Sends a CancelRequest over a connection of its own, if that can be made until `deadline`.
     fn cancel(&mut self, i: Token, deadline: Nanos) {
         let token = self.clients.len();
-        let Some(address) = self.address(self.clients[i].address) else { return };
+        let Some(address) = self.address(i, self.clients[i].address) else { return };
         if self.driver.now() >= deadline || self.driver.connect(token, &address).is_err() {
             return;
         }
@@ -217,12 +233,21 @@ impl<D: Driver> Worker<D> {
         self.driver.close(token);
     }
 
+    /// The client has nothing more to do. Its session ends, so that it holds no locks against those that go on.
     pub(super) fn finish(&mut self, i: Token) {
-        let client = &mut self.clients[i];
-        if !matches!(client.state, State::Finished) {
-            client.state = State::Finished;
-            client.timer += 1;
-            self.unfinished -= 1;
+        if matches!(self.clients[i].state, State::Finished) {
+            return;
         }
+        if self.clients[i].is_online() {
+            self.hang_up(i);
+        }
+        let client = &mut self.clients[i];
+        client.state = State::Finished;
+        client.timer += 1;
+        self.unfinished -= 1;
     }
+}
+
+fn since_1970() -> Nanos {
+    Nanos::from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default())
 }

@@ -47,7 +47,7 @@ impl<D: Driver> Worker<D> {
                     _ => "the server took the connection and did not answer",
                 };
                 let reason = format!("{what} within {}", self.plan.connect_timeout);
-                self.connect_failed(i, now, self.cannot_connect(reason))?;
+                self.connect_failed(i, now, self.cannot_connect(i, reason))?;
             }
             State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
             State::Sleeping => self.next_transaction(i, now)?,

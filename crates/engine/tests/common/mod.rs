@@ -7,7 +7,7 @@ use pgdyno_engine::stub::{Request, StubSession};
 use pgdyno_engine::worker::{Report, RunEvent, StopFlag, Worker};
 use pgdyno_engine::{EngineError, Observer, Plan, Script, ScriptWorkload, Workload, run};
 use pgdyno_record::{Histogram, Interval, Outcomes, Phase};
-use pgdyno_script::{Variables, compile};
+use pgdyno_script::{Options, Symbols, compile};
 use pgdyno_wire::{Config, Endpoint};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,8 +18,10 @@ pub const SELECT: &str = "\\set aid random(1, 1000)\nSELECT abalance FROM pgbenc
 pub const BLOCK: &str = "BEGIN;\nUPDATE t SET a = 1;\nEND;\n";
 
 pub fn workload(text: &str) -> Arc<ScriptWorkload> {
-    let program = compile("test.sql", text, &Variables::new()).unwrap();
-    Arc::new(ScriptWorkload::new(vec![Script { program: Arc::new(program), weight: 1 }], 1).unwrap())
+    let mut symbols = Symbols::default();
+    let program = compile("test.sql", text, &mut symbols, Options::default()).unwrap();
+    let scripts = vec![Script { program: Arc::new(program), weight: 1 }];
+    Arc::new(ScriptWorkload::new(scripts, Arc::new(symbols), 1).unwrap())
 }
 
 /// All that a run has told.
@@ -78,7 +80,7 @@ pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(
         Report::Event(e) => sink.lock().unwrap().events.push(e),
     });
     let streams = run::streams(&plan).pop().unwrap();
-    let (plan, config) = (Arc::new(plan), Arc::new(config()));
+    let (plan, config) = (Arc::new(plan), vec![Arc::new(config())]);
     let mut worker =
         Worker::new(Sim::new(server), plan, config, workload(text), 0, streams, StopFlag::default(), report);
     let result = worker.connect().and_then(|()| worker.run(Nanos::from_secs(100)));
@@ -186,5 +188,5 @@ impl Observer for Watcher {
 }
 
 pub fn real(config: Config, plan: Plan, workload: Arc<dyn Workload>, watcher: &mut Watcher) -> pgdyno_engine::Summary {
-    run::run(plan, config, workload, watcher).unwrap()
+    run::run(plan, vec![config], workload, watcher).unwrap()
 }
