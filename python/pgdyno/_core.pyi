@@ -9,10 +9,10 @@ class CoreError(Exception):
     """Something went wrong; the message says what."""
 
 class ScriptError(CoreError):
-    """A mistake in a script; the message has file:line:column and a caret."""
+    """A mistake in a script: the message with file:line:column and a caret, and the same as pgbench puts it."""
 
 class ConnectError(CoreError):
-    """No connection or no session."""
+    """No connection or no session: why, and the same in libpq's words."""
 
 class StoppedError(CoreError):
     """The caller asked to stop."""
@@ -62,15 +62,24 @@ class Histogram:
     def mean(self) -> float: ...
     @property
     def stddev(self) -> float: ...
+    @property
+    def sums(self) -> tuple[float, float]: ...
     def buckets(self) -> list[tuple[int, int]]: ...
     def __len__(self) -> int: ...
 
-class Statement:
-    """A statement of a workload: its text, the number of its script, its line there."""
+class Command:
+    """A command of a workload: its first line as pgbench shows it, its whole SQL, its name (`SQL`, or the
+    meta-command's), the number of its script, its number there (from 0), its line there.
+    """
 
     text: str
+    sql: str
+    name: str
     script: int
+    number: int
     line: int
+    is_sql: bool
+    parameters: int
 
 class Interval:
     """What happened in a stretch of time; times in nanoseconds since the run's start."""
@@ -98,6 +107,19 @@ class Interval:
     @property
     def retried(self) -> int: ...
     @property
+    def retries(self) -> int: ...
+    @property
+    def late(self) -> int: ...
+    @property
+    def aborted(self) -> int: ...
+    @property
+    def by_script(self) -> list[tuple[int, dict[str, int], int, int, int]]: ...
+    @property
+    def command_errors(self) -> list[tuple[int, int, int]]: ...
+    @property
+    def connect(self) -> Histogram: ...
+    def merged(self, other: Interval) -> Interval: ...
+    @property
     def statements(self) -> int: ...
     @property
     def lost(self) -> int: ...
@@ -116,7 +138,7 @@ class Interval:
     @property
     def scripts(self) -> list[Histogram]: ...
     @property
-    def statement_latency(self) -> list[Histogram]: ...
+    def command_latency(self) -> list[Histogram]: ...
     @property
     def balance(self) -> int: ...
 
@@ -147,20 +169,28 @@ class RunResult:
     def error_in_script(self) -> bool: ...
     def phase(self, name: str) -> Interval | None: ...
     @property
-    def statements(self) -> list[Statement]: ...
+    def aborted_in(self) -> int | None: ...
+    @property
+    def commands(self) -> list[Command]: ...
     @property
     def scripts(self) -> list[str]: ...
 
-class Script:
-    """A compiled script in pgbench's language. Raises ScriptError with the place of a mistake."""
+class Workload:
+    """Weighted scripts in pgbench's language over one set of variables. Without `strict`, what pgbench finds out while it
+    runs is found out while it runs; with `marks`, meta-commands are timed too.
+    """
 
-    def __init__(self, name: str, text: str, variables: dict[str, str] | None = None, weight: int = 1) -> None: ...
+    def __init__(
+        self, variables: dict[str, str] | None = None, *, strict: bool = True, marks: bool = False
+    ) -> None: ...
+    def add(self, name: str, text: str, weight: int = 1) -> None:
+        """Raises ScriptError with the place of a mistake."""
+
+    def preset(self, name: str, value: int) -> None: ...
     @property
-    def name(self) -> str: ...
+    def scripts(self) -> list[tuple[str, int]]: ...
     @property
-    def weight(self) -> int: ...
-    @property
-    def statements(self) -> list[str]: ...
+    def commands(self) -> list[Command]: ...
 
 class _Observer(Protocol):
     def started(self, start_ns: int, connect_ns: int, /) -> None: ...
@@ -168,8 +198,8 @@ class _Observer(Protocol):
     def event(self, e: Event, /) -> None: ...
 
 def run(
-    config: ConnConfig,
-    scripts: list[Script],
+    configs: list[ConnConfig],
+    workload: Workload,
     observer: _Observer,
     *,
     clients: int,
@@ -179,16 +209,27 @@ def run(
     transactions: int | None = None,
     warmup_s: float = 0.0,
     interval_s: float = 1.0,
-    rate: float | None = None,
+    rate: tuple[float, float, float, bool] | None = None,
     seed: int = 0,
     connect_timeout_s: float = 10.0,
     drain_timeout_s: float = 5.0,
     reconnect: bool = True,
-    continue_on_error: bool = False,
+    on_error: str = "end_run",
     start_at_ns: int | None = None,
     driver: str = "auto",
+    latency_limit_s: float | None = None,
+    max_tries: int = 1,
+    connect_each: bool = False,
+    begin_what_was_due: bool = True,
+    measure_until_done: bool = False,
+    exit_on_abort: bool = False,
+    log: tuple[str, float, int, bool, bool, list[float]] | None = None,
+    voice: str = "events",
 ) -> RunResult:
-    """Runs scripts. Raises CoreError before the first interval; later errors are in the result."""
+    """Runs a workload against one or more targets. Raises CoreError before the first interval; later errors are in the
+    result. `rate` is (from, to, ramp in seconds, constant), in transactions per second over all clients; `log` is
+    (path, sampling rate, seconds in a line, failures told apart, a third column of failures, percentiles).
+    """
 
 def load_tpcb(
     config: ConnConfig,
@@ -199,6 +240,12 @@ def load_tpcb(
     connect_timeout_s: float = 10.0,
 ) -> tuple[int, int, list[tuple[str, int]]]:
     """Loads pgbench's tables in one transaction. Returns rows, bytes sent, nanoseconds by phase."""
+
+def tpcb_rows(table: int, scale: int, first: int, end: int) -> bytes:
+    """Rows of `tpcb` (table 0: branches, 1: tellers, 2: accounts) in COPY's binary format."""
+
+def check_script(name: str, text: str) -> None:
+    """Raises ScriptError when pgbench would refuse the script before it runs."""
 
 def sqlstate_name(code: str) -> str | None:
     """PostgreSQL's name of an SQLSTATE, where pgdyno knows it."""

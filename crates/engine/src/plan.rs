@@ -160,6 +160,8 @@ pub struct Plan {
     pub connect_each: bool,
     /// Open loop: what was due before the end is begun after it.
     pub begin_what_was_due: bool,
+    /// The measurement goes on until the last transaction is done; there is no drain.
+    pub measure_until_done: bool,
     /// Where all random streams come from.
     pub seed: u64,
     /// How long a connection may take until its session is ready.
@@ -197,6 +199,7 @@ impl Default for Plan {
             max_tries: 1,
             connect_each: false,
             begin_what_was_due: true,
+            measure_until_done: false,
             seed: 0,
             connect_timeout: Nanos::from_secs(10),
             drain_timeout: Nanos::from_secs(5),
@@ -242,10 +245,18 @@ impl Plan {
     /// Where the intervals lie.
     pub fn timeline(&self) -> Timeline {
         let duration = match self.limit {
-            Limit::Duration(d) => d,
-            Limit::Transactions(_) => Nanos::MAX,
+            Limit::Duration(d) if !self.measure_until_done => d,
+            _ => Nanos::MAX,
         };
         Timeline { warmup: self.warmup, duration, interval: self.interval }
+    }
+
+    /// When nothing more is begun, counted from the run's start.
+    pub fn end(&self) -> Nanos {
+        match self.limit {
+            Limit::Duration(d) => self.warmup + d,
+            Limit::Transactions(_) => Nanos::MAX,
+        }
     }
 
     /// Worker threads that have a client.

@@ -79,8 +79,7 @@ mod tests {
 
     #[test]
     fn arrivals_keep_their_rate_and_do_not_wait_for_anybody() {
-        let mut a =
-            Arrivals::new(Rate::poisson(1000.0), Nanos::ZERO, Nanos::from_secs(100), Prng::from_seed(1));
+        let mut a = Arrivals::new(Rate::poisson(1000.0), Nanos::ZERO, Nanos::from_secs(100), Prng::from_seed(1));
         // Nobody looks for 99 seconds; the transactions that were due are all there.
         let n = count(&mut a, Nanos::from_secs(99));
         assert!((97_500..100_500).contains(&n), "{n}");

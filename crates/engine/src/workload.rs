@@ -11,8 +11,10 @@ use std::sync::Arc;
 /// A command as the engine and the reports see it.
 #[derive(Clone, Debug)]
 pub struct CommandInfo {
-    /// As reports show it.
+    /// Its first line, as pgbench shows it.
     pub text: String,
+    /// The whole statement; of a meta-command the same as `text`.
+    pub sql: String,
     /// `SQL`, or the meta-command's name.
     pub name: String,
     /// Index of its script.
@@ -167,6 +169,7 @@ impl ScriptWorkload {
                 let sql = c.statement.map(|n| &script.program.statements[n]);
                 commands.push(CommandInfo {
                     text: c.text.clone(),
+                    sql: sql.map_or_else(|| c.text.clone(), |s| s.text.clone()),
                     name: c.name.clone(),
                     script: i,
                     number,

@@ -11,19 +11,26 @@ create_exception!(
     _core,
     ScriptError,
     CoreError,
-    "A mistake in a script; the message has file:line:column and a caret."
+    "A mistake in a script: the message with file:line:column and a caret, and the same as pgbench puts it."
 );
-create_exception!(_core, ConnectError, CoreError, "No connection or no session.");
+create_exception!(_core, ConnectError, CoreError, "No connection or no session: why, and the same in libpq's words.");
 create_exception!(_core, StoppedError, CoreError, "The caller asked to stop.");
 
 /// The exception for an engine's error.
 pub fn engine(e: &EngineError) -> PyErr {
     let text = e.to_string();
     match e {
-        EngineError::Connect { .. } | EngineError::Session { .. } => ConnectError::new_err(text),
-        EngineError::Script(_) => ScriptError::new_err(text),
+        EngineError::Connect { classic, .. } | EngineError::Session { classic, .. } => {
+            ConnectError::new_err((text, classic.clone()))
+        }
+        EngineError::Script(e) => script(e),
         _ => CoreError::new_err(text),
     }
+}
+
+/// The exception for a mistake in a script.
+pub fn script(e: &pgdyno_script::ScriptError) -> PyErr {
+    ScriptError::new_err((e.to_string(), e.classic.to_string()))
 }
 
 /// The exception for a loader's error.

@@ -72,6 +72,13 @@ impl Histogram {
         self.inner.stddev()
     }
 
+    /// The exact sum and sum of squares.
+    #[getter]
+    fn sums(&self) -> (f64, f64) {
+        let (sum, squares) = self.inner.sums();
+        (sum as f64, squares)
+    }
+
     fn buckets(&self) -> Vec<(u64, u64)> {
         self.inner.buckets().into_iter().map(|(v, n)| (v.0, n)).collect()
     }

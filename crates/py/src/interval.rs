@@ -1,25 +1,9 @@
-//! Intervals and statements.
+//! Intervals.
 
 use crate::histogram::Histogram;
-use pgdyno_engine::workload::StatementInfo;
 use pgdyno_record as record;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-
-/// A statement of the workload.
-#[pyclass(frozen, get_all, module = "pgdyno._core")]
-#[derive(Clone)]
-pub struct Statement {
-    text: String,
-    script: usize,
-    line: usize,
-}
-
-impl From<&StatementInfo> for Statement {
-    fn from(s: &StatementInfo) -> Statement {
-        Statement { text: s.text.clone(), script: s.script, line: s.line }
-    }
-}
 
 /// What happened in a stretch of time.
 #[pyclass(frozen, module = "pgdyno._core")]
@@ -33,12 +17,26 @@ impl From<record::Interval> for Interval {
     }
 }
 
+type ScriptOutcomes = (u64, BTreeMap<String, u64>, u64, u64, u64);
+
+/// Failures by SQLSTATE.
+fn named(outcomes: &record::Outcomes) -> BTreeMap<String, u64> {
+    outcomes.failed.iter().map(|(code, n)| (String::from_utf8_lossy(code).into_owned(), *n)).collect()
+}
+
 fn wrap(h: &record::Histogram) -> Histogram {
     Histogram { inner: h.clone() }
 }
 
 #[pymethods]
 impl Interval {
+    /// Adds another interval of the same workload: a copy with both.
+    fn merged(&self, other: &Interval) -> Interval {
+        let mut inner = self.inner.clone();
+        inner.merge(&other.inner);
+        Interval { inner }
+    }
+
     #[getter]
     fn index(&self) -> u64 {
         self.inner.slice.index
@@ -72,8 +70,7 @@ impl Interval {
     /// Failures by SQLSTATE.
     #[getter]
     fn failed(&self) -> BTreeMap<String, u64> {
-        let named = |(code, n): (&[u8; 5], &u64)| (String::from_utf8_lossy(code).into_owned(), *n);
-        self.inner.outcomes.failed.iter().map(named).collect()
+        named(&self.inner.outcomes)
     }
 
     #[getter]
@@ -94,6 +91,43 @@ impl Interval {
     #[getter]
     fn retried(&self) -> u64 {
         self.inner.outcomes.retried
+    }
+
+    /// How often transactions were begun again.
+    #[getter]
+    fn retries(&self) -> u64 {
+        self.inner.outcomes.retries
+    }
+
+    /// Committed transactions above the latency limit.
+    #[getter]
+    fn late(&self) -> u64 {
+        self.inner.late
+    }
+
+    /// Clients that ended early.
+    #[getter]
+    fn aborted(&self) -> u64 {
+        self.inner.aborted
+    }
+
+    /// By script: committed, failed by SQLSTATE, skipped, retried, retries.
+    #[getter]
+    fn by_script(&self) -> Vec<ScriptOutcomes> {
+        let of = |o: &record::Outcomes| (o.committed, named(o), o.skipped, o.retried, o.retries);
+        self.inner.by_script.iter().map(of).collect()
+    }
+
+    /// Errors by command: number, failures, retries.
+    #[getter]
+    fn command_errors(&self) -> Vec<(usize, u64, u64)> {
+        self.inner.command_errors.iter().map(|(n, e)| (*n, e.failures, e.retries)).collect()
+    }
+
+    /// How long connecting took, where that is part of the run.
+    #[getter]
+    fn connect(&self) -> Histogram {
+        wrap(&self.inner.connect)
     }
 
     #[getter]
@@ -143,10 +177,10 @@ impl Interval {
         self.inner.scripts.iter().map(wrap).collect()
     }
 
-    /// Statements that succeeded, by statement.
+    /// Commands that succeeded, by command.
     #[getter]
-    fn statement_latency(&self) -> Vec<Histogram> {
-        self.inner.statement_latency.iter().map(wrap).collect()
+    fn command_latency(&self) -> Vec<Histogram> {
+        self.inner.command_latency.iter().map(wrap).collect()
     }
 
     /// Scheduled less all ends.

@@ -3,7 +3,8 @@
 use crate::config::ConnConfig;
 use crate::errors;
 use pgdyno_load::tpcb::Tpcb;
-use pgdyno_load::{LoadError, Loaded, Progress};
+use pgdyno_load::{Dataset, LoadError, Loaded, Progress};
+use pgdyno_wire::copy;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -58,4 +59,28 @@ pub fn load_tpcb(
         .map_err(|_| errors::other("the loader has crashed; this is a defect of pgdyno"))?
         .map_err(|e| errors::load(&e))?;
     Ok((loaded.rows, loaded.bytes, loaded.phases.into_iter().map(|(name, t)| (name, t.0)).collect()))
+}
+
+/// Rows `first..end` (from 0) of table `table` of `tpcb` (0: branches, 1: tellers, 2: accounts) in COPY's binary format;
+/// with its header when `first` is 0, and with its trailer when they are the last.
+#[pyfunction]
+pub fn tpcb_rows<'py>(
+    py: Python<'py>,
+    table: usize,
+    scale: u32,
+    first: u64,
+    end: u64,
+) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+    let dataset = Tpcb::new(scale);
+    let total = dataset.tables().get(table).ok_or_else(|| errors::other("there is no such table"))?.rows;
+    let end = end.min(total);
+    let mut out = Vec::new();
+    if first == 0 {
+        out.extend_from_slice(copy::HEADER);
+    }
+    (first..end).for_each(|row| dataset.write_row(table, row, &mut out));
+    if end == total {
+        out.extend_from_slice(copy::TRAILER);
+    }
+    Ok(pyo3::types::PyBytes::new(py, &out))
 }

@@ -2,15 +2,16 @@
 
 use crate::config::ConnConfig;
 use crate::errors;
-use crate::interval::{Interval, Statement};
-use crate::script::Script;
+use crate::interval::Interval;
+use crate::script::{Command, Workload};
 use pgdyno_base::Nanos;
 use pgdyno_engine as engine;
-use pgdyno_engine::Workload;
+use pgdyno_engine::Workload as _;
 use pgdyno_engine::worker::{RunEvent, STOP_NOW, STOP_SOON};
 use pgdyno_record as record;
 use pgdyno_record::Phase;
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub struct Event {
 pub struct RunResult {
     summary: engine::Summary,
     raised: Option<PyErr>,
-    statements: Vec<Statement>,
+    commands: Vec<Command>,
     scripts: Vec<String>,
 }
 
@@ -83,9 +84,18 @@ impl RunResult {
         matches!(self.summary.error, Some(engine::EngineError::Script(_)))
     }
 
+    /// Whether a client's end ended the run, and of which worker it was.
     #[getter]
-    fn statements(&self) -> Vec<Statement> {
-        self.statements.clone()
+    fn aborted_in(&self) -> Option<usize> {
+        match self.summary.error {
+            Some(engine::EngineError::Aborted(worker)) => Some(worker),
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn commands(&self) -> Vec<Command> {
+        self.commands.clone()
     }
 
     #[getter]
@@ -124,18 +134,28 @@ impl engine::Observer for Channel {
     }
 }
 
-/// Runs `scripts` against `config`. `observer` has methods `started(start_ns, connect_ns)`, `interval(Interval)` and
+/// The rate of an open loop: `(from, to, ramp in seconds, constant)`.
+type RateTuple = (f64, f64, f64, bool);
+
+/// The log of transactions: path, sampling rate, seconds in a line (0: a line for each), failures told apart, a third
+/// column of failures, percentiles.
+type LogTuple = (PathBuf, f64, u64, bool, bool, Vec<f64>);
+
+/// Runs `workload` against `configs`, over which the clients are spread. `observer` has methods `started(start_ns, connect_ns)`, `interval(Interval)` and
 /// `event(Event)`. An exception in one of them, or from a signal handler, stops the run: transactions under way
-/// are brought to their end, a second one does not wait for them. It is then in the result's `raised`.
+/// are brought to their end, a second one does not wait for them. It is then in the result's `raised`. `on_error`:
+/// `end_run`, `count`, `end_client`, `end_client_unless_sql`. `voice`: `events`, `pgbench`, with `+verbose` and `+debug`.
 #[pyfunction]
-#[pyo3(signature = (config, scripts, observer, *, clients, workers=1, protocol="prepared", duration_s=None,
+#[pyo3(signature = (configs, workload, observer, *, clients, workers=1, protocol="prepared", duration_s=None,
                     transactions=None, warmup_s=0.0, interval_s=1.0, rate=None, seed=0, connect_timeout_s=10.0,
-                    drain_timeout_s=5.0, reconnect=true, continue_on_error=false, start_at_ns=None, driver="auto"))]
+                    drain_timeout_s=5.0, reconnect=true, on_error="end_run", start_at_ns=None, driver="auto",
+                    latency_limit_s=None, max_tries=1, connect_each=false, begin_what_was_due=true,
+                    measure_until_done=false, exit_on_abort=false, log=None, voice="events"))]
 #[allow(clippy::too_many_arguments)]
 pub fn run(
     py: Python<'_>,
-    config: &ConnConfig,
-    scripts: Vec<PyRef<'_, Script>>,
+    configs: Vec<PyRef<'_, ConnConfig>>,
+    workload: &Workload,
     observer: &Bound<'_, PyAny>,
     clients: usize,
     workers: usize,
@@ -144,19 +164,55 @@ pub fn run(
     transactions: Option<u64>,
     warmup_s: f64,
     interval_s: f64,
-    rate: Option<f64>,
+    rate: Option<RateTuple>,
     seed: u64,
     connect_timeout_s: f64,
     drain_timeout_s: f64,
     reconnect: bool,
-    continue_on_error: bool,
+    on_error: &str,
     start_at_ns: Option<u64>,
     driver: &str,
+    latency_limit_s: Option<f64>,
+    max_tries: u32,
+    connect_each: bool,
+    begin_what_was_due: bool,
+    measure_until_done: bool,
+    exit_on_abort: bool,
+    log: Option<LogTuple>,
+    voice: &str,
 ) -> PyResult<RunResult> {
     let limit = match (duration_s, transactions) {
         (Some(s), None) => engine::Limit::Duration(Nanos::from_secs_f64(s)),
         (None, Some(n)) => engine::Limit::Transactions(n),
         _ => return Err(errors::other("give either a duration or a number of transactions")),
+    };
+    let on_error = match on_error {
+        "end_run" => engine::OnError::EndRun,
+        "count" => engine::OnError::Count,
+        "end_client" => engine::OnError::EndClient,
+        "end_client_unless_sql" => engine::OnError::EndClientUnlessSql,
+        other => return Err(errors::other(format!("on_error \"{other}\" is unknown"))),
+    };
+    let rate =
+        rate.map(|(from, to, ramp, constant)| engine::Rate { from, to, ramp: Nanos::from_secs_f64(ramp), constant });
+    let log = log.map(|(path, sampling_rate, aggregate, detailed, other_failures, percentiles)| engine::LogPlan {
+        path,
+        format: record::log::Format {
+            sampling_rate,
+            aggregate,
+            throttled: rate.is_some(),
+            limited: latency_limit_s.is_some(),
+            retries: max_tries != 1,
+            detailed,
+            other_failures,
+            percentiles,
+        },
+    });
+    let voice = match voice.split('+').next() {
+        Some("pgbench") => {
+            engine::Voice::Pgbench { verbose: voice.contains("+verbose"), debug: voice.contains("+debug") }
+        }
+        _ => engine::Voice::Events,
     };
     let plan = engine::Plan {
         clients,
@@ -170,17 +226,25 @@ pub fn run(
         connect_timeout: Nanos::from_secs_f64(connect_timeout_s),
         drain_timeout: Nanos::from_secs_f64(drain_timeout_s),
         reconnect,
-        continue_on_error,
+        on_error,
+        exit_on_abort,
+        latency_limit: latency_limit_s.map(Nanos::from_secs_f64),
+        max_tries,
+        connect_each,
+        begin_what_was_due,
+        measure_until_done,
+        log,
+        voice,
         start_at: start_at_ns,
         driver: driver.parse().map_err(errors::other)?,
     };
-    let scripts = scripts.iter().map(|s| engine::Script { program: s.program.clone(), weight: s.weight }).collect();
-    let workload = Arc::new(engine::ScriptWorkload::new(scripts, seed).map_err(errors::other)?);
+    let workload = Arc::new(workload.build(seed).map_err(errors::other)?);
     let (tell, told) = mpsc::channel();
     let stop = Arc::new(std::sync::atomic::AtomicU8::new(0));
     let mut channel = Channel { tell, stop: stop.clone() };
-    let (shared, config) = (workload.clone(), config.inner.clone());
-    let thread = std::thread::spawn(move || engine::run(plan, config, shared, &mut channel));
+    let shared = workload.clone();
+    let targets = configs.iter().map(|c| c.inner.clone()).collect();
+    let thread = std::thread::spawn(move || engine::run(plan, targets, shared, &mut channel));
 
     let told = Mutex::new(told);
     let mut raised: Option<PyErr> = None;
@@ -214,7 +278,7 @@ pub fn run(
     Ok(RunResult {
         raised,
         summary,
-        statements: workload.statements().iter().map(Statement::from).collect(),
+        commands: workload.commands().iter().map(Command::from).collect(),
         scripts: workload.scripts(),
     })
 }

@@ -1,45 +1,104 @@
-//! Compiled scripts.
+//! Workloads: compiled scripts over one set of variables.
 
-use crate::errors::ScriptError;
-use pgdyno_script::{Program, Value, Variables, compile};
+use crate::errors;
+use pgdyno_engine as engine;
+use pgdyno_engine::Workload as _;
+use pgdyno_script::{Options, Symbols, Value, compile};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A compiled script.
-#[pyclass(frozen, module = "pgdyno._core")]
-pub struct Script {
-    pub program: Arc<Program>,
-    pub weight: u64,
+/// A command of the workload.
+#[pyclass(frozen, get_all, module = "pgdyno._core")]
+#[derive(Clone)]
+pub struct Command {
+    text: String,
+    sql: String,
+    name: String,
+    script: usize,
+    number: usize,
+    line: usize,
+    is_sql: bool,
+    parameters: usize,
+}
+
+impl From<&engine::workload::CommandInfo> for Command {
+    fn from(c: &engine::workload::CommandInfo) -> Command {
+        Command {
+            text: c.text.clone(),
+            sql: c.sql.clone(),
+            name: c.name.clone(),
+            script: c.script,
+            number: c.number,
+            line: c.line,
+            is_sql: c.is_sql,
+            parameters: c.parameters,
+        }
+    }
+}
+
+/// Weighted scripts, and the variables that their clients begin with.
+#[pyclass(module = "pgdyno._core")]
+pub struct Workload {
+    symbols: Symbols,
+    scripts: Vec<engine::Script>,
+    options: Options,
+}
+
+impl Workload {
+    /// What the engine runs.
+    pub fn build(&self, random_seed: u64) -> Result<engine::ScriptWorkload, String> {
+        engine::ScriptWorkload::new(self.scripts.clone(), Arc::new(self.symbols.clone()), random_seed)
+    }
 }
 
 #[pymethods]
-impl Script {
-    /// Compiles `text`; `variables` are given as on pgbench's command line (`-D name=value`).
+impl Workload {
+    /// No scripts yet; `variables` are given as on pgbench's command line (`-D name=value`). Without `strict`, what
+    /// pgbench finds out while it runs is found out while it runs. `marks`: meta-commands are timed too.
     #[new]
-    #[pyo3(signature = (name, text, variables=None, weight=1))]
-    fn new(name: &str, text: &str, variables: Option<BTreeMap<String, String>>, weight: u64) -> PyResult<Script> {
-        let variables: Variables =
-            variables.unwrap_or_default().into_iter().map(|(k, v)| (k, Value::from_text(&v))).collect();
-        let program = compile(name, text, &variables).map_err(|e| ScriptError::new_err(e.to_string()))?;
-        Ok(Script { program: Arc::new(program), weight })
+    #[pyo3(signature = (variables=None, *, strict=true, marks=false))]
+    fn new(variables: Option<BTreeMap<String, String>>, strict: bool, marks: bool) -> Workload {
+        let given = variables.unwrap_or_default();
+        let given = given.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
+        Workload { symbols: Symbols::new(&given), scripts: Vec::new(), options: Options { strict, marks } }
     }
 
-    #[getter]
-    fn name(&self) -> &str {
-        &self.program.name
+    /// Compiles a script and adds it.
+    #[pyo3(signature = (name, text, weight=1))]
+    fn add(&mut self, name: &str, text: &str, weight: u64) -> PyResult<()> {
+        let program = compile(name, text, &mut self.symbols, self.options).map_err(|e| errors::script(&e))?;
+        self.scripts.push(engine::Script { program: Arc::new(program), weight });
+        Ok(())
     }
 
-    #[getter]
-    fn weight(&self) -> u64 {
-        self.weight
+    /// Gives a variable a value that all clients begin with, unless it has one.
+    fn preset(&mut self, name: &str, value: i64) {
+        self.symbols.preset(name, Value::Int(value));
     }
 
-    /// Its SQL statements.
+    /// Names and weights.
     #[getter]
-    fn statements(&self) -> Vec<String> {
-        self.program.statements.iter().map(|s| s.text.clone()).collect()
+    fn scripts(&self) -> Vec<(String, u64)> {
+        self.scripts.iter().map(|s| (s.program.name.clone(), s.weight)).collect()
     }
+
+    /// All commands, of all scripts.
+    #[getter]
+    fn commands(&self) -> PyResult<Vec<Command>> {
+        if self.scripts.iter().all(|s| s.weight == 0) {
+            return Ok(Vec::new());
+        }
+        let built = self.build(0).map_err(errors::other)?;
+        Ok(built.commands().iter().map(Command::from).collect())
+    }
+}
+
+/// Compiles a script as pgbench does, over no variables but those it sets; for checking its syntax.
+#[pyfunction]
+pub fn check_script(name: &str, text: &str) -> PyResult<()> {
+    let options = Options { strict: false, marks: false };
+    compile(name, text, &mut Symbols::default(), options).map(drop).map_err(|e| errors::script(&e))
 }
 
 /// PostgreSQL's name of an SQLSTATE, where pgdyno knows it.

@@ -47,7 +47,10 @@ impl Histogram {
     /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         let Some(theirs) = &other.inner else { return };
-        self.inner.get_or_insert_with(fresh).add(theirs.as_ref()).expect("the histogram grows to any value up to HIGHEST");
+        self.inner
+            .get_or_insert_with(fresh)
+            .add(theirs.as_ref())
+            .expect("the histogram grows to any value up to HIGHEST");
         self.clipped += other.clipped;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;

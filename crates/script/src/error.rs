@@ -20,9 +20,9 @@ pub struct ScriptError {
     /// What to do about it; may be empty.
     pub hint: String,
     /// The line of the script that the position is in.
-    pub source: String,
+    pub source: Box<str>,
     /// The same mistake in pgbench's words and form, without the leading `pgbench: error: `.
-    pub classic: String,
+    pub classic: Box<str>,
 }
 
 impl ScriptError {
@@ -39,10 +39,10 @@ impl ScriptError {
             file: file.to_owned(),
             line,
             column: text[start..offset].chars().count() + 1,
-            classic: format!("{file}:{line}: {message}"),
+            classic: format!("{file}:{line}: {message}").into(),
             message,
             hint: hint.into(),
-            source: text[start..end].trim_end().to_owned(),
+            source: text[start..end].trim_end().into(),
         }
     }
 
@@ -52,8 +52,8 @@ impl ScriptError {
         let words = fault.classic.words.as_deref().unwrap_or(&fault.message);
         error.classic = match &fault.classic.command {
             // Says itself where it is.
-            None if fault.classic.whole => words.replace("{script}", file),
-            None => error.classic.replace(&fault.message, words),
+            None if fault.classic.whole => words.replace("{script}", file).into(),
+            None => error.classic.replace(&fault.message, words).into(),
             Some(c) => {
                 let name = &c.name;
                 let mut out = format!("{file}:{}: {words} in command \"{name}\"", line_of(text, c.start));
@@ -65,7 +65,7 @@ impl ScriptError {
                     let caret = caret.min(text.len() - 1).max(c.start);
                     out.push_str(&format!("\n{:>width$} error found here", '^', width = caret - c.start + 1));
                 }
-                out
+                out.into()
             }
         };
         error
@@ -129,13 +129,13 @@ pub struct Fault {
     /// What to do about it; may be empty.
     pub hint: String,
     /// How pgbench puts it.
-    pub classic: Classic,
+    pub classic: Box<Classic>,
 }
 
 impl Fault {
     /// A fault without a hint.
     pub fn new(offset: usize, message: impl Into<String>) -> Fault {
-        Fault { offset, message: message.into(), hint: String::new(), classic: Classic::default() }
+        Fault { offset, message: message.into(), hint: String::new(), classic: Box::default() }
     }
 
     /// Adds what to do about it.

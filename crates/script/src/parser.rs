@@ -37,7 +37,9 @@ pub fn parse_expression(text: &str, base: usize) -> Result<Expr, Fault> {
     let expr = parser.expression(0)?;
     match parser.peek() {
         None => Ok(expr),
-        Some(t) => Err(syntax(t.offset, t.last(), "syntax error: an operator or the end of the line was expected here")),
+        Some(t) => {
+            Err(syntax(t.offset, t.last(), "syntax error: an operator or the end of the line was expected here"))
+        }
     }
 }
 
@@ -113,7 +115,8 @@ impl<'a> Parser<'a> {
                 break;
             }
             if strength == closed {
-                return Err(self.unexpected("syntax error: comparisons cannot be chained")
+                return Err(self
+                    .unexpected("syntax error: comparisons cannot be chained")
                     .hint("Put parentheses around one of the two."));
             }
             left = self.infix(left, strength)?;

@@ -258,7 +258,8 @@ fn words(text: &str, start: usize, end: usize) -> Vec<(usize, &str)> {
         at += rest.len() - rest.trim_start_matches(blank).len();
         let rest = &text[at..end];
         // A backslash at the end of a line continues it.
-        if let Some(n) = rest.strip_prefix('\\').map(|r| r.trim_start_matches('\r')).and_then(|r| r.strip_prefix('\n')) {
+        if let Some(n) = rest.strip_prefix('\\').map(|r| r.trim_start_matches('\r')).and_then(|r| r.strip_prefix('\n'))
+        {
             at = end - n.len();
             continue;
         }
@@ -293,8 +294,7 @@ impl<'a> Meta<'a> {
     }
 
     fn at_command(&self, mut fault: Fault, shown: bool) -> Fault {
-        fault.classic.command =
-            Some(Span { name: self.name.to_owned(), start: self.start, end: self.end, shown });
+        fault.classic.command = Some(Span { name: self.name.to_owned(), start: self.start, end: self.end, shown });
         fault
     }
 
@@ -303,16 +303,16 @@ impl<'a> Meta<'a> {
         let from = self.args.get(n).map_or(self.end, |(at, _)| *at);
         let parsed = match self.args.get(n) {
             Some(_) => parse_expression(&self.text[from..self.end], from),
-            None => Err(Fault::new(self.end, "an expression was expected here").classic("syntax error").caret(self.end)),
+            None => {
+                Err(Fault::new(self.end, "an expression was expected here").classic("syntax error").caret(self.end))
+            }
         };
         parsed.map_err(|fault| self.at_command(fault, true))
     }
 
     fn at_most(&self, n: usize, message: &str) -> Result<(), Fault> {
         match self.args.get(n) {
-            Some((at, word)) => {
-                Err(self.fault(*at, format!("{message}: \"{word}\""), true).classic(message))
-            }
+            Some((at, word)) => Err(self.fault(*at, format!("{message}: \"{word}\""), true).classic(message)),
             None => Ok(()),
         }
     }

@@ -54,6 +54,14 @@ impl Symbols {
         }
     }
 
+    /// Gives a variable a value to begin with, unless it has one.
+    pub fn preset(&mut self, name: &str, value: Value) {
+        match self.slot(name) {
+            Some(slot) if self.initial[usize::from(slot)] != Value::Unset => {}
+            _ => self.define(name, value),
+        }
+    }
+
     /// The slot of a variable, made if need be; `None` when there is no room for more.
     pub fn intern(&mut self, name: &str) -> Option<Slot> {
         if let Some(slot) = self.slot(name) {

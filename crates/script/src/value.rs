@@ -57,9 +57,7 @@ impl Value {
             Value::Text(t) => match &t.reading {
                 Ok(value) => Ok(value.clone()),
                 Err(Unreadable::TooLarge) => Err(EvalError::TooLarge(self.text())),
-                Err(Unreadable::Malformed) => {
-                    Err(EvalError::Malformed { name: name().to_owned(), text: self.text() })
-                }
+                Err(Unreadable::Malformed) => Err(EvalError::Malformed { name: name().to_owned(), text: self.text() }),
             },
             value => Ok(value.clone()),
         }

@@ -2,8 +2,8 @@
 
 use pgdyno_base::Prng;
 use pgdyno_script::{Capture, Options, Program, ScriptError, Step, Symbols, Value, Vm, compile};
-use std::sync::Arc;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A program with the symbols it was compiled with.
 struct Compiled {
@@ -283,7 +283,7 @@ fn mistakes_have_the_classic_form_too() {
         ("\\if 1", "condition error in script \"t.sql\" command 2: \\if without matching \\endif"),
         ("\\if 1\n\\else\n\\else\n\\endif", "condition error in script \"t.sql\" command 3: \\else after \\else"),
     ] {
-        assert_eq!(error(text).classic, want, "{text:?}");
+        assert_eq!(&*error(text).classic, want, "{text:?}");
     }
 }
 

@@ -148,6 +148,15 @@ def sql(
     raise typer.Exit(verb.main(query, runs, json_output))
 
 
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def pgbench(arguments: Annotated[list[str] | None, typer.Argument(metavar="[OPTION]... [DBNAME]")] = None) -> None:
+    """pgbench, drop-in: its options, output, logs and exit codes, and what its users miss (pgdyno pgbench --help)."""
+    # The console script takes this way before it comes here; this one is for the list of commands.
+    from pgdyno.pgbench.main import main
+
+    raise typer.Exit(main(arguments or []))
+
+
 def entry() -> NoReturn:
     """The console script: every error of ours becomes a message and an exit code, never a traceback."""
     from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, PgdynoError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +49,9 @@ class Target:
 
     def core_arguments(self) -> dict[str, Any]:
         """What the native module's ConnConfig takes."""
-        names = ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options")
+        names = (
+            "hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options", "application_name"
+        )  # fmt: skip
         given = {k: self.options[k] for k in names if self.options.get(k)}
         return {
             "host": self.host,
@@ -79,29 +82,74 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
         ) from e
     given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))
     given.setdefault("application_name", "pgdyno")
-    full = psycopg.conninfo.make_conninfo("", **given)
-    conn = _connect(full.encode(), connect_timeout_s)
+    conn = _connected(_full(given), connect_timeout_s)
     try:
-        used = {o.keyword.decode(): (o.val or b"").decode() for o in conn.info if o.val}
-        _refuse_what_is_not_heeded(used)
-        password = conn.password.decode() or used.get("password") or None
-        # After a list of hosts: the one that answered.
-        hostaddr = used.get("hostaddr", "")
-        return Target(
-            host=conn.host.decode() or used.get("host", "/tmp"),
-            port=int(conn.port.decode() or 5432),
-            user=conn.user.decode(),
-            dbname=conn.db.decode(),
-            password=password,
-            options={
-                k: v
-                for k, v in {**used, "hostaddr": "" if "," in hostaddr else hostaddr}.items()
-                if k in ("hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options") and v
-            },
-            server_version=conn.server_version,
-        )
+        if conn.status != pq.ConnStatus.OK:
+            reason = _clean(conn.error_message.decode("utf-8", "replace"))
+            raise TargetError(reason, remedy_for(reason))
+        return target_of(conn)
     finally:
         conn.finish()
+
+
+def connect(
+    dbname: str, parameters: dict[str, str], timeout_s: float, application: str, ask: Callable[[], str] | None = None
+) -> pq.abc.PGconn:
+    """A libpq connection as PostgreSQL's own programs make it: `dbname` may be a whole connection string, which then wins
+    over `parameters`; `ask` gives a password where the server wants one. Raises TargetError in libpq's words.
+    """
+    given: dict[str, Any] = dict(parameters)
+    if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
+        try:
+            given |= psycopg.conninfo.conninfo_to_dict(dbname)
+        except psycopg.ProgrammingError as e:
+            raise TargetError(str(e).strip()) from e
+    elif dbname:
+        given["dbname"] = dbname
+    given["fallback_application_name"] = application
+    conn = _connected(_full(given), timeout_s)
+    if conn.status != pq.ConnStatus.OK and conn.needs_password and ask is not None:
+        conn.finish()
+        conn = _connected(_full({**given, "password": ask()}), timeout_s)
+    if conn.status != pq.ConnStatus.OK:
+        reason = conn.error_message.decode("utf-8", "replace").strip()
+        conn.finish()
+        raise TargetError(reason)
+    return conn
+
+
+def _full(given: dict[str, Any]) -> bytes:
+    full: str = psycopg.conninfo.make_conninfo("", **given)
+    return full.encode()
+
+
+def target_of(conn: pq.abc.PGconn) -> Target:
+    """What an open connection was made of. Raises TargetError where our own client cannot do the same."""
+    used = {o.keyword.decode(): (o.val or b"").decode() for o in conn.info if o.val}
+    _refuse_what_is_not_heeded(used)
+    password = conn.password.decode() or used.get("password") or None
+    # After a list of hosts: the one that answered.
+    hostaddr = used.get("hostaddr", "")
+    options = {**used, "hostaddr": "" if "," in hostaddr else hostaddr}
+    names = (
+        "hostaddr",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "channel_binding",
+        "options",
+        "application_name",
+    )
+    return Target(
+        host=conn.host.decode() or used.get("host", "/tmp"),
+        port=int(conn.port.decode() or 5432),
+        user=conn.user.decode(),
+        dbname=conn.db.decode(),
+        password=password,
+        options={k: options[k] for k in names if options.get(k)},
+        server_version=conn.server_version,
+    )
 
 
 #: What libpq would heed and our client does not yet; ignoring it would weaken what the user asked for.
@@ -120,8 +168,10 @@ def _refuse_what_is_not_heeded(used: dict[str, str]) -> None:
         )
 
 
-def _connect(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
-    """Connects without psycopg's assumptions about the server; libpq's own time-out applies."""
+def _connected(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
+    """Connects without psycopg's assumptions about the server; libpq's own time-out applies. The result may be a
+    connection that has failed.
+    """
     import select
     import time
 
@@ -147,10 +197,6 @@ def _connect(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
                 f"cannot connect to {host} port {port}: no answer within {timeout_s:g} s",
                 "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
             )
-    if conn.status != pq.ConnStatus.OK:
-        reason = _clean(conn.error_message.decode("utf-8", "replace"))
-        conn.finish()
-        raise TargetError(reason, remedy_for(reason))
     return conn
 
 

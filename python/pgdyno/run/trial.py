@@ -33,18 +33,19 @@ class TrialContext:
     listener: Listener
 
 
-def workers_for(run: Run, clients: int, cores: int) -> int:
+def workers_for_clients(clients: int, cores: int) -> int:
     """One worker serves 64 clients; more workers than cores serve nobody."""
-    return run.workers or max(1, min(cores, 1 + (clients - 1) // 64))
+    return max(1, min(cores, 1 + (clients - 1) // 64))
 
 
 class _Observer:
     """Writes what the engine tells as it tells it."""
 
-    def __init__(self, context: TrialContext, plan: TrialPlan, writer: TrialWriter) -> None:
+    def __init__(self, context: TrialContext, plan: TrialPlan, writer: TrialWriter, workload: _core.Workload) -> None:
         self._context = context
         self._plan = plan
         self._writer = writer
+        self._sql = [n for n, c in enumerate(workload.commands) if c.is_sql]
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         self._writer.start(start_ns)
@@ -52,7 +53,7 @@ class _Observer:
     def interval(self, i: _core.Interval) -> None:
         row = row_of(i)
         tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
-        tags |= {hlog.statement(n): h for n, h in enumerate(i.statement_latency)}
+        tags |= {hlog.statement(n): h for n, h in enumerate(_of_statements(i, self._sql))}
         scripts = i.scripts
         if len(scripts) > 1:
             tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
@@ -64,6 +65,12 @@ class _Observer:
 
     def event(self, e: _core.Event) -> None:
         self._writer.event(e.at_ns, e.kind, e.text, client=e.client)
+
+
+def _of_statements(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
+    """Latencies of the commands that are SQL."""
+    latency = i.command_latency
+    return [latency[n] for n in sql]
 
 
 def row_of(i: _core.Interval) -> IntervalRow:
@@ -98,34 +105,42 @@ def row_of(i: _core.Interval) -> IntervalRow:
     )
 
 
-def compile_scripts(texts: list[tuple[str, str, int]], variables: dict[str, str]) -> list[_core.Script]:
-    """Compiled scripts; a mistake is a SpecError with file, line, column and caret."""
+def compile_scripts(texts: list[tuple[str, str, int]], variables: dict[str, str]) -> _core.Workload:
+    """A workload of these scripts; a mistake is a SpecError with file, line, column and caret."""
+    workload = _core.Workload(variables)
     try:
-        return [_core.Script(name, text, variables, weight) for name, text, weight in texts]
+        for name, text, weight in texts:
+            workload.add(name, text, weight)
     except _core.ScriptError as e:
-        raise SpecError(str(e)) from e
+        raise SpecError(message_of(e)) from e
+    return workload
+
+
+def message_of(e: _core.CoreError) -> str:
+    """The message in our own words; some errors carry the classic tools' words behind it."""
+    return str(e.args[0])
 
 
 def run_trial(
-    context: TrialContext, plan: TrialPlan, scripts: list[_core.Script], seed: int, writer: TrialWriter
+    context: TrialContext, plan: TrialPlan, workload: _core.Workload, seed: int, writer: TrialWriter
 ) -> tuple[TrialRecord, BaseException | None]:
     """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
     run = context.run
     started_at = now_text()
-    workers = workers_for(run, plan.clients, context.cores)
+    workers = run.workers or workers_for_clients(plan.clients, context.cores)
     raised: BaseException | None = None
     try:
         result = _run_when_ready(
             context,
-            scripts,
-            _Observer(context, plan, writer),
+            workload,
+            _Observer(context, plan, writer, workload),
             clients=plan.clients,
             workers=workers,
             protocol=run.protocol,
             duration_s=run.duration_s,
             warmup_s=run.warmup_s,
             interval_s=run.interval_s,
-            rate=run.rate,
+            rate=None if run.rate is None else (run.rate, run.rate, 0.0, False),
             seed=seed,
             connect_timeout_s=run.connect_timeout_s,
             driver=run.driver,
@@ -141,15 +156,15 @@ def run_trial(
 
 
 def _run_when_ready(
-    context: TrialContext, scripts: list[_core.Script], observer: _Observer, **plan: Any
+    context: TrialContext, workload: _core.Workload, observer: _Observer, **plan: Any
 ) -> _core.RunResult:
     """Runs; a server that is just restarting is waited for as long as a connection may take."""
     deadline = time.monotonic() + context.run.connect_timeout_s
     while True:
         try:
-            return _core.run(_core.ConnConfig(**context.target.core_arguments()), scripts, observer, **plan)
+            return _core.run([_core.ConnConfig(**context.target.core_arguments())], workload, observer, **plan)
         except _core.ConnectError as e:
-            transient = any(words in str(e) for words in ("57P03", "refused", "57P01", "57P02"))
+            transient = any(words in message_of(e) for words in ("57P03", "refused", "57P01", "57P02"))
             if not transient or time.monotonic() > deadline or context.cluster_died() is not None:
                 raise
             time.sleep(0.2)
@@ -184,7 +199,7 @@ def _ended(
 
 
 def _translated(e: _core.CoreError) -> PgdynoError:
-    text = str(e)
+    text = message_of(e)
     if isinstance(e, _core.ScriptError):
         return SpecError(text)
     if isinstance(e, _core.ConnectError):
@@ -200,12 +215,13 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
     if measured is None or result.elapsed_ns == 0:
         return None
     elapsed_s = result.elapsed_ns / 1e9
-    latency, statements = measured.latency, measured.statement_latency
+    sql = [n for n, c in enumerate(result.commands) if c.is_sql]
+    latency, statements = measured.latency, _of_statements(measured, sql)
     counted: list[Any] = [measured]
     if drain is not None:
         counted.append(drain)
         latency.merge(drain.latency)
-        for mine, theirs in zip(statements, drain.statement_latency, strict=True):
+        for mine, theirs in zip(statements, _of_statements(drain, sql), strict=True):
             mine.merge(theirs)
     failed: dict[str, int] = {}
     for part in counted:
@@ -234,8 +250,8 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
-            StatementLatency(names[s.script], s.line, s.text, latency_of(h))
-            for s, h in zip(result.statements, statements, strict=True)
+            StatementLatency(names[c.script], c.line, c.sql, latency_of(h))
+            for c, h in zip((result.commands[n] for n in sql), statements, strict=True)
         ],
     )
 

@@ -135,11 +135,8 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         match message.tag {
             tag::BIND_COMPLETE => {}
-            tag::DATA_ROW => {
-                if client.captured.is_some() {
-                    return self.captured(i, message);
-                }
-            }
+            tag::DATA_ROW if client.captured.is_none() => {}
+            tag::DATA_ROW => return self.captured(i, message),
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY => {
                 client.answer.rolled_back |= message.body.starts_with(b"ROLLBACK");
                 if client.captured.is_some() {

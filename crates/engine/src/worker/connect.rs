@@ -6,7 +6,6 @@ use crate::driver::{Address, Driver, Token};
 use crate::error::EngineError;
 use crate::workload::StatementEffect;
 use pgdyno_base::Nanos;
-use pgdyno_record::Phase;
 use pgdyno_wire::backend::TransactionStatus;
 use pgdyno_wire::handshake::Attempt;
 use pgdyno_wire::{Config, Endpoint, Handshake, Progress, SqlState, WireError, frontend};
@@ -119,12 +118,20 @@ impl<D: Driver> Worker<D> {
                 self.to_connect.push_front(i);
                 return Ok(());
             }
+            let client = self.first_client + i;
+            self.say("error", i, now, error.classic().map_or_else(|| error.to_string(), str::to_owned));
+            self.say("error", i, now, format!("could not create connection for client {client}"));
             return Err(error);
         }
         if self.plan.on_error.ends_clients() && !self.plan.reconnect {
             let why = error.classic().map_or_else(|| error.to_string(), str::to_owned);
             self.say("error", i, now, why);
-            self.say("error", i, now, format!("client {} aborted while establishing connection", self.first_client + i));
+            self.say(
+                "error",
+                i,
+                now,
+                format!("client {} aborted while establishing connection", self.first_client + i),
+            );
             return self.abort(i, now);
         }
         if client.failures == 1 {
@@ -264,7 +271,7 @@ impl<D: Driver> Worker<D> {
                 self.config(i).endpoint
             )));
         }
-        if self.interval.slice.phase == Phase::Drain {
+        if self.ending {
             self.finish(i);
         } else {
             self.back_off(i, now);

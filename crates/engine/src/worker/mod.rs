@@ -108,6 +108,10 @@ pub struct Worker<D: Driver> {
     cpu_mark: Nanos,
     /// Set while the run is on: errors of connecting are then survived.
     running: bool,
+    /// Set when nothing more is begun.
+    ending: bool,
+    /// Set when it was asked to stop.
+    stopping: bool,
     drain_deadline: Nanos,
     unfinished: usize,
     buffer: Vec<u8>,
@@ -181,6 +185,8 @@ impl<D: Driver> Worker<D> {
             origin: Nanos::ZERO,
             cpu_mark: Nanos::ZERO,
             running: false,
+            ending: false,
+            stopping: false,
             drain_deadline: Nanos::MAX,
             buffer: vec![0; READ_BUFFER],
             plain: Vec::new(),

@@ -50,7 +50,7 @@ impl<D: Driver> Worker<D> {
         let now = self.driver.now();
         if let Some(rate) = self.plan.rate {
             let share = self.clients.len() as f64 / self.plan.clients as f64;
-            let end = self.origin + self.timeline.end();
+            let end = self.origin + self.plan.end();
             let rate = Rate { from: rate.from * share, to: rate.to * share, ..rate };
             self.arrivals = Some(Arrivals::new(rate, self.origin, end, self.throttle.clone()));
         }
@@ -64,9 +64,12 @@ impl<D: Driver> Worker<D> {
         while self.unfinished > 0 {
             let now = self.driver.now();
             self.turn_intervals(now)?;
+            if !self.ending && now >= self.origin + self.plan.end() {
+                self.begin_drain(now, self.plan.drain_timeout)?;
+            }
             self.start_due(now)?;
             let stop = self.stop.load(Ordering::Relaxed);
-            if stop != 0 && self.interval.slice.phase != Phase::Drain {
+            if stop != 0 && !self.stopping {
                 self.stop_early(now, stop)?;
             }
             if now >= self.drain_deadline || stop == STOP_NOW {
@@ -95,11 +98,12 @@ impl<D: Driver> Worker<D> {
     pub(super) fn wake_at(&self, now: Nanos) -> Nanos {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| at.0);
         let slice_end = (self.origin + self.interval.slice.end).0;
+        let end = if self.ending { u64::MAX } else { (self.origin + self.plan.end()).0 };
         let due = match &self.arrivals {
             Some(arrivals) if !self.idle.is_empty() => arrivals.peek().map_or(u64::MAX, |at| at.0),
             _ => u64::MAX,
         };
-        Nanos(timer.min(slice_end).min(due).min(self.drain_deadline.0).min((now + STOP_CHECK).0))
+        Nanos(timer.min(slice_end).min(end).min(due).min(self.drain_deadline.0).min((now + STOP_CHECK).0))
     }
 
     /// Closes the intervals that are over by `now`: also those in which this worker was not awake, so that no interval
@@ -108,7 +112,7 @@ impl<D: Driver> Worker<D> {
         while now >= self.origin + self.interval.slice.end {
             let next = self.timeline.after(self.interval.slice);
             self.next_interval(next);
-            if next.phase == Phase::Drain {
+            if next.phase == Phase::Drain && !self.ending {
                 self.begin_drain(now, self.plan.drain_timeout)?;
             }
         }
@@ -129,6 +133,7 @@ impl<D: Driver> Worker<D> {
 
     /// Begins nothing more, but for what was due before the end.
     pub(super) fn begin_drain(&mut self, now: Nanos, patience: Nanos) -> Result<(), EngineError> {
+        self.ending = true;
         self.drain_deadline = now + patience;
         self.idle.clear();
         for i in 0..self.clients.len() {
@@ -152,6 +157,13 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn stop_early(&mut self, now: Nanos, stop: u8) -> Result<(), EngineError> {
+        self.stopping = true;
+        let patience = if stop == STOP_NOW { Nanos::ZERO } else { STOP_DRAIN };
+        let patience = Nanos(patience.0.min(self.plan.drain_timeout.0));
+        if self.interval.slice.phase == Phase::Drain {
+            self.drain_deadline = Nanos(self.drain_deadline.0.min((now + patience).0));
+            return Ok(());
+        }
         let since = now - self.origin;
         self.interval.slice.end = since;
         if let Some(arrivals) = &mut self.arrivals {
@@ -159,8 +171,7 @@ impl<D: Driver> Worker<D> {
         }
         let next = self.timeline.drain_from(self.interval.slice, since);
         self.next_interval(next);
-        let patience = if stop == STOP_NOW { Nanos::ZERO } else { STOP_DRAIN };
-        self.begin_drain(now, Nanos(patience.0.min(self.plan.drain_timeout.0)))
+        self.begin_drain(now, patience)
     }
 
     /// Accounts for everything that has not come to its end, so that the outcomes balance.
@@ -186,7 +197,8 @@ impl<D: Driver> Worker<D> {
     pub(super) fn close_interval(&mut self) {
         let now = self.driver.now() - self.origin;
         // Ended by its transactions or by an error: the interval is as long as it was.
-        self.interval.slice.end = Nanos(self.interval.slice.end.0.min(now.0)).max(self.interval.slice.start);
+        let end = if self.plan.measure_until_done { now } else { Nanos(self.interval.slice.end.0.min(now.0)) };
+        self.interval.slice.end = end.max(self.interval.slice.start);
         let next = self.timeline.drain_from(self.interval.slice, now);
         self.next_interval(next);
     }

@@ -7,7 +7,6 @@ use crate::error::EngineError;
 use crate::plan::{Limit, OnError, Protocol};
 use crate::workload::{Capturing, Encoding, ScriptFailure};
 use pgdyno_base::Nanos;
-use pgdyno_record::Phase;
 use pgdyno_record::log::{Ending, Entry};
 use pgdyno_script::Step;
 use pgdyno_wire::backend::TransactionStatus;
@@ -35,7 +34,7 @@ impl<D: Driver> Worker<D> {
 
     /// Whether the time for the measurement is over.
     pub(super) fn is_over(&self, now: Nanos) -> bool {
-        self.interval.slice.phase == Phase::Drain || now >= self.origin + self.timeline.end()
+        self.ending || now >= self.origin + self.plan.end()
     }
 
     /// Begins the next transaction of a free client, if there is one now; else the client waits or is finished.
@@ -58,7 +57,7 @@ impl<D: Driver> Worker<D> {
             };
             let Some(due) = arrivals.take(now) else {
                 // Also when nothing more is due: the measurement is as long as it was planned to be.
-                if self.interval.slice.phase == Phase::Drain {
+                if self.ending {
                     self.finish(i);
                 } else {
                     self.idle.push_back(i);
@@ -308,13 +307,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The transaction has met an error. Inside a block it must be rolled back before anything else.
-    pub(super) fn recover(
-        &mut self,
-        i: Token,
-        code: SqlState,
-        command: usize,
-        now: Nanos,
-    ) -> Result<(), EngineError> {
+    pub(super) fn recover(&mut self, i: Token, code: SqlState, command: usize, now: Nanos) -> Result<(), EngineError> {
         self.clients[i].transaction.error = Some((code, command));
         if self.clients[i].status == TransactionStatus::Idle {
             return self.after_rollback(i, now);
@@ -380,7 +373,12 @@ impl<D: Driver> Worker<D> {
                 stage => format!("{stage} of meta-command failed"),
             };
             let (number, name, script) = (f.number, &f.name, f.script);
-            self.say("error", i, now, format!("client {client} aborted in command {number} ({name}) of script {script}; {why}"));
+            self.say(
+                "error",
+                i,
+                now,
+                format!("client {client} aborted in command {number} ({name}) of script {script}; {why}"),
+            );
             return self.abort(i, now);
         }
         if self.plan.on_error == OnError::EndRun {

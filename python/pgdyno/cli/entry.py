@@ -1,0 +1,35 @@
+"""The console scripts. `pgbench` is looked at first, so that it starts without loading what it does not need."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def pgdyno() -> NoReturn:
+    """`pgdyno ...`"""
+    if sys.argv[1:2] == ["pgbench"]:
+        _pgbench(sys.argv[2:])
+    from pgdyno.cli.main import entry
+
+    entry()
+
+
+def pgbench() -> NoReturn:
+    """`pgbench ...`"""
+    _pgbench(sys.argv[1:])
+
+
+def _pgbench(arguments: list[str]) -> NoReturn:
+    import os
+
+    from pgdyno.pgbench.main import main
+
+    try:
+        code = main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has closed it (| head).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)

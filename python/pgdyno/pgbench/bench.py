@@ -1,0 +1,295 @@
+"""A benchmark: sets up, runs the engine, and hands what it measured to the summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgdyno import __version__, _core
+from pgdyno.cluster.target import Target, target_of
+from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
+from pgdyno.interrupt import Terminated, signals_raise
+from pgdyno.pgbench import summary
+from pgdyno.pgbench.connection import Connection, Refused, open_connection
+from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
+from pgdyno.pgbench.options import MAX_PARAMETERS, Options
+from pgdyno.pgbench.usage import VERSION
+from pgdyno.run.trial import workers_for_clients
+from pgdyno.store import hlog
+
+#: The version of `usage.VERSION` as libpq numbers it.
+VERSION_NUMBER = 180006
+#: Without --progress: the length of an interval of the time series, in seconds.
+INTERVAL_S = 1.0
+#: Practically without end: pgbench waits for what is under way, however long it takes.
+FOREVER_S = 10.0 * 365 * 86_400
+
+_PARTITIONS = """\
+select o.n, p.partstrat, pg_catalog.count(i.inhparent)
+from pg_catalog.pg_class as c
+join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace)
+cross join lateral (select pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname)) as o(n)
+left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid)
+left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent)
+where c.relname = 'pgbench_accounts' and o.n is not null
+group by 1, 2 order by 1 limit 1"""
+
+
+@dataclass
+class Setup:
+    """What was found out before the run."""
+
+    scale: int
+    threads: int
+    partition_method: str = ""
+    partitions: int = 0
+    targets: list[Target] = field(default_factory=list)
+
+
+def run(o: Options) -> int:
+    """Carries out a benchmark; returns the exit code."""
+    workload = compile_workload(o)
+    files = _Files(o)
+    connection = open_connection(o, o.targets[0] if o.targets else None)
+    try:
+        setup = prepare(o, connection)
+    finally:
+        connection.close()
+    for conninfo in o.targets[1:]:
+        other = open_connection(o, conninfo)
+        try:
+            setup.targets.append(_target(other))
+        finally:
+            other.close()
+    if "scale" not in o.variables:
+        workload.preset("scale", setup.scale)
+    return _measure(o, setup, workload, files)
+
+
+def compile_workload(o: Options) -> _core.Workload:
+    """The scripts over one set of variables. Raises Exit."""
+    workload = _core.Workload(o.variables, strict=False, marks=o.per_command or o.debug)
+    try:
+        for script in o.scripts:
+            workload.add(script.description, script.text, script.weight)
+    except _core.ScriptError as e:
+        fail(str(e.args[1]))
+    if o.protocol != "simple":
+        for command in workload.commands:
+            if command.parameters > MAX_PARAMETERS:
+                fail(f"statement has too many arguments (maximum is {MAX_PARAMETERS}): {command.sql}")
+    return workload
+
+
+def _target(connection: Connection) -> Target:
+    try:
+        return target_of(connection.pgconn)
+    except TargetError as e:
+        fail(e.message, hint=e.remedy)
+
+
+def prepare(o: Options, connection: Connection) -> Setup:
+    """The banner, the scale, VACUUM. Raises Exit."""
+    conn = connection.pgconn
+    server = (conn.parameter_status(b"server_version") or b"").decode()
+    same = conn.server_version == VERSION_NUMBER
+    out(f"{PROGRAM} ({VERSION})\n" if same else f"{PROGRAM} ({VERSION}, server {server})\n")
+    if o.debug:
+        what = f"duration: {o.duration}" if o.duration else f"nxacts: {o.transactions}"
+        host, port = conn.host.decode(), conn.port.decode()
+        log("debug", f"pghost: {host} pgport: {port} nclients: {o.clients} {what} dbName: {connection.dbname}")
+    setup = Setup(o.scale, threads(o), targets=[_target(connection)])
+    if any(s.builtin for s in o.scripts):
+        _look_at_tables(o, connection, setup)
+    if not o.no_vacuum:
+        plain("starting vacuum...")
+        for sql in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
+            _try(connection, sql)
+        plain("end.\n")
+        if o.vacuum_all:
+            plain("starting vacuum pgbench_accounts...")
+            _try(connection, "vacuum analyze pgbench_accounts")
+            plain("end.\n")
+    return setup
+
+
+def threads(o: Options) -> int:
+    """Worker threads: what -j says, else what the machine needs. A log has as many files as there are threads, and
+    whoever reads it expects one; so does whoever fixes a seed.
+    """
+    if o.jobs is None:
+        return 1 if o.log else workers_for_clients(o.clients, os.cpu_count() or 1)
+    return min(o.jobs, o.clients)
+
+
+def _try(connection: Connection, sql: str) -> None:
+    try:
+        connection.execute(sql)
+    except Refused as e:
+        log("error", str(e))
+        log("detail", "(ignoring this error and continuing anyway)")
+
+
+def _look_at_tables(o: Options, connection: Connection, setup: Setup) -> None:
+    hint = f'Perhaps you need to do initialization ("pgbench -i") in database "{connection.dbname}".'
+    try:
+        result = connection.execute("select count(*) from pgbench_branches")
+    except Refused as e:
+        fail(f"could not count number of branches: {e}", hint=hint if e.sqlstate == "42P01" else "")
+    setup.scale = int(result.get_value(0, 0) or b"0")
+    if o.scale_given:
+        log("warning", f"scale option ignored, using count from pgbench_branches table ({setup.scale})")
+    try:
+        found = connection.execute(_PARTITIONS)
+    except Refused:
+        return
+    if not found.ntuples:
+        fail('no pgbench_accounts table found in "search_path"', hint=hint)
+    setup.partition_method = {b"r": "range", b"h": "hash"}.get(found.get_value(0, 1) or b"", "")
+    setup.partitions = int(found.get_value(0, 2) or b"0")
+
+
+class _Files:
+    """What else is written. Opened before anything runs, so that nothing is measured in vain."""
+
+    def __init__(self, o: Options) -> None:
+        self.json = self._open(o.json)
+        self.histograms = self._open(o.histogram_log)
+
+    @staticmethod
+    def _open(path: Path | None) -> Any:
+        if path is None:
+            return None
+        try:
+            return path.open("w", encoding="utf-8")
+        except OSError as e:
+            fail(f'could not open file "{path}": {e.strerror}')
+
+
+@dataclass
+class _Observer:
+    """Shows progress, writes histograms, keeps the time series."""
+
+    o: Options
+    files: _Files
+    start_ns: int = 0
+    series: list[dict[str, Any]] = field(default_factory=list)
+    busiest: float = 0.0
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        self.start_ns = start_ns
+        if self.files.histograms:
+            self.files.histograms.write(hlog.header(start_ns))
+
+    def interval(self, i: _core.Interval) -> None:
+        seconds = (i.end_ns - i.start_ns) / 1e9
+        if seconds <= 0:
+            return
+        if self.files.histograms:
+            tags = {hlog.TRANSACTION: i.latency}
+            if len(i.scripts) > 1:
+                tags |= {hlog.script(n): h for n, h in enumerate(i.scripts)}
+            if self.o.per_command:
+                tags |= {f"command-{n}": h for n, h in enumerate(i.command_latency) if h.count}
+            if self.o.rate:
+                tags[hlog.LAG] = i.lag
+            for tag, h in tags.items():
+                self.files.histograms.write(hlog.line(tag, i.start_ns, i.end_ns, h))
+            self.files.histograms.flush()
+        if self.files.json:
+            self.series.append(summary.series_row(i))
+        # A last piece that is shorter belongs to the summary alone.
+        if self.o.progress and seconds > 0.999 * self.o.progress:
+            plain(summary.progress_line(self.o, i, self.start_ns))
+
+    def event(self, e: _core.Event) -> None:
+        if e.kind == "output":
+            plain(f"{e.text}\n")
+        elif e.kind == "info":
+            log("", e.text)
+        elif e.kind in ("error", "debug"):
+            log(e.kind, e.text)
+        elif e.kind in ("connection_lost", "connect_failed"):
+            log("warning", f"client {e.client}: {e.text}; connecting again")
+        elif e.kind == "reconnected":
+            log("", f"client {e.client} is connected again")
+
+
+def _measure(o: Options, setup: Setup, workload: _core.Workload, files: _Files) -> int:
+    observer = _Observer(o, files)
+    prefix = o.log_prefix if o.log_prefix is not None else "pgbench_log"
+    patience = os.environ.get("PGCONNECT_TIMEOUT", "")
+    with signals_raise():
+        try:
+            configs = [
+                _core.ConnConfig(**{"application_name": PROGRAM, **target.core_arguments()}) for target in setup.targets
+            ]
+            result = _core.run(
+                configs,
+                workload,
+                observer,
+                clients=o.clients,
+                workers=setup.threads,
+                protocol=o.protocol,
+                duration_s=float(o.duration) if o.duration else None,
+                transactions=o.transactions or None,
+                interval_s=float(o.progress) if o.progress else INTERVAL_S,
+                rate=(*o.rate, o.constant_arrivals) if o.rate else None,
+                seed=o.seed,
+                connect_timeout_s=float(patience) if patience.isdigit() and int(patience) else 86_400.0,
+                drain_timeout_s=FOREVER_S,
+                reconnect=o.reconnect,
+                on_error="end_client_unless_sql" if o.continue_on_error else "end_client",
+                latency_limit_s=o.latency_limit_ms / 1e3 if o.latency_limit_ms else None,
+                max_tries=o.max_tries,
+                connect_each=o.connect,
+                begin_what_was_due=False,
+                measure_until_done=True,
+                exit_on_abort=o.exit_on_abort,
+                log=(
+                    f"{prefix}.{os.getpid()}", o.sampling_rate, o.aggregate_interval, o.failures_detailed,
+                    o.continue_on_error, list(o.percentiles) if o.aggregate_interval else [],
+                ) if o.log else None,
+                voice="pgbench" + "+verbose" * o.verbose_errors + "+debug" * o.debug,
+            )  # fmt: skip
+        except _core.ConnectError as e:
+            # The clients have said it themselves, but for those that found no address.
+            if len(e.args) < 2:
+                log("error", str(e.args[0]))
+            raise Exit(1) from e
+        except _core.CoreError as e:
+            fail(str(e.args[0]))
+        except KeyboardInterrupt:
+            raise Exit(EXIT_SIGINT) from None
+    return _finish(o, setup, files, observer, result)
+
+
+def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result: _core.RunResult) -> int:
+    if result.aborted_in is not None:
+        log("error", f"Run was aborted due to an error in thread {result.aborted_in}")
+        return 2
+    figures = summary.Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
+    out(summary.text(o, figures))
+    if files.json:
+        targets = [t.where for t in setup.targets]
+        document = summary.document(o, figures, observer.series, targets)
+        document |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}
+        json.dump(document, files.json, indent=2)
+        files.json.write("\n")
+        files.json.close()
+    if result.error is not None:
+        log("error", result.error)
+        return 1
+    if isinstance(result.raised, (KeyboardInterrupt, Terminated)):
+        log("error", "interrupted; the above results are those of the time until then")
+        return EXIT_SIGINT if isinstance(result.raised, KeyboardInterrupt) else EXIT_SIGTERM
+    if result.raised is not None:
+        raise result.raised
+    if figures.aborted:
+        log("error", "Run was aborted; the above results are incomplete.")
+        return 2
+    return 0
