@@ -1,6 +1,7 @@
 //! Shell commands of scripts: `\shell` and `\setshell`. They block their worker, as they do in pgbench.
 
 use pgdyno_script::EvalError;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs `command` by the shell. With `read`, its standard output must begin with an integer, which is returned.
@@ -8,7 +9,7 @@ pub fn run(command: &str, read: bool) -> Result<i64, EvalError> {
     let name = command.split(' ').next().unwrap_or("");
     let failed = |what: &str| EvalError::Execution(format!("{name}: {what}"));
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command);
+    shell.arg0("sh").arg("-c").arg(command);
     if !read {
         let status = shell.status().map_err(|_| failed("could not launch shell command"))?;
         return if status.success() { Ok(0) } else { Err(failed("could not launch shell command")) };

@@ -25,6 +25,8 @@ pub enum CommandKind {
     Sql {
         /// What becomes of its result.
         capture: Capture,
+        /// A semicolon ends it.
+        ended: bool,
     },
     /// `\set name expression`, and the historic `\setrandom`.
     Set {

@@ -109,7 +109,7 @@ impl<'s> Compiler<'s> {
                             .hint("A name has letters, digits and underscores and begins with no digit."));
                     }
                 }
-                CommandKind::Sql { capture: Capture::Last(prefix) | Capture::Each(prefix) } => {
+                CommandKind::Sql { capture: Capture::Last(prefix) | Capture::Each(prefix), .. } => {
                     self.symbols.assigned_prefix(prefix);
                 }
                 _ => {}
@@ -167,7 +167,7 @@ impl<'s> Compiler<'s> {
         });
         self.mark(at);
         match &command.kind {
-            CommandKind::Sql { capture } => self.statement(command, capture)?,
+            CommandKind::Sql { capture, ended } => self.statement(command, capture, *ended)?,
             CommandKind::Set { name, value } => {
                 self.expression(value)?;
                 self.assign(name, at)?;
@@ -314,7 +314,7 @@ impl<'s> Compiler<'s> {
         Ok(())
     }
 
-    fn statement(&mut self, command: &Command, capture: &Capture) -> Result<(), Fault> {
+    fn statement(&mut self, command: &Command, capture: &Capture, ended: bool) -> Result<(), Fault> {
         let index = self.program.statements.len() as u16;
         let mut prepared = String::new();
         let mut parameters: Vec<Slot> = Vec::new();
@@ -342,13 +342,18 @@ impl<'s> Compiler<'s> {
                 }
             }
         }
+        // Sent as well, as pgbench does: the server's log and its messages show it.
+        if ended {
+            prepared.push(';');
+            plain.push(';');
+        }
         pieces.push(Piece::Text(plain));
         if parameters.len() > MAX_COMMANDS {
             return Err(Fault::new(command.offset, "a statement takes at most 65535 parameters"));
         }
         self.program.statements.push(Statement {
             effect: effect(&command.text),
-            text: command.text.clone(),
+            text: command.text.trim_end().to_owned(),
             prepared,
             parameters,
             pieces,

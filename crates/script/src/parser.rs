@@ -33,7 +33,7 @@ pub fn parse_expression(text: &str, base: usize) -> Result<Expr, Fault> {
     if tokens.len() > MAX_TOKENS {
         return Err(Fault::new(base, "the expression is too long").hint("Cut it into several \\set commands."));
     }
-    let mut parser = Parser { tokens: &tokens, next: 0, end: base + text.trim_end().len(), depth: 0 };
+    let mut parser = Parser { text, base, tokens: &tokens, next: 0, end: base + text.trim_end().len(), depth: 0 };
     let expr = parser.expression(0)?;
     match parser.peek() {
         None => Ok(expr),
@@ -49,6 +49,8 @@ fn syntax(offset: usize, last: usize, message: impl Into<String>) -> Fault {
 }
 
 struct Parser<'a> {
+    text: &'a str,
+    base: usize,
     tokens: &'a [Token],
     next: usize,
     end: usize,
@@ -70,6 +72,11 @@ impl<'a> Parser<'a> {
 
     fn offset(&self) -> usize {
         self.peek().map_or(self.end, |t| t.offset)
+    }
+
+    /// The text at a place, in the case that it was written in.
+    fn written(&self, offset: usize, length: usize) -> &'a str {
+        &self.text[offset - self.base..offset - self.base + length]
     }
 
     /// What was not expected here, as a fault.
@@ -286,7 +293,7 @@ impl<'a> Parser<'a> {
         }
         let Some(f) = Function::by_name(name) else {
             return Err(Fault::new(offset, format!("unexpected function name \"{name}\""))
-                .classic(format!("unexpected function name ({name})"))
+                .classic(format!("unexpected function name ({})", self.written(offset, name.len())))
                 .caret(offset + name.len() - 1)
                 .hint(format!("The functions are: {}.", Function::names().join(", "))));
         };
@@ -303,7 +310,8 @@ impl<'a> Parser<'a> {
         }
         let closing = self.tokens[self.next - 1].offset;
         f.check_arguments(args.len(), name).map_err(|(ours, classic)| {
-            Fault::new(offset, ours).classic(format!("{classic} ({name})")).caret(closing)
+            let written = self.written(offset, name.len());
+            Fault::new(offset, ours).classic(format!("{classic} ({written})")).caret(closing)
         })?;
         // The seed of the hash functions and of permute defaults to a variable.
         if f.defaults_to_seed(args.len()) {

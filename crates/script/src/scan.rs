@@ -32,7 +32,7 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
             at = end;
         } else {
             let sql = Sql::read(text, at)?;
-            if !sql.text.is_empty() {
+            if !sql.text.trim_end().is_empty() {
                 commands.push(sql.command(at));
             }
             at = sql.next;
@@ -82,7 +82,7 @@ fn end_of_comment(text: &str, start: usize) -> Result<usize, Fault> {
 
 /// A statement as it was read.
 struct Sql {
-    /// Without its semicolon.
+    /// Without its semicolon; blanks before that are kept, since the server's messages count them.
     text: String,
     /// It had one.
     ended: bool,
@@ -121,7 +121,7 @@ impl Sql {
                 }
                 b';' if parentheses == 0 && !body.is_open() => {
                     out.push_str(&text[copied..at]);
-                    return Ok(Sql { text: out.trim_end().to_owned(), ended: true, next: at + 1 });
+                    return Ok(Sql { text: out, ended: true, next: at + 1 });
                 }
                 b'\\' if matches!(bytes.get(at + 1), Some(b';' | b':')) => {
                     out.push_str(&text[copied..at]);
@@ -159,7 +159,7 @@ impl Sql {
             text: self.text.clone(),
             shown,
             name: "SQL".into(),
-            kind: CommandKind::Sql { capture: Capture::Nothing },
+            kind: CommandKind::Sql { capture: Capture::Nothing, ended: self.ended },
         }
     }
 }
@@ -389,7 +389,7 @@ fn capture(m: &Meta<'_>, last: bool, commands: &mut [Command]) -> Result<(), Fau
     };
     let prefix = m.args.first().map_or(String::new(), |(_, w)| (*w).to_owned());
     match commands.last_mut() {
-        Some(Command { kind: CommandKind::Sql { capture }, .. }) if *capture == Capture::Nothing => {
+        Some(Command { kind: CommandKind::Sql { capture, .. }, .. }) if *capture == Capture::Nothing => {
             *capture = if last { Capture::Last(prefix) } else { Capture::Each(prefix) };
             Ok(())
         }

@@ -184,14 +184,14 @@ fn variables_become_parameters_or_text() {
     let p = program(
         "\\set a 5\n\\set b 1.5\nSELECT :a::int, :b, ':a', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';\n",
     );
-    assert_eq!(p.statements[0].prepared, "SELECT $1::int, $2, '$3', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope'");
+    assert_eq!(p.statements[0].prepared, "SELECT $1::int, $2, '$3', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';");
     let mut vm = Vm::new(&p.symbols);
     assert_eq!(vm.step(&p, &mut Prng::from_seed(1)), Ok(Step::Send(0)));
     let mut out = Vec::new();
     vm.substitute(&p, 0, &mut out);
     assert_eq!(
         String::from_utf8(out).unwrap(),
-        "SELECT 5::int, 1.5, '5', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope'"
+        "SELECT 5::int, 1.5, '5', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';"
     );
     assert_eq!(vm.parameter(&p, 0, 0), &Value::Int(5));
 }
@@ -296,7 +296,7 @@ fn what_pgbench_finds_out_late_is_found_out_late_when_asked_for() {
     let p = lenient("SELECT :nowhere, ':neither';\n");
     let mut out = Vec::new();
     Vm::new(&p.symbols).substitute(&p, 0, &mut out);
-    assert_eq!(out, b"SELECT :nowhere, ':neither'");
+    assert_eq!(out, b"SELECT :nowhere, ':neither';");
     let seventeen = (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     assert_eq!(failure(&format!("least({seventeen})")), "too many function arguments, maximum is 16");
 }

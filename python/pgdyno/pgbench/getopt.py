@@ -44,7 +44,7 @@ def scan(arguments: list[str], options: tuple[Option, ...]) -> Iterator[tuple[Op
             break
         if word.startswith("--"):
             name, given, value = word[2:].partition("=")
-            option = _long(name, options)
+            option = _long(name, word, options)
             if option.argument == "no" and given:
                 raise complain(f"option '--{option.name}' doesn't allow an argument")
             if option.argument == "required" and not given:
@@ -70,15 +70,15 @@ def scan(arguments: list[str], options: tuple[Option, ...]) -> Iterator[tuple[Op
         yield None, operand
 
 
-def _long(name: str, options: tuple[Option, ...]) -> Option:
+def _long(name: str, word: str, options: tuple[Option, ...]) -> Option:
     for option in options:
         if option.name == name:
             return option
     theirs = [o for o in options if o.name.startswith(name) and not o.ours]
     found = theirs or [o for o in options if o.name.startswith(name)]
     if not name or not found:
-        raise complain(f"unrecognized option '--{name}'")
+        raise complain(f"unrecognized option '{word}'")
     if len(found) > 1:
         possible = " ".join(f"'--{o.name}'" for o in found)
-        raise complain(f"option '--{name}' is ambiguous; possibilities: {possible}")
+        raise complain(f"option '{word}' is ambiguous; possibilities: {possible}")
     return found[0]

@@ -265,7 +265,8 @@ class _Reader:
         try:
             raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         except OSError as e:
-            fail(f'could not {"read" if name == "-" else "open"} file "{name}": {e.strerror}')
+            verb = "read" if name == "-" or isinstance(e, IsADirectoryError) else "open"
+            fail(f'could not {verb} file "{name}": {e.strerror}')
         try:
             # A NUL ends the text, as in C.
             text = raw.split(b"\0")[0].decode()
@@ -298,7 +299,7 @@ class _Reader:
         self.o.protocol = value
 
     def take_clients(self, value: str) -> None:
-        self.o.clients = integer(value, "-c/--clients", 1, INT_MAX)
+        self.o.clients = integer(value, "-c/--client", 1, INT_MAX)
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard != resource.RLIM_INFINITY and hard < self.o.clients + 3:
             fail(

@@ -261,7 +261,8 @@ def client_bound(o: Options, f: Figures) -> str:
         lag, service = f.lag.mean, max(0.0, f.latency.mean - f.lag.mean)
         used = f.tps * service / 1e9 / o.clients
         if lag > 1e6 and lag > 2 * service and used < 0.5:
-            return f"transactions began {lag / 1e6:.1f} ms late while clients were free {100 * (1 - used):.0f}% of the time; {more}"
+            free = f"clients were free {100 * (1 - used):.0f}% of the time"
+            return f"transactions began {lag / 1e6:.1f} ms late while {free}; {more}"
     return ""
 
 

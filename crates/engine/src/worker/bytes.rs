@@ -171,7 +171,8 @@ impl<D: Driver> Worker<D> {
             }
             tag::ERROR => {
                 let error = ServerError::parse(message.body);
-                let query = client.answer.results;
+                // libpq hands out a pipeline's results one by one.
+                let query = if client.pipeline.is_some() { 0 } else { client.answer.results };
                 client.answer.error.get_or_insert_with(|| Box::new(Refusal { error, query }));
             }
             tag::NOTICE if self.is_classic => {

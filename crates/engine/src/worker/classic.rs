@@ -106,11 +106,7 @@ impl<D: Driver> Worker<D> {
             Some(refusal) => {
                 let text = refusal.error.classic(None);
                 let query = refusal.query;
-                format!(
-                    "client {client} script {script} aborted in command {number} query {query}: {text}\nserver closed the \
-                     connection unexpectedly\n\tThis probably means the server terminated abnormally\n\tbefore or while \
-                     processing the request."
-                )
+                format!("client {client} script {script} aborted in command {number} query {query}: {text}")
             }
             None => format!(
                 "client {client} aborted in command {number} (SQL) of script {script}; perhaps the backend died while \

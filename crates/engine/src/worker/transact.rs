@@ -56,8 +56,9 @@ impl<D: Driver> Worker<D> {
                 return Ok(true);
             };
             let Some(due) = arrivals.take(now) else {
-                // Also when nothing more is due: the measurement is as long as it was planned to be.
-                if self.ending {
+                // Also when nothing more is due: the measurement is as long as it was planned to be. Not so pgbench's.
+                let nothing_more = !self.plan.begin_what_was_due && arrivals.peek().is_none();
+                if self.ending || nothing_more {
                     self.finish(i);
                 } else {
                     self.idle.push_back(i);
