@@ -176,8 +176,8 @@ class RunResult:
     def scripts(self) -> list[str]: ...
 
 class Workload:
-    """Weighted scripts in pgbench's language over one set of variables. Without `strict`, what pgbench finds out while it
-    runs is found out while it runs; with `marks`, meta-commands are timed too.
+    """Weighted scripts in pgbench's language over one set of variables. Without `strict`, what pgbench finds out while
+    it runs is found out while it runs; with `marks`, meta-commands are timed too.
     """
 
     def __init__(

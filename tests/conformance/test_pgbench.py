@@ -314,7 +314,7 @@ WORKING = [
     Case("pipeline prepared", "-n -t 3 -c 2 -M prepared", {
         "p.sql": "\\startpipeline\nBEGIN ISOLATION LEVEL SERIALIZABLE;\n" + "select 1;\n" * 10 + "END;\n\\endpipeline\n"
     }),
-    Case("empty query", "-n -t 2", {"e.sql": ";\n\\;\nSELECT 1;"}),
+    Case("empty query", "-n -t 2 -r", {"e.sql": ";\n\\;\nSELECT 1;"}),
     Case("log", "-n -S -t 5 -l --log-prefix=a"),
     Case("commands in capitals", "-n -t 1", {"c.sql": "\\SET x 1\n\\Sleep 1 MS\nSELECT :x;"}),
     Case("deadlock is not retried", "-n -t 1 --failures-detailed --verbose-errors -r", {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,50 +13,29 @@ from pgdyno.cluster.binaries import wheel_folder
 
 from tests.support.cli import environment
 from tests.support.server import Server
-
-INSERT = "INSERT INTO drawn (client, v) VALUES (:client_id, (:v)::text);\n"
-
-
-class Quiet:
-    def started(self, *_: Any) -> None: ...
-    def interval(self, _: Any) -> None: ...
-    def event(self, _: Any) -> None: ...
+from tests.support.twins import OURS
 
 
-def by_pgbench(server: Server, script: Path, seed: int, clients: int, n: int) -> None:
-    folder = wheel_folder()
-    assert folder is not None
-    done = subprocess.run(
-        [folder / "pgbench", "-n", "-h", server.socket, "-p", str(server.port), "-U", "postgres", "-f", script,
-         "-M", "simple", "-c", str(clients), "-t", str(n), "--random-seed", str(seed), "-D", "scale=10", "postgres"],
-        capture_output=True, text=True, env=environment(), check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def spoken(program: Path, server: Server, folder: Path, scripts: dict[str, str], *options: str) -> tuple[int, str, str]:
+    """Exit code, what `debug()` showed, and the errors of a run."""
+    words = [str(program), "-n", "-D", "scale=10", *options]
+    for name, text in scripts.items():
+        (folder / name.split("@")[0]).write_text(text)
+        words += ["-f", name]
+    where = {"PGHOST": str(server.socket), "PGPORT": str(server.port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment(**where), check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    lines = done.stderr.splitlines()
+    shown = [line for line in lines if line.startswith("debug(")]
+    errors = [line for line in lines if line.startswith("pgbench: error: ")]
+    return done.returncode, "\n".join(shown), "\n".join(errors)
 
 
-def by_pgdyno(server: Server, text: str, seed: int, clients: int, n: int) -> None:
-    config = _core.ConnConfig(host=str(server.socket), port=server.port, user="postgres", dbname="postgres")
-    script = _core.Script("s.sql", text, {"scale": "10"})
-    result = _core.run(config, [script], Quiet(), clients=clients, transactions=n, seed=seed, protocol="simple")
-    assert result.error is None, result.error
-
-
-def drawn(server: Server) -> list[tuple[Any, ...]]:
-    rows = server.sql("select client, v from drawn order by client, n")
-    server.sql("truncate drawn restart identity")
-    return rows
-
-
-def compare(server: Server, tmp_path: Path, expression: str, seed: int, clients: int = 3, n: int = 20) -> None:
-    server.sql("create table if not exists drawn (n serial, client int, v text)")
-    text = f"\\set v {expression}\n{INSERT}"
-    script = tmp_path / "s.sql"
-    script.write_text(text)
-    by_pgbench(server, script, seed, clients, n)
-    theirs = drawn(server)
-    by_pgdyno(server, text, seed, clients, n)
-    assert drawn(server) == theirs
-    assert len(theirs) == clients * n
+def compare(server: Server, folder: Path, scripts: dict[str, str], *options: str) -> None:
+    theirs = spoken(server.bin / "pgbench", server, folder, scripts, *options)
+    ours = spoken(OURS, server, folder, scripts, *options)
+    assert ours == theirs
+    assert theirs[1]
 
 
 @pytest.mark.parametrize(
@@ -90,49 +68,140 @@ def compare(server: Server, tmp_path: Path, expression: str, seed: int, clients:
     ],
 )
 def test_functions_draw_what_pgbench_draws(server: Server, tmp_path: Path, expression: str) -> None:
-    compare(server, tmp_path, expression, seed=5432)
+    script = {"s.sql": f"\\set v debug({expression})\n"}
+    compare(server, tmp_path, script, "--random-seed=5432", "-t", "20")
 
 
-def numbers() -> st.SearchStrategy[str]:
-    leaf = st.one_of(
-        st.integers(-50, 50).map(lambda n: f"({n})"),
-        st.sampled_from(["0.5", "2.25", "1e3", "random(1, 9)", "random_gaussian(1, 99, 3)", ":scale", "NULL"]),
-    )
+#: Functions with the number of their arguments.
+FUNCTIONS = {
+    "abs": 1, "double": 1, "exp": 1, "hash": 1, "hash_fnv1a": 2, "hash_murmur2": 2, "int": 1, "ln": 1, "mod": 2,
+    "permute": 2, "pow": 2, "power": 2, "random": 2, "random_exponential": 3, "random_gaussian": 3,
+    "random_zipfian": 3, "sqrt": 1, "greatest": 3, "least": 2, "debug": 1,
+}  # fmt: skip
+OPERATORS = ["+", "-", "*", "/", "%", "=", "<>", "!=", "<", "<=", ">", ">=", "|", "&", "#", "<<", ">>", "AND", "or"]
 
-    def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        pair = st.tuples(inner, inner)
-        return st.one_of(
-            st.builds(lambda p, op: f"{p[0]} {op} {p[1]}", pair, st.sampled_from(["+", "-", "*"])),
-            st.builds(lambda p: f"({p[0]} - {p[1]})", pair),
-            st.builds(lambda p: f"greatest({p[0]}, {p[1]})", pair),
-            st.builds(lambda p: f"CASE WHEN {p[0]} < {p[1]} THEN {p[0]} ELSE {p[1]} END", pair),
-            st.builds(lambda x: f"abs({x})", inner),
-            st.builds(lambda x: f"(-{x})", inner),
+
+LEAVES = [
+    "0.5", "2.25", "1e3", ".1E-2", "pi()", ":scale", ":text", ":nothing", ":yes", "NULL", "TRUE", "false", "0", "1", "(-7)",
+    "9223372036854775807", "-9223372036854775808", ":client_id", "1.5", "13", "60", "random(1, 1000000)",
+]  # fmt: skip
+TESTS = ["is null", "IS NOT NULL", "ISNULL", "notnull", "is true", "is not false"]
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> str:
+    """Anything that pgbench's grammar allows, right or wrong in its types."""
+    kind = draw(st.integers(0, 9)) if depth else 0
+
+    def inner() -> str:
+        return draw(expressions(depth=depth - 1))
+
+    if kind <= 1:
+        return draw(st.sampled_from(LEAVES))
+    if kind <= 4:
+        text = f"{inner()} {draw(st.sampled_from(OPERATORS))} {inner()}"
+        return text if draw(st.booleans()) else f"({text})"
+    if kind == 5:
+        return f"case when {inner()} then {inner()} else {inner()} end"
+    if kind == 6:
+        return f"({inner()} {draw(st.sampled_from(TESTS))})"
+    if kind == 7:
+        return f"{draw(st.sampled_from(['-', '+', '~', 'NOT ']))}({inner()})"
+    name = draw(st.sampled_from(sorted(FUNCTIONS)))
+    # Of a boolean, pgbench's abs shows what happens to lie in memory.
+    args = [f"0 + ({inner()})"] if name == "abs" else [inner() for _ in range(FUNCTIONS[name])]
+    return f"{name}({', '.join(args)})"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=st.lists(expressions(), min_size=1, max_size=10), seed=st.integers(0, 2**64 - 1))
+def test_generated_expressions_have_pgbenchs_values(
+    server: Server, tmp_path: Path, wanted: list[str], seed: int
+) -> None:
+    # One after the other: the first that fails ends the client, in both programs with the same words.
+    lines = ["\\set yes TRUE", "\\set nothing NULL", *(f"\\set v debug({e})" for e in wanted)]
+    script = {"s.sql": "\n".join(["\\set begin debug(1)", *lines, ""])}
+    theirs = spoken(server.bin / "pgbench", server, tmp_path, script, f"--random-seed={seed}", "-t2", "-Dtext=7")
+    ours = spoken(OURS, server, tmp_path, script, f"--random-seed={seed}", "-t2", "-Dtext=7")
+    assert ours == theirs
+
+
+def test_scripts_are_chosen_alike(server: Server, tmp_path: Path) -> None:
+    # Scripts without SQL: when a client's turn comes then depends on nothing but the program.
+    line = "\\set v debug(random(1, 1000000000) * 1000 + :client_id)\n"
+    scripts = {"one.sql@3": line, "two.sql@2": line * 2, "three.sql": line * 3}
+    compare(server, tmp_path, scripts, "--random-seed=99", "-c7", "-t20")
+
+
+@pytest.mark.parametrize("jobs", ["1", "2", "3"])
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+def test_clients_have_their_own_streams(server: Server, tmp_path: Path, jobs: str, mode: str) -> None:
+    server.sql("drop table if exists drawn; create table drawn (client int, v text)")
+    script = "\\set v random_gaussian(1, 1000000000, 3)\nINSERT INTO drawn VALUES (:client_id::int, (:v)::text);\n"
+    seen = []
+    for program in (server.bin / "pgbench", OURS):
+        done = spoken(
+            program, server, tmp_path, {"s.sql": script}, "--random-seed=9", "-c7", "-j", jobs, "-t20", "-M", mode
         )
+        assert done[0] == 0, done
+        seen.append(server.sql("select client, v from drawn order by 1, 2"))
+        server.sql("truncate drawn")
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 140
 
-    return st.recursive(leaf, grow, max_leaves=6)
+
+def test_a_retried_transaction_draws_the_same_values(server: Server, tmp_path: Path) -> None:
+    script = (
+        "\\set a debug(random(1, 1000000))\nSELECT nextval('turns') % 3 AS n \\gset\n"
+        "\\set b debug(random_gaussian(1, 1000000, 3))\n\\if :n <> 0\n"
+        "DO $$ BEGIN RAISE 'no' USING ERRCODE = '40001'; END $$;\n\\endif\n"
+    )
+    server.sql("drop sequence if exists turns; create sequence turns")
+    theirs = spoken(
+        server.bin / "pgbench", server, tmp_path, {"s.sql": script}, "--random-seed=3", "--max-tries=9", "-t5"
+    )
+    server.sql("alter sequence turns restart")
+    ours = spoken(OURS, server, tmp_path, {"s.sql": script}, "--random-seed=3", "--max-tries=9", "-t5")
+    server.sql("drop sequence turns")
+    assert ours == theirs
+    values = [line.split(": ")[1] for line in theirs[1].split("\n")]
+    assert len(values) == 30 and len(set(values)) == 10
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(expression=numbers(), seed=st.integers(0, 2**31))
-def test_generated_expressions_have_pgbenchs_values(server: Server, tmp_path: Path, expression: str, seed: int) -> None:
-    compare(server, tmp_path, expression, seed, clients=2, n=3)
+@pytest.mark.parametrize(
+    "options", ["-q", "-q -I dtGvp", "-q --partitions=3", "-q --partitions=2 --partition-method=hash -F 70", "-q -s 3"]
+)
+def test_initialized_tables_equal_pgbenchs(server: Server, options: str) -> None:
+    seen = []
+    for program in (server.bin / "pgbench", OURS):
+        server.sql("drop database if exists made")
+        server.sql("create database made")
+        where = {"PGHOST": str(server.socket), "PGPORT": str(server.port), "PGUSER": "postgres"}
+        words = [program, "-i", *options.split(), "made"]
+        subprocess.run(words, check=True, capture_output=True, env=environment(**where))
+        seen.append([server.sql(q, dbname="made") for q in (*DESCRIPTION, CONTENT)])
+    server.sql("drop database made")
+    assert seen[0] == seen[1]
+
+
+DESCRIPTION = (
+    """select table_name, column_name, ordinal_position, data_type, character_maximum_length, is_nullable
+        from information_schema.columns where table_name like 'pgbench%' order by 1, 3""",
+    """select relname, reloptions::text, relpersistence, relkind, pg_get_expr(relpartbound, oid),
+        (select count(*) from pg_index where indrelid = c.oid),
+        (select string_agg(conname || pg_get_constraintdef(oid), ',' order by conname) from pg_constraint
+          where conrelid = c.oid and contype in ('p', 'f')), pg_relation_size(oid)
+        from pg_class c where relname like 'pgbench%' order by 1""",
+)
+CONTENT = """select 'a', count(*), md5(string_agg(t::text, ',' order by aid)) from pgbench_accounts t union all
+    select 'b', count(*), md5(string_agg(t::text, ',' order by bid)) from pgbench_branches t union all
+    select 't', count(*), md5(string_agg(t::text, ',' order by tid)) from pgbench_tellers t union all
+    select 'h', count(*), md5(string_agg(t::text, ',' order by tid)) from pgbench_history t order by 1"""
 
 
 def test_loaded_tables_equal_pgbenchs(server: Server) -> None:
     folder = wheel_folder()
     assert folder is not None
-    definition = """select table_name, column_name, ordinal_position, data_type, character_maximum_length, is_nullable
-        from information_schema.columns where table_name like 'pgbench%' order by 1, 3"""
-    extra = """select relname, reloptions::text, relpersistence, (select count(*) from pg_index where indrelid = c.oid),
-        (select string_agg(conname || pg_get_constraintdef(oid), ',' order by conname) from pg_constraint
-          where conrelid = c.oid and contype = 'p')
-        from pg_class c where relname like 'pgbench%' and relkind = 'r' order by 1"""
-    content = """select 'a', count(*), md5(string_agg(t::text, ',' order by aid)) from pgbench_accounts t union all
-        select 'b', count(*), md5(string_agg(t::text, ',' order by bid)) from pgbench_branches t union all
-        select 't', count(*), md5(string_agg(t::text, ',' order by tid)) from pgbench_tellers t union all
-        select 'h', count(*), md5(string_agg(t::text, ',' order by tid)) from pgbench_history t order by 1"""
-    sizes = "select relname, pg_relation_size(oid) from pg_class where relname like 'pgbench%' order by 1"
     seen = []
     for name in ("theirs", "ours"):
         server.sql(f"drop database if exists {name}")
@@ -146,6 +215,6 @@ def test_loaded_tables_equal_pgbenchs(server: Server) -> None:
         else:
             config = _core.ConnConfig(host=str(server.socket), port=server.port, user="postgres", dbname=name)
             assert _core.load_tpcb(config, 2, lambda *_: None)[0] == 200_022
-        seen.append([server.sql(q, dbname=name) for q in (definition, extra, content, sizes)])
+        seen.append([server.sql(q, dbname=name) for q in (*DESCRIPTION, CONTENT)])
         server.sql(f"drop database {name}")
     assert seen[0] == seen[1]

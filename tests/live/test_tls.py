@@ -19,9 +19,10 @@ class Quiet:
 
 
 def select(**config: Any) -> _core.RunResult:
-    script = _core.Script("one.sql", "SELECT 1;")
+    workload = _core.Workload()
+    workload.add("one.sql", "SELECT 1;")
     arguments = {"dbname": "postgres", "password": "geheim", **config}
-    return _core.run(_core.ConnConfig(**arguments), [script], Quiet(), clients=3, transactions=20)
+    return _core.run([_core.ConnConfig(**arguments)], workload, Quiet(), clients=3, transactions=20)
 
 
 @pytest.mark.parametrize("user", ["scram", "plain", "md5user"])

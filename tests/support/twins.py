@@ -95,5 +95,7 @@ def compare(case: Case, folder: Path, server: Server | None, pgbench: Path, dbna
     shown = f"{case.name}: pgbench ends with {theirs.code}, ours with {ours.code}\n--- ours\n{ours.out}\n{ours.err}"
     assert ours.code == theirs.code, shown + f"\n--- pgbench\n{theirs.out}\n{theirs.err}"
     for (theirs_said, ours_said), stream in ((out, "standard output"), (err, "standard error")):
-        lines = difflib.unified_diff(theirs_said.split("\n"), ours_said.split("\n"), "pgbench", "ours", n=1, lineterm="")
+        lines = difflib.unified_diff(
+            theirs_said.split("\n"), ours_said.split("\n"), "pgbench", "ours", n=1, lineterm=""
+        )
         assert ours_said == theirs_said, f"{case.name}: {stream}\n" + "\n".join(lines)

@@ -261,11 +261,11 @@ pub fn evaluate(f: Function, args: &[Value], rng: &mut Prng) -> Result<Value, Ev
         F::Hash => Value::Int(hash::murmur2(args[0].to_int()?, args[1].to_int()? as u64)),
         F::HashFnv1a => Value::Int(hash::fnv1a(args[0].to_int()?, args[1].to_int()? as u64)),
         F::Permute => {
-            let size = args[1].to_int()?;
+            let (value, size, seed) = (args[0].to_int()?, args[1].to_int()?, args[2].to_int()?);
             if size <= 0 {
                 return Err(EvalError::Argument("permute size parameter must be greater than zero".into()));
             }
-            Value::Int(hash::permute(args[0].to_int()?, size, args[2].to_int()?))
+            Value::Int(hash::permute(value, size, seed))
         }
         F::Random | F::RandomExponential | F::RandomGaussian | F::RandomZipfian => random(f, args, rng)?,
         F::Is | F::Debug => unreachable!("handled above"),

@@ -32,7 +32,8 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
             at = end;
         } else {
             let sql = Sql::read(text, at)?;
-            if !sql.text.trim_end().is_empty() {
+            // A semicolon alone is a statement too: the empty one.
+            if sql.ended || !sql.text.trim_end().is_empty() {
                 commands.push(sql.command(at));
             }
             at = sql.next;

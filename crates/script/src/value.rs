@@ -172,14 +172,14 @@ fn read(text: &str) -> Result<Value, Unreadable> {
     }
 }
 
-/// C's `%.15g`: what pgbench prints for a double.
+/// C's `%.15g` with PostgreSQL's words for what is no number: what pgbench prints for a double.
 pub fn format_double(d: f64) -> String {
     const DIGITS: i32 = 15;
     if d.is_nan() {
-        return "nan".into();
+        return "NaN".into();
     }
     if d.is_infinite() {
-        return if d > 0.0 { "inf".into() } else { "-inf".into() };
+        return if d > 0.0 { "Infinity".into() } else { "-Infinity".into() };
     }
     if d == 0.0 {
         return if d.is_sign_negative() { "-0".into() } else { "0".into() };

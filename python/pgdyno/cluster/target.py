@@ -95,8 +95,8 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
 def connect(
     dbname: str, parameters: dict[str, str], timeout_s: float, application: str, ask: Callable[[], str] | None = None
 ) -> pq.abc.PGconn:
-    """A libpq connection as PostgreSQL's own programs make it: `dbname` may be a whole connection string, which then wins
-    over `parameters`; `ask` gives a password where the server wants one. Raises TargetError in libpq's words.
+    """A libpq connection as PostgreSQL's own programs make it: `dbname` may be a whole connection string, which then
+    wins over `parameters`; `ask` gives a password where the server wants one. Raises TargetError in libpq's words.
     """
     given: dict[str, Any] = dict(parameters)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):

@@ -14,7 +14,7 @@ from pgdyno.cluster.target import Target, target_of
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
 from pgdyno.interrupt import Terminated, signals_raise
 from pgdyno.pgbench import summary
-from pgdyno.pgbench.connection import Connection, Refused, open_connection
+from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
 from pgdyno.pgbench.options import MAX_PARAMETERS, Options
 from pgdyno.pgbench.usage import VERSION
@@ -129,7 +129,7 @@ def threads(o: Options) -> int:
 def _try(connection: Connection, sql: str) -> None:
     try:
         connection.execute(sql)
-    except Refused as e:
+    except RefusedError as e:
         log("error", str(e))
         log("detail", "(ignoring this error and continuing anyway)")
 
@@ -138,14 +138,14 @@ def _look_at_tables(o: Options, connection: Connection, setup: Setup) -> None:
     hint = f'Perhaps you need to do initialization ("pgbench -i") in database "{connection.dbname}".'
     try:
         result = connection.execute("select count(*) from pgbench_branches")
-    except Refused as e:
+    except RefusedError as e:
         fail(f"could not count number of branches: {e}", hint=hint if e.sqlstate == "42P01" else "")
     setup.scale = int(result.get_value(0, 0) or b"0")
     if o.scale_given:
         log("warning", f"scale option ignored, using count from pgbench_branches table ({setup.scale})")
     try:
         found = connection.execute(_PARTITIONS)
-    except Refused:
+    except RefusedError:
         return
     if not found.ntuples:
         fail('no pgbench_accounts table found in "search_path"', hint=hint)

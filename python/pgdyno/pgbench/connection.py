@@ -16,7 +16,7 @@ from pgdyno.pgbench.options import Options
 _PATIENCE_S = 86_400.0
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The server has refused a command: its words, and the SQLSTATE."""
 
     def __init__(self, message: str, sqlstate: str) -> None:
@@ -43,12 +43,12 @@ class Connection:
         return target_of(self.pgconn)
 
     def execute(self, sql: str) -> pq.abc.PGresult:
-        """The last result of `sql`. Raises Refused. Ctrl-C cancels it in the server."""
+        """The last result of `sql`. Raises RefusedError. Ctrl-C cancels it in the server."""
         self.pgconn.send_query(sql.encode())
         return self._result()
 
     def copy(self, sql: str, chunks: Callable[[], bytes]) -> None:
-        """COPY FROM STDIN; `chunks` gives data until it gives none. Raises Refused."""
+        """COPY FROM STDIN; `chunks` gives data until it gives none. Raises RefusedError."""
         self.pgconn.send_query(sql.encode())
         try:
             # Not ended yet: the result says that the server is ready for data.
@@ -96,7 +96,7 @@ class Connection:
             self.pgconn.get_cancel().cancel()
             raise
         except Exception as e:
-            raise Refused(str(e), "08006") from e
+            raise RefusedError(str(e), "08006") from e
         if failed is not None or last is None:
             raise _refused(failed)
         return last
@@ -106,11 +106,11 @@ class Connection:
         self.pgconn.finish()
 
 
-def _refused(result: pq.abc.PGresult | None) -> Refused:
+def _refused(result: pq.abc.PGresult | None) -> RefusedError:
     if result is None:
-        return Refused("the connection was lost", "08006")
+        return RefusedError("the connection was lost", "08006")
     state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
-    return Refused(result.error_message.decode("utf-8", "replace").rstrip(), state.decode())
+    return RefusedError(result.error_message.decode("utf-8", "replace").rstrip(), state.decode())
 
 
 def parameters(o: Options) -> dict[str, str]:

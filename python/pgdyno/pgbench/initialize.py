@@ -8,7 +8,7 @@ import time
 
 from pgdyno import _core
 from pgdyno.errors import EXIT_SIGINT
-from pgdyno.pgbench.connection import Connection, Refused, open_connection
+from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.messages import Exit, fail, log, plain
 from pgdyno.pgbench.options import Options
 
@@ -64,7 +64,7 @@ class _Initializer:
     def execute(self, sql: str) -> None:
         try:
             self.connection.execute(sql)
-        except Refused as e:
+        except RefusedError as e:
             fail(f"query failed: {e}", detail=f"Query was: {sql}")
 
     def drop(self) -> None:
@@ -110,7 +110,7 @@ class _Initializer:
 
     def generate(self) -> None:
         plain("generating data (client-side)...\n")
-        # One transaction: what is truncated and filled in it needs no WAL where wal_level allows that, and can be frozen.
+        # One transaction: what is truncated and filled in it can be frozen, and needs no WAL where wal_level allows that.
         self.execute("begin")
         self.execute(f"truncate table {_TABLES}")
         for number, (table, rows) in enumerate(
@@ -138,7 +138,7 @@ class _Initializer:
 
         try:
             self.connection.copy(f"copy {table} from stdin (format binary{freeze})", chunk)
-        except Refused as e:
+        except RefusedError as e:
             fail(f"query failed: {e}", detail=f"Query was: copy {table} from stdin")
         progress.clear()
 

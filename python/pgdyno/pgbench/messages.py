@@ -8,7 +8,7 @@ from typing import NoReturn
 PROGRAM = "pgbench"
 
 
-class Exit(Exception):
+class Exit(Exception):  # noqa: N818 (an end, not always an error)
     """The program ends with this code; everything has been said."""
 
     def __init__(self, code: int) -> None:

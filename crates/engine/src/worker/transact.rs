@@ -178,17 +178,18 @@ impl<D: Driver> Worker<D> {
                     if self.plan.connect_each {
                         self.hang_up(i);
                     }
+                    if last.is_none() {
+                        // A script without statements would never leave this loop; let the others have their turn, also
+                        // in choosing.
+                        self.clients[i].state = State::Sleeping;
+                        self.set_timer(i, now);
+                        return Ok(());
+                    }
                     if !self.choose_next(i, now)? {
                         return Ok(());
                     }
                     if self.plan.connect_each {
                         return self.open(i, now);
-                    }
-                    if last.is_none() {
-                        // A script without statements would never leave this loop; let the others have their turn.
-                        self.clients[i].state = State::Sleeping;
-                        self.set_timer(i, now);
-                        return Ok(());
                     }
                 }
                 Err(failure) => {
