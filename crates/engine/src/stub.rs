@@ -26,6 +26,9 @@ pub struct Reply {
     pub bytes: Vec<u8>,
 }
 
+/// A RowDescription: one column "a" of type int4.
+const COLUMN: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+
 /// The server's side of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct StubSession {
@@ -110,8 +113,7 @@ impl StubSession {
                 if body.first() == Some(&b'S') {
                     message(&mut self.answer, b't', &[0, 0]);
                 }
-                // One column "a" of type int4.
-                message(&mut self.answer, b'T', b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0");
+                message(&mut self.answer, b'T', COLUMN);
             }
             b'E' => {
                 message(&mut self.answer, b'D', b"\0\x01\0\0\0\x012");
@@ -119,7 +121,14 @@ impl StubSession {
             }
             b'Q' => {
                 self.track(body);
-                message(&mut self.answer, b'C', b"SELECT 0\0");
+                // As many results as statements; a statement that names a column has one row of it.
+                for sql in body.split(|b| *b == b';').filter(|s| s.iter().any(u8::is_ascii_alphabetic)) {
+                    if sql.windows(4).any(|w| w.eq_ignore_ascii_case(b" as ")) {
+                        message(&mut self.answer, b'T', COLUMN);
+                        message(&mut self.answer, b'D', b"\0\x01\0\0\0\x012");
+                    }
+                    message(&mut self.answer, b'C', b"SELECT 0\0");
+                }
                 return Some(self.ready());
             }
             b'S' => return Some(self.ready()),

@@ -223,7 +223,8 @@ impl<'a> Parser<'a> {
             return self.unary_operand();
         }
         if self.take_op("~") {
-            let operand = self.unary_operand()?;
+            // Binds as the binary bit operators do, weaker than arithmetic: pgbench's grammar has it there.
+            let operand = self.expression(power::BITWISE)?;
             return Ok(call(offset, Function::BitXor, vec![constant(offset, Value::Int(-1)), operand]));
         }
         if self.take_word("not") {

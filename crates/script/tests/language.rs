@@ -71,6 +71,8 @@ fn operators_have_their_documented_precedence() {
         ("1 << 3 | 1", Int(9)),
         ("1 + 1 << 2", Int(8)),
         ("~5", Int(-6)),
+        ("~5 + 1", Int(-7)),
+        ("~5 | 1", Int(-5)),
         ("6 # 3 & 1", Int(1)),
         ("2 < 3 AND NOT 3 < 2", Bool(true)),
         ("NOT 1 = 2 OR FALSE", Bool(true)),

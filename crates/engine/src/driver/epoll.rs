@@ -2,11 +2,13 @@
 
 use super::{Address, Driver, Event, Token, socket};
 use pgdyno_base::Nanos;
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
+
+const MILLISECOND: Nanos = Nanos::from_millis(1);
 
 /// Events taken at a time.
 const BATCH: usize = 256;
@@ -89,7 +91,17 @@ impl Driver for Epoll {
     }
 
     fn wait(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> io::Result<()> {
-        let span = until - now;
+        let mut span = until - now;
+        if Nanos::ZERO < span && span < MILLISECOND {
+            // epoll_wait counts in milliseconds, which is too coarse for a schedule; ppoll on the set itself does not.
+            let timeout = Timespec { tv_sec: 0, tv_nsec: span.0 as _ };
+            match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => span = Nanos::ZERO,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        // Rounded down: what is left is waited for the next time.
+        let span = Nanos(span.0 - span.0 % MILLISECOND.0);
         let timeout = Timespec { tv_sec: (span.0 / 1_000_000_000) as i64, tv_nsec: (span.0 % 1_000_000_000) as _ };
         self.ready.clear();
         let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), Some(&timeout));

@@ -248,8 +248,11 @@ impl<D: Driver> Worker<D> {
                 self.drive(i, now)
             }
             State::RollingBack => {
-                client.answer = Answer::default();
-                self.after_rollback(i, now)
+                let answer = std::mem::take(&mut client.answer);
+                match answer.error {
+                    Some(refusal) => self.rollback_failed(i, &refusal, now),
+                    None => self.after_rollback(i, now),
+                }
             }
             _ => {
                 // A pipeline that is still being filled.

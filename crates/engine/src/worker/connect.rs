@@ -17,6 +17,7 @@ impl<D: Driver> Worker<D> {
     /// Connects all clients. The first failure is the result.
     pub fn connect(&mut self) -> Result<(), EngineError> {
         if self.plan.connect_each {
+            self.to_connect.clear();
             return Ok(());
         }
         let mut events = Vec::new();

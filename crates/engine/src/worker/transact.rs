@@ -1,7 +1,7 @@
 //! Transactions: begun, driven command by command, completed, tried again, or failed.
 
 use super::Worker;
-use crate::client::{Client, State, Transaction};
+use crate::client::{Client, Refusal, State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::plan::{Limit, OnError, Protocol};
@@ -39,7 +39,7 @@ impl<D: Driver> Worker<D> {
 
     /// Begins the next transaction of a free client, if there is one now; else the client waits or is finished.
     pub(super) fn choose_next(&mut self, i: Token, now: Nanos) -> Result<bool, EngineError> {
-        if self.clients[i].is_online() {
+        if self.clients[i].has_session() {
             self.clients[i].state = State::Idle;
         }
         loop {
@@ -84,6 +84,7 @@ impl<D: Driver> Worker<D> {
     #[inline]
     fn begin(&mut self, i: Token, script: usize, due: Nanos, now: Nanos) {
         let client = &mut self.clients[i];
+        debug_assert!(!client.transaction.active, "client {i} begins a transaction within another");
         client.chosen = None;
         client.transaction = Transaction { active: true, due, script, ..Transaction::default() };
         client.begun += 1;
@@ -319,6 +320,17 @@ impl<D: Driver> Worker<D> {
         let mut out = Vec::new();
         frontend::query(&mut out, "ROLLBACK");
         self.put(i, &out, now)
+    }
+
+    /// The server refuses to roll back: the session is of no use any more.
+    pub(super) fn rollback_failed(&mut self, i: Token, refusal: &Refusal, now: Nanos) -> Result<(), EngineError> {
+        if self.plan.on_error.ends_clients() {
+            let (client, why) = (self.first_client + i, refusal.error.classic(None));
+            let what = "aborted while rolling back the transaction after an error";
+            self.say("error", i, now, format!("client {client} {what}; {why}"));
+            return self.abort(i, now);
+        }
+        self.lost(i, now, &format!("the server refuses ROLLBACK: {}", refusal.error))
     }
 
     /// The transaction is rolled back: it is tried again, or has failed.

@@ -18,8 +18,12 @@ pub const SELECT: &str = "\\set aid random(1, 1000)\nSELECT abalance FROM pgbenc
 pub const BLOCK: &str = "BEGIN;\nUPDATE t SET a = 1;\nEND;\n";
 
 pub fn workload(text: &str) -> Arc<ScriptWorkload> {
+    compiled(text, Options::default())
+}
+
+pub fn compiled(text: &str, options: Options) -> Arc<ScriptWorkload> {
     let mut symbols = Symbols::default();
-    let program = compile("test.sql", text, &mut symbols, Options::default()).unwrap();
+    let program = compile("test.sql", text, &mut symbols, options).unwrap();
     let scripts = vec![Script { program: Arc::new(program), weight: 1 }];
     Arc::new(ScriptWorkload::new(scripts, Arc::new(symbols), 1).unwrap())
 }
@@ -80,9 +84,10 @@ pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(
         Report::Event(e) => sink.lock().unwrap().events.push(e),
     });
     let streams = run::streams(&plan).pop().unwrap();
+    // As pgbench compiles, where the run is to behave as pgbench's.
+    let workload = compiled(text, Options { strict: !plan.on_error.ends_clients(), marks: false });
     let (plan, config) = (Arc::new(plan), vec![Arc::new(config())]);
-    let mut worker =
-        Worker::new(Sim::new(server), plan, config, workload(text), 0, streams, StopFlag::default(), report);
+    let mut worker = Worker::new(Sim::new(server), plan, config, workload, 0, streams, StopFlag::default(), report);
     let result = worker.connect().and_then(|()| worker.run(Nanos::from_secs(100)));
     let cancels = worker.driver().cancels.clone();
     drop(worker);
