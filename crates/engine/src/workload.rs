@@ -4,7 +4,7 @@ use crate::plan::Protocol;
 use crate::shell;
 use pgdyno_base::Prng;
 use pgdyno_script::program::{Capture, Effect};
-use pgdyno_script::{EvalError, Program, ScriptError, Step, Symbols, Value, Vm};
+use pgdyno_script::{EvalError, Program, Scalar, ScriptError, Step, Symbols, Value, Vm};
 use pgdyno_wire::frontend;
 use std::sync::Arc;
 
@@ -392,10 +392,10 @@ impl Actor for ScriptActor {
             return Vec::new();
         }
         let script = self.current;
-        let show = |(command, value): (usize, Value)| {
-            let shown = match &value {
-                Value::Null => "null".to_owned(),
-                other => format!("{} {}", other.type_name(), other.text()),
+        let show = |(command, value): (usize, Scalar)| {
+            let shown = match value {
+                Scalar::Null => "null".to_owned(),
+                other => format!("{} {}", other.type_name(), Value::from(other).text()),
             };
             format!("debug(script={script},command={}): {shown}", command + 1)
         };

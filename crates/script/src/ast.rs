@@ -1,7 +1,7 @@
 //! What a script says, before it is compiled. Offsets are bytes into the script's text.
 
 use crate::program::Capture;
-use crate::value::Value;
+use crate::value::Scalar;
 
 /// One command of a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +87,7 @@ pub struct Expr {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A literal.
-    Const(Value),
+    Const(Scalar),
     /// `:name`
     Var(String),
     /// An operator or a function with its arguments.

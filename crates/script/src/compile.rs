@@ -3,11 +3,11 @@
 
 use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError};
-use crate::functions::evaluate;
+use crate::functions::{evaluate, on_integers};
 use crate::program::{self, Capture, Delay, Effect, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
 use crate::scan::scan;
 use crate::symbols::{Symbols, is_valid_name};
-use crate::value::Value;
+use crate::value::Scalar;
 use pgdyno_base::Prng;
 
 /// How to compile.
@@ -53,6 +53,7 @@ pub fn compile(name: &str, text: &str, symbols: &mut Symbols, options: Options) 
     }
     compiler.current = commands.len() as u16;
     compiler.emit(Op::Done, text.len());
+    compiler.program.depth = depth(&compiler.program);
     Ok(compiler.program)
 }
 
@@ -89,6 +90,7 @@ impl<'s> Compiler<'s> {
             ops: Vec::new(),
             offsets: Vec::new(),
             owners: Vec::new(),
+            depth: 0,
             statements: Vec::new(),
             commands: Vec::new(),
             shells: Vec::new(),
@@ -272,7 +274,7 @@ impl<'s> Compiler<'s> {
         let at = expr.offset;
         match &expr.kind {
             ExprKind::Const(value) => {
-                self.emit(Op::Const(value.clone()), at);
+                self.emit(Op::Const(*value), at);
             }
             ExprKind::Var(name) => {
                 let slot = self.slot(name, at)?;
@@ -282,8 +284,10 @@ impl<'s> Compiler<'s> {
                 for arg in args {
                     self.expression(arg)?;
                 }
-                let args = u16::try_from(args.len()).map_err(|_| Fault::new(at, "too many arguments"))?;
-                self.emit(Op::Call { function: *function, args }, at);
+                let count = u16::try_from(args.len()).map_err(|_| Fault::new(at, "too many arguments"))?;
+                let operator = on_integers(*function, 1, 1).is_some() && count == 2;
+                let op = if operator { Op::Binary(*function) } else { Op::Call { function: *function, args: count } };
+                self.emit(op, at);
             }
             ExprKind::And(left, right) => self.logic(left, right, false)?,
             ExprKind::Or(left, right) => self.logic(left, right, true)?,
@@ -372,13 +376,24 @@ impl<'s> Compiler<'s> {
     }
 }
 
+/// The most values that the stack can hold: the stack is empty between commands, and no command holds more values than
+/// it has instructions that push one.
+fn depth(program: &Program) -> usize {
+    let mut pushes = vec![0; program.commands.len() + 1];
+    for (op, owner) in program.ops.iter().zip(&program.owners) {
+        let pushes_one = matches!(op, Op::Const(_) | Op::Load(_) | Op::Call { args: 0, .. });
+        pushes[usize::from(*owner)] += usize::from(pushes_one);
+    }
+    pushes.into_iter().max().unwrap_or(0)
+}
+
 /// The value of an expression that no variable and no random number enters; none also when evaluating it fails, so
 /// that the failure is reported when (and only if) the script gets there.
-fn fold(expr: &Expr) -> Option<Value> {
+fn fold(expr: &Expr) -> Option<Scalar> {
     match &expr.kind {
-        ExprKind::Const(value) => Some(value.clone()),
+        ExprKind::Const(value) => Some(*value),
         ExprKind::Call(f, args) if f.is_pure() => {
-            let args: Option<Vec<Value>> = args.iter().map(fold).collect();
+            let args: Option<Vec<Scalar>> = args.iter().map(fold).collect();
             evaluate(*f, &args?, &mut Prng::from_seed(0)).ok()
         }
         _ => None,

@@ -1,7 +1,7 @@
 //! Operators and functions: one table, one evaluator.
 
 use crate::error::EvalError;
-use crate::value::Value;
+use crate::value::{Scalar, fixed};
 use pgdyno_base::{Prng, distribution, hash};
 
 /// More arguments than this no call may have: pgbench's limit.
@@ -127,145 +127,159 @@ impl Function {
     }
 }
 
-fn integer(a: &Value, b: &Value, what: &'static str, op: fn(i64, i64) -> Option<i64>) -> Result<Value, EvalError> {
-    op(a.to_int()?, b.to_int()?).map(Value::Int).ok_or(EvalError::OutOfRange(what))
+type Evaluated = Result<Scalar, Box<EvalError>>;
+
+#[cold]
+fn out_of_range(what: &'static str) -> Box<EvalError> {
+    Box::new(EvalError::OutOfRange(what))
+}
+
+#[cold]
+fn argument(message: impl Into<String>) -> Box<EvalError> {
+    Box::new(EvalError::Argument(message.into()))
+}
+
+#[inline]
+fn divide(x: i64, y: i64) -> Evaluated {
+    if y == 0 {
+        return Err(Box::new(EvalError::DivisionByZero));
+    }
+    x.checked_div(y).map(Scalar::Int).ok_or_else(|| out_of_range("div"))
+}
+
+#[inline]
+fn modulo(x: i64, y: i64) -> Evaluated {
+    if y == 0 { Err(Box::new(EvalError::DivisionByZero)) } else { Ok(Scalar::Int(x.wrapping_rem(y))) }
+}
+
+/// Operators on two integers: what scripts mostly do. `None`: not an operator.
+#[inline]
+pub fn on_integers(f: Function, x: i64, y: i64) -> Option<Evaluated> {
+    Some(match f {
+        Function::Add => x.checked_add(y).map(Scalar::Int).ok_or_else(|| out_of_range("add")),
+        Function::Subtract => x.checked_sub(y).map(Scalar::Int).ok_or_else(|| out_of_range("sub")),
+        Function::Multiply => x.checked_mul(y).map(Scalar::Int).ok_or_else(|| out_of_range("mul")),
+        Function::Divide => divide(x, y),
+        Function::Mod => modulo(x, y),
+        Function::Equal => Ok(Scalar::Bool(x == y)),
+        Function::NotEqual => Ok(Scalar::Bool(x != y)),
+        Function::Less => Ok(Scalar::Bool(x < y)),
+        Function::LessEqual => Ok(Scalar::Bool(x <= y)),
+        Function::BitAnd => Ok(Scalar::Int(x & y)),
+        Function::BitOr => Ok(Scalar::Int(x | y)),
+        Function::BitXor => Ok(Scalar::Int(x ^ y)),
+        Function::ShiftLeft => Ok(Scalar::Int(x.wrapping_shl(y as u32))),
+        Function::ShiftRight => Ok(Scalar::Int(x.wrapping_shr(y as u32))),
+        _ => return None,
+    })
 }
 
 /// The overloaded operators: on doubles when one side is a double, on integers otherwise.
-fn arithmetic(f: Function, a: &Value, b: &Value) -> Result<Value, EvalError> {
-    if matches!(a, Value::Double(_)) || matches!(b, Value::Double(_)) {
+fn overloaded(f: Function, a: Scalar, b: Scalar) -> Evaluated {
+    if matches!(a, Scalar::Double(_)) || matches!(b, Scalar::Double(_)) {
         let (x, y) = (a.to_double()?, b.to_double()?);
         return Ok(match f {
-            Function::Add => Value::Double(x + y),
-            Function::Subtract => Value::Double(x - y),
-            Function::Multiply => Value::Double(x * y),
-            Function::Divide => Value::Double(x / y),
-            Function::Equal => Value::Bool(x == y),
-            Function::NotEqual => Value::Bool(x != y),
-            Function::Less => Value::Bool(x < y),
-            _ => Value::Bool(x <= y),
+            Function::Add => Scalar::Double(x + y),
+            Function::Subtract => Scalar::Double(x - y),
+            Function::Multiply => Scalar::Double(x * y),
+            Function::Divide => Scalar::Double(x / y),
+            Function::Equal => Scalar::Bool(x == y),
+            Function::NotEqual => Scalar::Bool(x != y),
+            Function::Less => Scalar::Bool(x < y),
+            _ => Scalar::Bool(x <= y),
         });
     }
-    match f {
-        Function::Add => integer(a, b, "add", i64::checked_add),
-        Function::Subtract => integer(a, b, "sub", i64::checked_sub),
-        Function::Multiply => integer(a, b, "mul", i64::checked_mul),
-        Function::Divide => {
-            let (x, y) = (a.to_int()?, b.to_int()?);
-            if y == 0 {
-                return Err(EvalError::DivisionByZero);
-            }
-            x.checked_div(y).map(Value::Int).ok_or(EvalError::OutOfRange("div"))
-        }
-        Function::Equal => Ok(Value::Bool(a.to_int()? == b.to_int()?)),
-        Function::NotEqual => Ok(Value::Bool(a.to_int()? != b.to_int()?)),
-        Function::Less => Ok(Value::Bool(a.to_int()? < b.to_int()?)),
-        _ => Ok(Value::Bool(a.to_int()? <= b.to_int()?)),
-    }
+    let (x, y) = (a.to_int()?, b.to_int()?);
+    on_integers(f, x, y).unwrap_or_else(|| unreachable!("{f:?} is no operator"))
 }
 
 /// Greatest or least, on doubles when any argument is one.
-fn extreme(
-    args: &[Value],
-    pick_double: fn(f64, f64) -> f64,
-    pick_int: fn(i64, i64) -> i64,
-) -> Result<Value, EvalError> {
-    if args.iter().any(|a| matches!(a, Value::Double(_))) {
+fn extreme(args: &[Scalar], pick_double: fn(f64, f64) -> f64, pick_int: fn(i64, i64) -> i64) -> Evaluated {
+    if args.iter().any(|a| matches!(a, Scalar::Double(_))) {
         let mut best = args[0].to_double()?;
         for a in &args[1..] {
             best = pick_double(best, a.to_double()?);
         }
-        return Ok(Value::Double(best));
+        return Ok(Scalar::Double(best));
     }
     let mut best = args[0].to_int()?;
     for a in &args[1..] {
         best = pick_int(best, a.to_int()?);
     }
-    Ok(Value::Int(best))
+    Ok(Scalar::Int(best))
 }
 
-fn random(f: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
+fn random(f: Function, args: &[Scalar], rng: &mut Prng) -> Evaluated {
     let (min, max) = (args[0].to_int()?, args[1].to_int()?);
     if min > max {
-        return Err(EvalError::Argument("empty range given to random".into()));
+        return Err(argument("empty range given to random"));
     }
     if max.checked_sub(min).and_then(|d| d.checked_add(1)).is_none() {
-        return Err(EvalError::Argument("random range is too large".into()));
+        return Err(argument("random range is too large"));
     }
     if f == Function::Random {
-        return Ok(Value::Int(rng.range_i64(min, max)));
+        return Ok(Scalar::Int(rng.range_i64(min, max)));
     }
     let p = args[2].to_double()?;
     match f {
         Function::RandomGaussian if p < 2.0 => {
-            Err(EvalError::Argument(format!("gaussian parameter must be at least {:.6} (not {p:.6})", 2.0)))
+            Err(argument(format!("gaussian parameter must be at least {:.6} (not {})", 2.0, fixed(p))))
         }
-        Function::RandomGaussian => Ok(Value::Int(distribution::gaussian(rng, min, max, p))),
+        Function::RandomGaussian => Ok(Scalar::Int(distribution::gaussian(rng, min, max, p))),
         Function::RandomZipfian if !(1.001..=1000.0).contains(&p) => {
-            Err(EvalError::Argument(format!("zipfian parameter must be in range [1.001, 1000] (not {p:.6})")))
+            Err(argument(format!("zipfian parameter must be in range [1.001, 1000] (not {})", fixed(p))))
         }
-        Function::RandomZipfian => Ok(Value::Int(distribution::zipfian(rng, min, max, p))),
-        _ if p <= 0.0 => {
-            Err(EvalError::Argument(format!("exponential parameter must be greater than zero (not {p:.6})")))
-        }
-        _ => Ok(Value::Int(distribution::exponential(rng, min, max, p))),
+        Function::RandomZipfian => Ok(Scalar::Int(distribution::zipfian(rng, min, max, p))),
+        _ if p <= 0.0 => Err(argument(format!("exponential parameter must be greater than zero (not {})", fixed(p)))),
+        _ => Ok(Scalar::Int(distribution::exponential(rng, min, max, p))),
     }
 }
 
 /// Evaluates `f` over `args`, whose number the parser has checked. NULL in, NULL out, but for IS and debug.
-#[inline]
-pub fn evaluate(f: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
+pub fn evaluate(f: Function, args: &[Scalar], rng: &mut Prng) -> Evaluated {
     if args.len() > MAX_ARGUMENTS {
-        return Err(EvalError::Argument(format!("too many function arguments, maximum is {MAX_ARGUMENTS}")));
+        return Err(argument(format!("too many function arguments, maximum is {MAX_ARGUMENTS}")));
     }
     if f == Function::Is {
-        return Ok(Value::Bool(args[0] == args[1]));
+        return Ok(Scalar::Bool(args[0] == args[1]));
     }
     if f == Function::Debug {
-        return Ok(args[0].clone());
+        return Ok(args[0]);
     }
-    if args.iter().any(|a| matches!(a, Value::Null)) {
-        return Ok(Value::Null);
+    if args.iter().any(|a| matches!(a, Scalar::Null)) {
+        return Ok(Scalar::Null);
     }
     use Function as F;
     Ok(match f {
         F::Add | F::Subtract | F::Multiply | F::Divide | F::Equal | F::NotEqual | F::Less | F::LessEqual => {
-            arithmetic(f, &args[0], &args[1])?
+            overloaded(f, args[0], args[1])?
         }
-        F::Mod => {
+        F::Mod | F::BitAnd | F::BitOr | F::BitXor | F::ShiftLeft | F::ShiftRight => {
             let (x, y) = (args[0].to_int()?, args[1].to_int()?);
-            if y == 0 {
-                return Err(EvalError::DivisionByZero);
-            }
-            Value::Int(x.wrapping_rem(y))
+            on_integers(f, x, y).unwrap_or_else(|| unreachable!("{f:?} is no operator"))?
         }
-        F::BitAnd => Value::Int(args[0].to_int()? & args[1].to_int()?),
-        F::BitOr => Value::Int(args[0].to_int()? | args[1].to_int()?),
-        F::BitXor => Value::Int(args[0].to_int()? ^ args[1].to_int()?),
-        F::ShiftLeft => Value::Int(args[0].to_int()?.wrapping_shl(args[1].to_int()? as u32)),
-        F::ShiftRight => Value::Int(args[0].to_int()?.wrapping_shr(args[1].to_int()? as u32)),
-        F::Not => Value::Bool(!args[0].to_bool()?),
-        F::Abs => match &args[0] {
-            Value::Double(d) => Value::Double(d.abs()),
-            other => Value::Int(other.to_int()?.wrapping_abs()),
+        F::Not => Scalar::Bool(!args[0].to_bool()?),
+        F::Abs => match args[0] {
+            Scalar::Double(d) => Scalar::Double(d.abs()),
+            other => Scalar::Int(other.to_int()?.wrapping_abs()),
         },
-        F::Double => Value::Double(args[0].to_double()?),
-        F::Exp => Value::Double(args[0].to_double()?.exp()),
-        F::Ln => Value::Double(args[0].to_double()?.ln()),
-        F::Sqrt => Value::Double(args[0].to_double()?.sqrt()),
-        F::Pi => Value::Double(std::f64::consts::PI),
-        F::Power => Value::Double(args[0].to_double()?.powf(args[1].to_double()?)),
-        F::Int => Value::Int(args[0].to_int()?),
+        F::Double => Scalar::Double(args[0].to_double()?),
+        F::Exp => Scalar::Double(args[0].to_double()?.exp()),
+        F::Ln => Scalar::Double(args[0].to_double()?.ln()),
+        F::Sqrt => Scalar::Double(args[0].to_double()?.sqrt()),
+        F::Pi => Scalar::Double(std::f64::consts::PI),
+        F::Power => Scalar::Double(args[0].to_double()?.powf(args[1].to_double()?)),
+        F::Int => Scalar::Int(args[0].to_int()?),
         F::Greatest => extreme(args, f64::max, i64::max)?,
         F::Least => extreme(args, f64::min, i64::min)?,
-        F::Hash => Value::Int(hash::murmur2(args[0].to_int()?, args[1].to_int()? as u64)),
-        F::HashFnv1a => Value::Int(hash::fnv1a(args[0].to_int()?, args[1].to_int()? as u64)),
+        F::Hash => Scalar::Int(hash::murmur2(args[0].to_int()?, args[1].to_int()? as u64)),
+        F::HashFnv1a => Scalar::Int(hash::fnv1a(args[0].to_int()?, args[1].to_int()? as u64)),
         F::Permute => {
             let (value, size, seed) = (args[0].to_int()?, args[1].to_int()?, args[2].to_int()?);
             if size <= 0 {
-                return Err(EvalError::Argument("permute size parameter must be greater than zero".into()));
+                return Err(argument("permute size parameter must be greater than zero"));
             }
-            Value::Int(hash::permute(value, size, seed))
+            Scalar::Int(hash::permute(value, size, seed))
         }
         F::Random | F::RandomExponential | F::RandomGaussian | F::RandomZipfian => random(f, args, rng)?,
         F::Is | F::Debug => unreachable!("handled above"),

@@ -20,5 +20,5 @@ pub use compile::{Options, compile};
 pub use error::{EvalError, ScriptError};
 pub use program::{Capture, Program, Statement};
 pub use symbols::Symbols;
-pub use value::Value;
+pub use value::{Scalar, Value};
 pub use vm::{Failure, Step, Vm};

@@ -4,7 +4,7 @@ use crate::ast::{Expr, ExprKind};
 use crate::error::Fault;
 use crate::functions::Function;
 use crate::lexer::{Token, TokenKind, tokenize};
-use crate::value::Value;
+use crate::value::Scalar;
 
 /// Deeper nesting than this is refused, so that no script can exhaust the stack.
 const MAX_DEPTH: usize = 200;
@@ -61,7 +61,7 @@ fn call(offset: usize, f: Function, args: Vec<Expr>) -> Expr {
     Expr { offset, kind: ExprKind::Call(f, args) }
 }
 
-fn constant(offset: usize, v: Value) -> Expr {
+fn constant(offset: usize, v: Scalar) -> Expr {
     Expr { offset, kind: ExprKind::Const(v) }
 }
 
@@ -169,8 +169,8 @@ impl<'a> Parser<'a> {
                     let right = self.expression(strength)?;
                     return Ok(Expr { offset, kind: ExprKind::And(Box::new(left), Box::new(right)) });
                 }
-                "isnull" => return Ok(is(left, Value::Null, false)),
-                "notnull" => return Ok(is(left, Value::Null, true)),
+                "isnull" => return Ok(is(left, Scalar::Null, false)),
+                "notnull" => return Ok(is(left, Scalar::Null, true)),
                 _ => return self.is_what(left),
             },
             _ => unreachable!("infix_strength admits operators and words only"),
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
 
     fn is_what(&mut self, left: Expr) -> Result<Expr, Fault> {
         let negated = self.take_word("not");
-        for (word, value) in [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))] {
+        for (word, value) in [("null", Scalar::Null), ("true", Scalar::Bool(true)), ("false", Scalar::Bool(false))] {
             if self.take_word(word) {
                 return Ok(is(left, value, negated));
             }
@@ -213,11 +213,11 @@ impl<'a> Parser<'a> {
             if let Some(Token { kind: TokenKind::Int(i), .. }) = self.peek() {
                 if *i == 1 << 63 {
                     self.next += 1;
-                    return Ok(constant(offset, Value::Int(i64::MIN)));
+                    return Ok(constant(offset, Scalar::Int(i64::MIN)));
                 }
             }
             let operand = self.unary_operand()?;
-            return Ok(call(offset, Function::Subtract, vec![constant(offset, Value::Int(0)), operand]));
+            return Ok(call(offset, Function::Subtract, vec![constant(offset, Scalar::Int(0)), operand]));
         }
         if self.take_op("+") {
             return self.unary_operand();
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
         if self.take_op("~") {
             // Binds as the binary bit operators do, weaker than arithmetic: pgbench's grammar has it there.
             let operand = self.expression(power::BITWISE)?;
-            return Ok(call(offset, Function::BitXor, vec![constant(offset, Value::Int(-1)), operand]));
+            return Ok(call(offset, Function::BitXor, vec![constant(offset, Scalar::Int(-1)), operand]));
         }
         if self.take_word("not") {
             let operand = self.expression(power::NOT - 1)?;
@@ -246,12 +246,12 @@ impl<'a> Parser<'a> {
         self.next += 1;
         match &token.kind {
             TokenKind::Int(i) => match i64::try_from(*i) {
-                Ok(i) => Ok(constant(offset, Value::Int(i))),
+                Ok(i) => Ok(constant(offset, Scalar::Int(i))),
                 Err(_) => Err(Fault::new(offset, format!("bigint constant overflow: {i}"))
                     .classic(format!("bigint constant overflow ({i})"))
                     .caret(token.last())),
             },
-            TokenKind::Double(d) => Ok(constant(offset, Value::Double(*d))),
+            TokenKind::Double(d) => Ok(constant(offset, Scalar::Double(*d))),
             TokenKind::Variable(name) => Ok(Expr { offset, kind: ExprKind::Var(name.clone()) }),
             TokenKind::Op("(") => {
                 let inner = self.expression(0)?;
@@ -262,9 +262,9 @@ impl<'a> Parser<'a> {
                 Err(syntax(offset, token.last(), format!("an expression was expected here, not \"{op}\"")))
             }
             TokenKind::Word(word) => match word.as_str() {
-                "null" => Ok(constant(offset, Value::Null)),
-                "true" => Ok(constant(offset, Value::Bool(true))),
-                "false" => Ok(constant(offset, Value::Bool(false))),
+                "null" => Ok(constant(offset, Scalar::Null)),
+                "true" => Ok(constant(offset, Scalar::Bool(true))),
+                "false" => Ok(constant(offset, Scalar::Bool(false))),
                 "case" => self.case(offset),
                 _ => self.function(offset, word),
             },
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let otherwise = if self.take_word("else") { self.expression(0)? } else { constant(offset, Value::Null) };
+        let otherwise = if self.take_word("else") { self.expression(0)? } else { constant(offset, Scalar::Null) };
         self.expect_word("end")?;
         Ok(Expr { offset, kind: ExprKind::Case { branches, otherwise: Box::new(otherwise) } })
     }
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn is(left: Expr, value: Value, negated: bool) -> Expr {
+fn is(left: Expr, value: Scalar, negated: bool) -> Expr {
     let offset = left.offset;
     let test = call(offset, Function::Is, vec![left, constant(offset, value)]);
     if negated { call(offset, Function::Not, vec![test]) } else { test }

@@ -2,7 +2,7 @@
 
 use crate::error::{EvalError, ScriptError};
 use crate::functions::Function;
-use crate::value::Value;
+use crate::value::Scalar;
 
 /// The index of a variable in a client's table.
 pub type Slot = u16;
@@ -11,9 +11,11 @@ pub type Slot = u16;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Push a constant.
-    Const(Value),
+    Const(Scalar),
     /// Push a variable.
     Load(Slot),
+    /// Replace the two top values by the operator's value.
+    Binary(Function),
     /// Replace the top `args` values by the function's value.
     Call {
         /// What to call.
@@ -174,6 +176,8 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// For each instruction, the byte offset it was compiled from.
     pub offsets: Vec<usize>,
+    /// The most values that the stack ever holds.
+    pub depth: usize,
     /// The SQL statements, by the number that [`Op::Send`] names.
     pub statements: Vec<Statement>,
     /// For each instruction, the command that it belongs to.

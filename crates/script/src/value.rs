@@ -3,7 +3,20 @@
 use crate::error::EvalError;
 use std::sync::Arc;
 
-/// A value: pgbench's four expression types, and text as `-D` and `\\gset` give it.
+/// What an expression works on: pgbench's four types. Small and copied freely: the machine's stack is made of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// SQL's NULL.
+    Null,
+    /// TRUE or FALSE.
+    Bool(bool),
+    /// A 64-bit integer.
+    Int(i64),
+    /// A double.
+    Double(f64),
+}
+
+/// What a variable holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// No value yet; reading it is an error.
@@ -17,16 +30,27 @@ pub enum Value {
     Int(i64),
     /// A double.
     Double(f64),
-    /// Text, sent as it is; an expression reads it as its narrowest type.
+    /// Text of `-D` and `\\gset`, sent as it is; an expression reads it as its narrowest type.
     Text(Arc<Text>),
+}
+
+impl From<Scalar> for Value {
+    #[inline]
+    fn from(s: Scalar) -> Value {
+        match s {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(b) => Value::Bool(b),
+            Scalar::Int(i) => Value::Int(i),
+            Scalar::Double(d) => Value::Double(d),
+        }
+    }
 }
 
 /// Text, and what an expression makes of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
     bytes: Box<[u8]>,
-    /// Never text itself.
-    reading: Result<Value, Unreadable>,
+    reading: Result<Scalar, Unreadable>,
 }
 
 impl Text {
@@ -37,7 +61,7 @@ impl Text {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unreadable {
     Malformed,
     TooLarge,
@@ -51,77 +75,20 @@ impl Value {
 
     /// What an expression reads in the variable `name()` that has this value.
     #[inline]
-    pub fn read<'a>(&self, name: impl Fn() -> &'a str) -> Result<Value, EvalError> {
+    pub fn read<'a>(&self, name: impl Fn() -> &'a str) -> Result<Scalar, Box<EvalError>> {
         match self {
-            Value::Unset => Err(EvalError::Undefined(name().to_owned())),
-            Value::Text(t) => match &t.reading {
-                Ok(value) => Ok(value.clone()),
-                Err(Unreadable::TooLarge) => Err(EvalError::TooLarge(self.text())),
-                Err(Unreadable::Malformed) => Err(EvalError::Malformed { name: name().to_owned(), text: self.text() }),
-            },
-            value => Ok(value.clone()),
+            Value::Int(i) => Ok(Scalar::Int(*i)),
+            Value::Double(d) => Ok(Scalar::Double(*d)),
+            Value::Bool(b) => Ok(Scalar::Bool(*b)),
+            Value::Null => Ok(Scalar::Null),
+            Value::Unset => Err(Box::new(EvalError::Undefined(name().to_owned()))),
+            Value::Text(t) => t.reading.map_err(|e| {
+                Box::new(match e {
+                    Unreadable::TooLarge => EvalError::TooLarge(self.text()),
+                    Unreadable::Malformed => EvalError::Malformed { name: name().to_owned(), text: self.text() },
+                })
+            }),
         }
-    }
-
-    /// The type's name, as error messages call it.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Value::Unset => "unset",
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Int(_) => "int",
-            Value::Double(_) => "double",
-            Value::Text(_) => "text",
-        }
-    }
-
-    /// As an integer; a double is rounded to the nearest (halves to even) and must fit.
-    pub fn to_int(&self) -> Result<i64, EvalError> {
-        match self {
-            Value::Int(i) => Ok(*i),
-            Value::Double(d) => {
-                let r = d.round_ties_even();
-                // 2^63 is exact as a double; everything below it that is a double fits.
-                if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&r) {
-                    Ok(r as i64)
-                } else {
-                    Err(EvalError::Argument(format!("double to int overflow for {r:.6}")))
-                }
-            }
-            other => Err(other.mismatch("int")),
-        }
-    }
-
-    /// As a double.
-    pub fn to_double(&self) -> Result<f64, EvalError> {
-        match self {
-            Value::Int(i) => Ok(*i as f64),
-            Value::Double(d) => Ok(*d),
-            other => Err(other.mismatch("double")),
-        }
-    }
-
-    /// As a boolean; only a boolean is one.
-    pub fn to_bool(&self) -> Result<bool, EvalError> {
-        match self {
-            Value::Bool(b) => Ok(*b),
-            other => Err(other.mismatch("boolean")),
-        }
-    }
-
-    /// As `\if` reads a condition: numbers are true when not zero, NULL is false.
-    pub fn truth(&self) -> Result<bool, EvalError> {
-        match self {
-            Value::Bool(b) => Ok(*b),
-            Value::Int(i) => Ok(*i != 0),
-            Value::Double(d) => Ok(*d != 0.0),
-            Value::Null => Ok(false),
-            other => Err(other.mismatch("boolean")),
-        }
-    }
-
-    fn mismatch(&self, want: &'static str) -> EvalError {
-        EvalError::Type { want, got: self.type_name() }
     }
 
     /// Appends the value as PostgreSQL reads it in text format.
@@ -144,8 +111,78 @@ impl Value {
     }
 }
 
+impl Scalar {
+    /// The type's name, as error messages call it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Scalar::Null => "null",
+            Scalar::Bool(_) => "boolean",
+            Scalar::Int(_) => "int",
+            Scalar::Double(_) => "double",
+        }
+    }
+
+    /// As an integer; a double is rounded to the nearest (halves to even) and must fit.
+    #[inline]
+    pub fn to_int(self) -> Result<i64, Box<EvalError>> {
+        match self {
+            Scalar::Int(i) => Ok(i),
+            Scalar::Double(d) => {
+                let r = d.round_ties_even();
+                // 2^63 is exact as a double; everything below it that is a double fits.
+                if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&r) {
+                    Ok(r as i64)
+                } else {
+                    Err(Box::new(EvalError::Argument(format!("double to int overflow for {}", fixed(r)))))
+                }
+            }
+            other => Err(other.mismatch("int")),
+        }
+    }
+
+    /// As a double.
+    #[inline]
+    pub fn to_double(self) -> Result<f64, Box<EvalError>> {
+        match self {
+            Scalar::Int(i) => Ok(i as f64),
+            Scalar::Double(d) => Ok(d),
+            other => Err(other.mismatch("double")),
+        }
+    }
+
+    /// As a boolean; only a boolean is one.
+    #[inline]
+    pub fn to_bool(self) -> Result<bool, Box<EvalError>> {
+        match self {
+            Scalar::Bool(b) => Ok(b),
+            other => Err(other.mismatch("boolean")),
+        }
+    }
+
+    /// As `\\if` reads a condition: numbers are true when not zero, NULL is false.
+    #[inline]
+    pub fn truth(self) -> bool {
+        match self {
+            Scalar::Bool(b) => b,
+            Scalar::Int(i) => i != 0,
+            Scalar::Double(d) => d != 0.0,
+            Scalar::Null => false,
+        }
+    }
+
+    #[cold]
+    fn mismatch(self, want: &'static str) -> Box<EvalError> {
+        Box::new(EvalError::Type { want, got: self.type_name() })
+    }
+}
+
+/// C's `%f` with PostgreSQL's words for what is no number.
+pub fn fixed(d: f64) -> String {
+    if d.is_finite() { format!("{d:.6}") } else { format_double(d) }
+}
+
 /// The narrowest type that reads a text, as pgbench documents it for its variables.
-fn read(text: &str) -> Result<Value, Unreadable> {
+fn read(text: &str) -> Result<Scalar, Unreadable> {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     // "y" and "ye" are "yes"; but "o" could be either.
     let begins = |word: &str| text.len() <= word.len() && word[..text.len()].eq_ignore_ascii_case(text);
@@ -153,21 +190,21 @@ fn read(text: &str) -> Result<Value, Unreadable> {
         return Err(Unreadable::Malformed);
     }
     if is("null") {
-        return Ok(Value::Null);
+        return Ok(Scalar::Null);
     }
     if begins("true") || begins("yes") || is("on") {
-        return Ok(Value::Bool(true));
+        return Ok(Scalar::Bool(true));
     }
     if begins("false") || begins("no") || is("off") || is("of") {
-        return Ok(Value::Bool(false));
+        return Ok(Scalar::Bool(false));
     }
     let number = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     if number.strip_prefix(['+', '-']).unwrap_or(number).bytes().all(|b| b.is_ascii_digit()) {
-        return number.parse().map(Value::Int).map_err(|_| Unreadable::TooLarge);
+        return number.parse().map(Scalar::Int).map_err(|_| Unreadable::TooLarge);
     }
     // C's strtod also reads hexadecimal floats; nobody is known to pass them.
     match number.parse::<f64>() {
-        Ok(d) if d.is_finite() || number.to_ascii_lowercase().contains(['n', 'i']) => Ok(Value::Double(d)),
+        Ok(d) if d.is_finite() || number.to_ascii_lowercase().contains(['n', 'i']) => Ok(Scalar::Double(d)),
         _ => Err(Unreadable::Malformed),
     }
 }
@@ -222,6 +259,7 @@ mod tests {
     #[test]
     fn text_is_read_as_its_narrowest_type_and_stays_text() {
         let read = |t: &str| Value::text_of(t.as_bytes()).read(|| "v");
+        let shown = |t: &str| read(t).map_or(Value::Unset, Value::from);
         for (text, want) in [
             ("12", Value::Int(12)),
             ("007", Value::Int(7)),
@@ -241,7 +279,7 @@ mod tests {
             ("99999999999999999999", Value::Unset),
             ("1e999", Value::Unset),
         ] {
-            assert_eq!(read(text).unwrap_or(Value::Unset), want, "{text:?}");
+            assert_eq!(shown(text), want, "{text:?}");
             assert_eq!(Value::text_of(text.as_bytes()).text(), text);
         }
         assert_eq!(read("bla").unwrap_err().to_string(), "malformed variable \"v\" value: \"bla\"");
@@ -250,9 +288,9 @@ mod tests {
 
     #[test]
     fn out_of_range_doubles_are_no_integers() {
-        assert!(Value::Double(9.3e18).to_int().is_err());
-        assert!(Value::Double(f64::NAN).to_int().is_err());
-        assert_eq!(Value::Double(2.5).to_int(), Ok(2));
-        assert_eq!(Value::Double(-9_223_372_036_854_775_808.0).to_int(), Ok(i64::MIN));
+        assert!(Scalar::Double(9.3e18).to_int().is_err());
+        assert!(Scalar::Double(f64::NAN).to_int().is_err());
+        assert_eq!(Scalar::Double(2.5).to_int(), Ok(2));
+        assert_eq!(Scalar::Double(-9_223_372_036_854_775_808.0).to_int(), Ok(i64::MIN));
     }
 }

@@ -1,10 +1,10 @@
 //! Runs programs for one client.
 
 use crate::error::EvalError;
-use crate::functions::{Function, evaluate};
+use crate::functions::{Function, evaluate, on_integers};
 use crate::program::{Delay, Op, Piece, Program, ShellWord, Slot};
 use crate::symbols::Symbols;
-use crate::value::{Text, Value};
+use crate::value::{Scalar, Text, Value};
 use pgdyno_base::{Nanos, Prng};
 use std::sync::Arc;
 
@@ -48,24 +48,23 @@ pub struct Failure {
 #[derive(Clone, Debug)]
 pub struct Vm {
     pc: usize,
-    stack: Vec<Value>,
+    stack: Vec<Scalar>,
     variables: Vec<Value>,
     symbols: Arc<Symbols>,
     /// What `debug()` has shown since it was last taken: the command's number and the value.
-    pub debug: Vec<(usize, Value)>,
+    pub debug: Vec<(usize, Scalar)>,
 }
 
 impl Vm {
     /// A client at the beginning of a program, with the variables that the symbols begin with.
     pub fn new(symbols: &Arc<Symbols>) -> Vm {
         let variables = symbols.initial();
-        Vm { pc: 0, stack: Vec::with_capacity(4), variables, symbols: symbols.clone(), debug: Vec::new() }
+        Vm { pc: 0, stack: Vec::new(), variables, symbols: symbols.clone(), debug: Vec::new() }
     }
 
     /// Back to the beginning, as after a failed transaction. Variables keep their values.
     pub fn restart(&mut self) {
         self.pc = 0;
-        self.stack.clear();
     }
 
     /// Assigns a variable by name; ignored when no script uses it.
@@ -144,110 +143,150 @@ impl Vm {
     /// Runs to the next yield. After a failure the transaction is over: call [`Vm::restart`].
     #[inline]
     pub fn step(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, Box<Failure>> {
-        self.run(program, rng).map_err(|error| Box::new(Failure { error, pc: self.pc }))
+        self.run(program, rng).map_err(|error| Box::new(Failure { error: *error, pc: self.pc }))
     }
 
-    fn run(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, EvalError> {
-        loop {
-            match &program.ops[self.pc] {
-                Op::Const(value) => self.stack.push(value.clone()),
-                Op::Load(slot) => {
-                    let value = self.variables[usize::from(*slot)].read(|| self.symbols.name(*slot))?;
-                    self.stack.push(value);
+    fn run(&mut self, program: &Program, rng: &mut Prng) -> Result<Step, Box<EvalError>> {
+        if self.stack.len() < program.depth {
+            self.stack.resize(program.depth, Scalar::Null);
+        }
+        // Where the machine stands is written back only where somebody can see it.
+        let (mut pc, mut top) = (self.pc, 0usize);
+        let stopped = loop {
+            // Between instructions everything is a copy of 16 bytes; nothing is allocated and nothing is freed, but for
+            // what a variable held before.
+            let stack = self.stack.as_mut_slice();
+            match &program.ops[pc] {
+                Op::Const(value) => {
+                    stack[top] = *value;
+                    top += 1;
+                }
+                Op::Load(slot) => match self.variables[usize::from(*slot)].read(|| self.symbols.name(*slot)) {
+                    Ok(value) => {
+                        stack[top] = value;
+                        top += 1;
+                    }
+                    Err(e) => break Err(e),
+                },
+                Op::Binary(f) => {
+                    top -= 1;
+                    let value = match (stack[top - 1], stack[top]) {
+                        (Scalar::Int(x), Scalar::Int(y)) => {
+                            on_integers(*f, x, y).unwrap_or_else(|| unreachable!("{f:?} is no operator"))
+                        }
+                        (a, b) => evaluate(*f, &[a, b], rng),
+                    };
+                    match value {
+                        Ok(value) => stack[top - 1] = value,
+                        Err(e) => break Err(e),
+                    }
                 }
                 Op::Call { function, args } => {
-                    let base = self.stack.len() - usize::from(*args);
-                    let value = evaluate(*function, &self.stack[base..], rng)?;
-                    if *function == Function::Debug {
-                        self.debug.push((program.command_at(self.pc), value.clone()));
+                    let base = top - usize::from(*args);
+                    match evaluate(*function, &stack[base..top], rng) {
+                        Ok(value) => {
+                            if *function == Function::Debug {
+                                self.debug.push((program.command_at(pc), value));
+                            }
+                            stack[base] = value;
+                            top = base + 1;
+                        }
+                        Err(e) => break Err(e),
                     }
-                    self.stack.truncate(base);
-                    self.stack.push(value);
                 }
-                Op::Store(slot) => self.variables[usize::from(*slot)] = self.pop(),
+                Op::Store(slot) => {
+                    top -= 1;
+                    self.variables[usize::from(*slot)] = stack[top].into();
+                }
                 Op::Jump(target) => {
-                    self.pc = *target as usize;
+                    pc = *target as usize;
                     continue;
                 }
                 Op::JumpUnless(target) => {
-                    if !self.pop().truth()? {
-                        self.pc = *target as usize;
+                    top -= 1;
+                    if !stack[top].truth() {
+                        pc = *target as usize;
                         continue;
                     }
                 }
                 Op::ShortCircuit { decides, target } => {
-                    let left = self.stack.last().expect("compiled with an operand");
                     // As pgbench has it, not as SQL: NULL on the left is the value, whatever the right would be.
-                    if *left == Value::Null || left.to_bool()? == *decides {
-                        self.pc = *target as usize;
+                    let decided = match stack[top - 1] {
+                        Scalar::Null => true,
+                        left => match left.to_bool() {
+                            Ok(left) => left == *decides,
+                            Err(e) => break Err(e),
+                        },
+                    };
+                    if decided {
+                        pc = *target as usize;
                         continue;
                     }
-                    self.stack.pop();
+                    top -= 1;
                 }
                 Op::Boolean => {
-                    let value = self.stack.last().expect("compiled with an operand");
-                    if *value != Value::Null {
-                        value.to_bool()?;
+                    let value = stack[top - 1];
+                    if let (false, Err(e)) = (value == Scalar::Null, value.to_bool()) {
+                        break Err(e);
                     }
                 }
-                Op::BadName(command) => {
-                    let shown = &program.commands[usize::from(*command)];
-                    let name = shown.text.split_ascii_whitespace().nth(1).unwrap_or("").to_owned();
-                    let command = if shown.name.eq_ignore_ascii_case("set") { "set" } else { "setshell" };
-                    return Err(EvalError::Name(command, name));
-                }
-                yields => {
-                    let step = match yields {
-                        Op::Sleep(delay) => Step::Sleep(self.delay(delay, program)?),
-                        Op::Send(statement) => Step::Send(usize::from(*statement)),
-                        Op::Shell(shell) => Step::Shell(usize::from(*shell)),
-                        Op::StartPipeline { first, end } => {
-                            Step::StartPipeline { first: usize::from(*first), end: usize::from(*end) }
-                        }
-                        Op::SyncPipeline => Step::SyncPipeline,
-                        Op::EndPipeline => Step::EndPipeline,
-                        Op::Mark(command) => Step::Mark(usize::from(*command)),
-                        _ => {
-                            self.pc = 0;
-                            return Ok(Step::Done);
-                        }
-                    };
-                    self.pc += 1;
-                    return Ok(step);
-                }
+                yields => break self.stop(yields, pc, program),
             }
-            self.pc += 1;
-        }
+            pc += 1;
+        };
+        self.pc = match stopped {
+            Ok(Step::Done) => 0,
+            Ok(_) => pc + 1,
+            Err(_) => pc,
+        };
+        stopped
+    }
+
+    /// An instruction that hands something to the caller.
+    fn stop(&self, op: &Op, pc: usize, program: &Program) -> Result<Step, Box<EvalError>> {
+        Ok(match op {
+            Op::Sleep(delay) => Step::Sleep(self.delay(delay, pc, program)?),
+            Op::Send(statement) => Step::Send(usize::from(*statement)),
+            Op::Shell(shell) => Step::Shell(usize::from(*shell)),
+            Op::StartPipeline { first, end } => {
+                Step::StartPipeline { first: usize::from(*first), end: usize::from(*end) }
+            }
+            Op::SyncPipeline => Step::SyncPipeline,
+            Op::EndPipeline => Step::EndPipeline,
+            Op::Mark(command) => Step::Mark(usize::from(*command)),
+            Op::BadName(command) => {
+                let shown = &program.commands[usize::from(*command)];
+                let name = shown.text.split_ascii_whitespace().nth(1).unwrap_or("").to_owned();
+                let command = if shown.name.eq_ignore_ascii_case("set") { "set" } else { "setshell" };
+                return Err(Box::new(EvalError::Name(command, name)));
+            }
+            _ => Step::Done,
+        })
     }
 
     /// A variable of `\sleep` is read as C's `atoi` reads it: the integer that its text begins with.
-    fn delay(&self, delay: &Delay, program: &Program) -> Result<Nanos, EvalError> {
+    fn delay(&self, delay: &Delay, pc: usize, program: &Program) -> Result<Nanos, Box<EvalError>> {
         let (slot, unit) = match delay {
             Delay::Fixed(nanos) => return Ok(Nanos(*nanos)),
             Delay::Variable { slot, unit } => (*slot, *unit),
         };
-        let command = &program.commands[program.command_at(self.pc)].name;
+        let command = &program.commands[program.command_at(pc)].name;
         let name = self.symbols.name(slot);
         let value = &self.variables[usize::from(slot)];
         if *value == Value::Unset {
-            return Err(EvalError::Execution(format!("{command}: undefined variable \"{name}\"")));
+            return Err(Box::new(EvalError::Execution(format!("{command}: undefined variable \"{name}\""))));
         }
         let text = value.text();
         let unsigned = text.trim_start().strip_prefix(['-', '+']).unwrap_or(text.trim_start());
         let digits: String = unsigned.chars().take_while(char::is_ascii_digit).collect();
         if digits.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(EvalError::Execution(format!(
-                "{command}: invalid sleep time \"{text}\" for variable \"{name}\""
-            )));
+            let message = format!("{command}: invalid sleep time \"{text}\" for variable \"{name}\"");
+            return Err(Box::new(EvalError::Execution(message)));
         }
         if text.trim_start().starts_with('-') {
             return Ok(Nanos::ZERO);
         }
         Ok(Nanos(digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(unit)))
-    }
-
-    fn pop(&mut self) -> Value {
-        self.stack.pop().expect("the compiler balances the stack")
     }
 
     /// Stores what a query returned as text; false when a variable cannot be called that.

@@ -173,7 +173,14 @@ impl<D: Driver> Worker<D> {
                 let error = ServerError::parse(message.body);
                 // libpq hands out a pipeline's results one by one.
                 let query = if client.pipeline.is_some() { 0 } else { client.answer.results };
+                let fatal = matches!(error.severity.as_str(), "FATAL" | "PANIC");
                 client.answer.error.get_or_insert_with(|| Box::new(Refusal { error, query }));
+                if fatal {
+                    // The session is over. Whatever else is in these bytes was written by somebody who did not know.
+                    let now = self.driver.now();
+                    self.lost(i, now, "the server closed the connection")?;
+                    return Ok(false);
+                }
             }
             tag::NOTICE if self.is_classic => {
                 let now = self.driver.now();
