@@ -49,6 +49,8 @@ check: $(STAMP) ## Formatting, lints, types, layers
 
 bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; prints ratios
 	cargo build --release --quiet -p pgdyno-benches
+	$(BIN)/python benches/startup.py
+	$(BIN)/python benches/script.py
 	$(BIN)/python benches/client.py
 
 fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)

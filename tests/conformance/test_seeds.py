@@ -82,7 +82,8 @@ OPERATORS = ["+", "-", "*", "/", "%", "=", "<>", "!=", "<", "<=", ">", ">=", "|"
 
 
 LEAVES = [
-    "0.5", "2.25", "1e3", ".1E-2", "pi()", ":scale", ":text", ":nothing", ":yes", "NULL", "TRUE", "false", "0", "1", "(-7)",
+    "0.5", "2.25", "1e3", ".1E-2", "pi()", ":scale", ":text", ":nothing", ":yes", "NULL", "TRUE", "false", "0", "1",
+    "(-7)",
     "9223372036854775807", "-9223372036854775808", ":client_id", "1.5", "13", "60", "random(1, 1000000)",
 ]  # fmt: skip
 TESTS = ["is null", "IS NOT NULL", "ISNULL", "notnull", "is true", "is not false"]

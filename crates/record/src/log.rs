@@ -221,3 +221,84 @@ impl TransactionLog {
         self.out.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u64, ending: Ending, at_ms: u64) -> Entry {
+        Entry {
+            client: 3,
+            number,
+            script: 1,
+            ending,
+            latency: Nanos::from_millis(2),
+            lag: Nanos(300_500),
+            retries: 1,
+            at: Nanos::from_secs(1_700_000_000) + Nanos::from_millis(at_ms),
+        }
+    }
+
+    fn written(format: Format, entries: &[Entry]) -> Vec<String> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static N: AtomicU32 = AtomicU32::new(0);
+        let n = N.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("pgdyno-log-{}-{n}", std::process::id()));
+        let mut log = TransactionLog::create(&path, format, Prng::from_seed(1)).unwrap();
+        log.begin(Nanos::from_secs(1_700_000_000) + Nanos::from_millis(700));
+        entries.iter().for_each(|e| log.add(e).unwrap());
+        log.finish(entries.last().unwrap().at).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_have_pgbenchs_columns() {
+        let all = [Ending::Committed, Ending::Skipped, Ending::Serialization, Ending::Deadlock, Ending::Other];
+        let entries: Vec<Entry> = all.iter().map(|e| entry(7, *e, 12)).collect();
+        let plain = written(Format::default(), &entries);
+        assert_eq!(plain[0], "3 7 2000 1 1700000000 12000");
+        assert_eq!(plain[1], "3 7 skipped 1 1700000000 12000");
+        assert_eq!(plain[2], "3 7 failed 1 1700000000 12000");
+        let format = Format { throttled: true, retries: true, detailed: true, ..Format::default() };
+        let full = written(format, &entries);
+        assert_eq!(full[0], "3 7 2000 1 1700000000 12000 300 1");
+        assert_eq!(full[2], "3 7 serialization 1 1700000000 12000 0 1");
+        assert_eq!(full[3], "3 7 deadlock 1 1700000000 12000 0 1");
+        assert_eq!(full[4], "3 7 other 1 1700000000 12000 0 1");
+    }
+
+    #[test]
+    fn a_sample_is_a_share() {
+        let entries: Vec<Entry> = (0..10_000).map(|n| entry(n, Ending::Committed, n)).collect();
+        let kept = written(Format { sampling_rate: 0.25, ..Format::default() }, &entries).len();
+        // 2,500 expected, standard deviation 43.
+        assert!((2_280..2_720).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn aggregates_are_sums_of_their_interval_and_none_is_left_out() {
+        let format = Format { aggregate: 2, throttled: true, limited: true, retries: true, ..Format::default() };
+        let format = Format { detailed: true, other_failures: true, percentiles: vec![50.0], ..format };
+        let entries = [
+            entry(1, Ending::Committed, 800),
+            entry(2, Ending::Committed, 1_999),
+            entry(3, Ending::Skipped, 1_999),
+            // Nothing ends in 2 s to 4 s.
+            entry(4, Ending::Deadlock, 4_100),
+            entry(5, Ending::Other, 4_200),
+        ];
+        assert_eq!(
+            written(format, &entries),
+            [
+                "1700000000 2 4000 8000000 2000 2000 600 180000 300 300 1 2 2 0 0 0 2000",
+                "1700000002 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+                "1700000004 0 0 0 0 0 0 0 0 0 0 2 2 0 1 1 0",
+            ]
+        );
+        // What was not asked for is zero, so that the columns stay.
+        let lines = written(Format { aggregate: 2, ..Format::default() }, &entries);
+        assert_eq!(lines[0], "1700000000 2 4000 8000000 2000 2000 0 0 0 0 0 0 0 0 0");
+    }
+}

@@ -169,6 +169,24 @@ class _Files:
         except OSError as e:
             fail(f'could not open file "{path}": {e.strerror}')
 
+    def write_histograms(self, text: str) -> None:
+        """A disk that is full ends the log, not the run."""
+        try:
+            self.histograms.write(text)
+            self.histograms.flush()
+        except OSError as e:
+            log("error", f'could not write file "{self.histograms.name}": {e.strerror}; no more histograms are written')
+            self.histograms = None
+
+    def write_json(self, document: dict[str, Any]) -> None:
+        """Raises Exit when the disk is full, say."""
+        try:
+            with self.json as f:
+                json.dump(document, f, indent=2)
+                f.write("\n")
+        except OSError as e:
+            fail(f'could not write file "{self.json.name}": {e.strerror}')
+
 
 @dataclass
 class _Observer:
@@ -183,7 +201,7 @@ class _Observer:
     def started(self, start_ns: int, connect_ns: int) -> None:
         self.start_ns = start_ns
         if self.files.histograms:
-            self.files.histograms.write(hlog.header(start_ns))
+            self.files.write_histograms(hlog.header(start_ns))
 
     def interval(self, i: _core.Interval) -> None:
         seconds = (i.end_ns - i.start_ns) / 1e9
@@ -197,9 +215,7 @@ class _Observer:
                 tags |= {f"command-{n}": h for n, h in enumerate(i.command_latency) if h.count}
             if self.o.rate:
                 tags[hlog.LAG] = i.lag
-            for tag, h in tags.items():
-                self.files.histograms.write(hlog.line(tag, i.start_ns, i.end_ns, h))
-            self.files.histograms.flush()
+            self.files.write_histograms("".join(hlog.line(tag, i.start_ns, i.end_ns, h) for tag, h in tags.items()))
         if self.files.json:
             self.series.append(summary.series_row(i))
         # A last piece that is shorter belongs to the summary alone.
@@ -274,13 +290,12 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
         return 2
     figures = summary.Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
     out(summary.text(o, figures))
+    complete = result.error is None and result.raised is None and not figures.aborted
     if files.json:
         targets = [t.where for t in setup.targets]
-        document = summary.document(o, figures, observer.series, targets)
+        document = summary.document(o, figures, observer.series, targets, complete)
         document |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}
-        json.dump(document, files.json, indent=2)
-        files.json.write("\n")
-        files.json.close()
+        files.write_json(document)
     if result.error is not None:
         log("error", result.error)
         return 1

@@ -110,7 +110,7 @@ class _Initializer:
 
     def generate(self) -> None:
         plain("generating data (client-side)...\n")
-        # One transaction: what is truncated and filled in it can be frozen, and needs no WAL where wal_level allows that.
+        # In one transaction: what it truncates and fills can be frozen, and needs no WAL where wal_level allows that.
         self.execute("begin")
         self.execute(f"truncate table {_TABLES}")
         for number, (table, rows) in enumerate(

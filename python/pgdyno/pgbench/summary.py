@@ -348,8 +348,10 @@ def series_row(i: _core.Interval) -> dict[str, Any]:
     }
 
 
-def document(o: Options, f: Figures, series: list[dict[str, Any]], targets: list[str]) -> dict[str, Any]:
-    """Everything, for machines."""
+def document(
+    o: Options, f: Figures, series: list[dict[str, Any]], targets: list[str], complete: bool
+) -> dict[str, Any]:
+    """Everything, for machines; `complete`: the run went to its end, with all its clients."""
     return {
         "targets": targets,
         "options": {
@@ -386,6 +388,7 @@ def document(o: Options, f: Figures, series: list[dict[str, Any]], targets: list
             "above_latency_limit": f.late,
             "unknown_outcome": f.unknown,
         },
+        "complete": complete,
         "clients_aborted": f.aborted,
         "connections": {
             "lost": f.lost,

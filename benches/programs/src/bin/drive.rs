@@ -1,5 +1,5 @@
-//! The engine alone, without Python: one worker, prepared point select. `drive SOCKET DATABASE CLIENTS SECONDS [DRIVER]`
-//! prints transactions and seconds.
+//! The engine alone, without Python: one worker. `drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL]]]`
+//! prints transactions and seconds; without a script, of point selects.
 
 use pgdyno_base::Nanos;
 use pgdyno_engine::worker::RunEvent;
@@ -25,7 +25,7 @@ impl Observer for Silent {
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let [_, socket, database, clients, seconds, rest @ ..] = args.as_slice() else {
-        panic!("usage: drive SOCKET DATABASE CLIENTS SECONDS [DRIVER] [SCRIPT]")
+        panic!("usage: drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL]]]")
     };
     let script = match rest.get(1) {
         Some(path) => std::fs::read_to_string(path).expect("a readable script"),
@@ -43,6 +43,7 @@ fn main() {
         clients: clients.parse().expect("a number of clients"),
         limit: Limit::Duration(Nanos::from_secs_f64(seconds.parse().expect("seconds"))),
         driver: rest.first().map_or("auto", String::as_str).parse().expect("a driver"),
+        protocol: rest.get(2).map_or("prepared", String::as_str).parse().expect("a protocol"),
         seed: 1,
         ..Plan::default()
     };

@@ -1,0 +1,238 @@
+"""What pgdyno's pgbench adds to pgbench's, and how it ends when things go wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.store import hlog
+
+from tests.support.cli import Result, environment
+from tests.support.server import Server
+from tests.support.twins import OURS
+
+
+@pytest.fixture(scope="module")
+def made(server: Server) -> Iterator[str]:
+    """A database with pgbench's tables, made by ours."""
+    server.sql("create database bench")
+    assert pgbench(server, "-i", "-q").code == 0
+    yield "bench"
+    server.sql("drop database bench with (force)")
+
+
+def where(server: Server, dbname: str = "bench") -> dict[str, str]:
+    return {"PGHOST": str(server.socket), "PGPORT": str(server.port), "PGUSER": "postgres", "PGDATABASE": dbname}
+
+
+def pgbench(server: Server, *args: Any, **env: str) -> Result:
+    done = subprocess.run(
+        [OURS, *map(str, args)], capture_output=True, text=True, env=environment(**{**where(server), **env}),
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def figure(text: str, name: str) -> float:
+    (line,) = [line for line in text.splitlines() if line.startswith(name)]
+    return float(line.removeprefix(name).split("=")[-1].split()[0])
+
+
+def test_percentiles_json_and_histograms_agree(server: Server, made: str, tmp_path: Path) -> None:
+    document, histograms = tmp_path / "o.json", tmp_path / "o.hlog"
+    r = pgbench(
+        server, "-n", "-S", "-N", "-T2", "-c4", "-r", "-P1", "--percentiles=50,99.9",
+        f"--json={document}", f"--histogram-log={histograms}",
+    )  # fmt: skip
+    assert r.code == 0, r.err
+    found = json.loads(document.read_text())
+    assert figure(r.out, "latency p50") == pytest.approx(found["latency"]["percentiles_ms"]["50"], abs=0.0006)
+    assert figure(r.out, "tps") == pytest.approx(found["tps"], rel=1e-6)
+    assert f"processed: {found['transactions']['committed']}\n" in r.out
+    # Of both scripts and all their commands.
+    assert r.out.count(" - latency p99.9 = ") == 2
+    assert r.out.count("(average, p50, p99.9) and failures:") == 2
+    (update,) = [line for line in r.out.splitlines() if "UPDATE pgbench_accounts" in line]
+    average, p50, p999, failures = update.split()[:4]
+    assert float(p50) <= float(p999) and float(average) > 0 and failures == "0"
+    assert sum(s["committed"] for s in found["scripts"]) == found["transactions"]["committed"]
+    assert sum(row["committed"] for row in found["series"]) == found["transactions"]["committed"]
+    starts = {round(row["start_s"] * 1e9) for row in found["series"]}
+    merged = hlog.read_merged(histograms, starts)
+    assert merged["transaction"].count == found["transactions"]["committed"]
+    assert merged["script-0"].count == found["scripts"][0]["committed"]
+
+
+def test_an_aggregated_log_can_hold_percentiles(server: Server, made: str, tmp_path: Path) -> None:
+    prefix = tmp_path / "agg"
+    r = pgbench(
+        server, "-n", "-S", "-T2", "-l", "--aggregate-interval=1", f"--log-prefix={prefix}", "--percentiles=50,99"
+    )
+    assert r.code == 0, r.err
+    (log,) = tmp_path.glob("agg.*")
+    rows = [line.split() for line in log.read_text().splitlines()]
+    assert all(len(row) == 17 for row in rows)
+    assert f"processed: {sum(int(row[1]) for row in rows)}\n" in r.out
+    assert all(int(row[4]) <= int(row[15]) * 1.001 <= int(row[16]) * 1.002 for row in rows if int(row[1]))
+
+
+def test_lost_connections_are_made_again(server: Server, made: str, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def shoot() -> None:
+        time.sleep(0.5)
+        for _ in range(3):
+            server.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgbench'")
+            time.sleep(0.3)
+        stop.set()
+
+    shooter = threading.Thread(target=shoot)
+    shooter.start()
+    document = tmp_path / "o.json"
+    r = pgbench(server, "-n", "-S", "-T3", "-c4", "--reconnect", f"--json={document}")
+    shooter.join()
+    assert stop.is_set()
+    assert r.code == 0, r.err
+    found = json.loads(document.read_text())
+    assert found["connections"]["lost"] >= 4
+    assert found["connections"]["made_again"] == found["connections"]["lost"]
+    assert f"number of connections lost: {found['connections']['lost']}" in r.out
+    assert "connecting again" in r.err and "is connected again" in r.err
+    # Without it, the same ends the clients.
+    shooter = threading.Thread(target=shoot)
+    shooter.start()
+    r = pgbench(server, "-n", "-S", "-T3", "-c4")
+    shooter.join()
+    assert r.code == 2
+    assert "terminating connection due to administrator command" in r.err
+    assert "Run was aborted; the above results are incomplete." in r.err
+
+
+def test_clients_are_spread_over_targets(server: Server, made: str, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text("INSERT INTO seen VALUES (:client_id);\n")
+    for name in ("left_side", "right_side"):
+        server.sql(f"drop database if exists {name}")
+        server.sql(f"create database {name}")
+        server.sql("create table seen (n int)", dbname=name)
+    targets = [f"--target={server.conninfo(dbname=name)}" for name in ("left_side", "right_side")]
+    r = pgbench(server, "-n", "-f", script, "-c5", "-j2", "-t3", *targets)
+    assert r.code == 0, r.err
+    seen = [server.sql("select distinct n from seen order by 1", dbname=n) for n in ("left_side", "right_side")]
+    assert seen == [[(0,), (2,), (4,)], [(1,), (3,)]]
+    for name in ("left_side", "right_side"):
+        server.sql(f"drop database {name}")
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [(["--rate=500"], 1000), (["--rate=100..900/2s"], 1000), (["--rate=400", "--arrivals=constant"], 800)],
+)
+def test_rates(server: Server, made: str, rate: list[str], expected: int) -> None:
+    r = pgbench(server, "-n", "-S", "-T2", "-c4", *rate)
+    assert r.code == 0, r.err
+    n = int(r.out.split("actually processed: ")[1].split()[0])
+    # Poisson: five standard deviations; constant: to the one.
+    allowed = 2 if "--arrivals=constant" in rate else 5 * expected**0.5
+    assert abs(n - expected) <= allowed
+
+
+@pytest.mark.parametrize("rate", ["100..x/2s", "1..2", "5..9/0s", "0..9/2s", "-5"])
+def test_rates_that_make_no_sense(server: Server, rate: str) -> None:
+    r = pgbench(server, "-n", "-S", f"--rate={rate}")
+    assert r.code == 1 and "invalid rate limit" in r.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--percentiles=0"], "invalid percentiles"),
+        (["--percentiles=a"], "invalid percentiles"),
+        (["--arrivals=odd", "-R1"], "invalid arrivals"),
+        (["--arrivals=constant"], "--arrivals is allowed only with --rate"),
+        (["--json=/no/such/folder/x"], 'could not open file "/no/such/folder/x": No such file'),
+        (["--histogram-log=/no/such/folder/x"], "could not open file"),
+        (["-l", "--log-prefix=/no/such/folder/x"], 'could not open logfile "/no/such/folder/x.'),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_runs(
+    server: Server, made: str, options: list[str], message: str
+) -> None:
+    before = server.sql("select xact_commit from pg_stat_database where datname = 'bench'")
+    r = pgbench(server, "-n", "-N", "-t5", *options)
+    assert (r.code, message in r.err) == (1, True), r.err
+    assert "tps" not in r.out
+    after = server.sql("select xact_commit from pg_stat_database where datname = 'bench'")
+    assert after[0][0] - before[0][0] < 5
+
+
+def test_a_full_disk_does_not_hide_the_figures(server: Server, made: str) -> None:
+    r = pgbench(server, "-n", "-S", "-t2000", "-l", "--log-prefix=/dev/full", "--json=/dev/full")
+    assert r.code == 1
+    # /dev/full.PID is an ordinary file in /dev; the JSON goes to /dev/full itself.
+    for left in Path("/dev").glob("full.*"):
+        left.unlink()
+    assert "number of transactions actually processed: 2000/2000" in r.out
+    assert "No space left on device" in r.err
+
+
+def test_ctrl_c_keeps_what_was_measured(server: Server, made: str, tmp_path: Path) -> None:
+    document = tmp_path / "o.json"
+    process = subprocess.Popen(
+        [OURS, "-n", "-S", "-T60", "-c2", f"--json={document}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**where(server)),
+    )  # fmt: skip
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err and "interrupted" in err
+    assert "tps = " in out
+    found = json.loads(document.read_text())
+    assert found["transactions"]["committed"] > 100 and found["elapsed_s"] < 30
+    assert found["complete"] is False
+
+
+def test_a_busy_client_says_so(server: Server, made: str, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text("\\set x 1\n" * 2000)
+    r = pgbench(server, "-n", "-f", script, "-T1")
+    assert r.code == 0, r.err
+    assert "client-bound: the busiest thread used" in r.out
+
+
+def test_failures_of_several_kinds_are_told_apart(server: Server, made: str, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text(
+        "\\set n random(1, 4)\nDO $$ BEGIN IF :n = 1 THEN RAISE 'x' USING ERRCODE='40001'; ELSIF :n = 2 THEN\n"
+        "RAISE 'y' USING ERRCODE='40P01'; ELSIF :n = 3 THEN RAISE 'z'; END IF; END $$;\n"
+    )
+    r = pgbench(server, "-n", "-f", script, "-t50", "-c2", "--continue-on-error", "--failures-detailed", "-r")
+    assert r.code == 0, r.err
+    kinds = ("serialization failures", "deadlock failures", "other failures")
+    counts = [int(r.out.split(f"number of {k}: ")[1].split()[0]) for k in kinds]
+    total = int(r.out.split("number of failed transactions: ")[1].split()[0])
+    assert sum(counts) == total and all(counts)
+
+
+def test_pgdyno_and_pgbench_are_one_program(server: Server, tmp_path: Path) -> None:
+    pgdyno = OURS.parent / "pgdyno"
+    said = [
+        subprocess.run([*words, "-V"], capture_output=True, text=True, check=True).stdout
+        for words in ([OURS], [pgdyno, "pgbench"])
+    ]
+    assert said[0] == said[1]
+    assert said[0].startswith("pgbench (PostgreSQL) 18.")
+    link = tmp_path / "pgbench"
+    link.symlink_to(OURS)
+    assert subprocess.run([link, "--help"], capture_output=True, text=True, check=True).stdout.startswith(
+        "pgbench is a"
+    )
