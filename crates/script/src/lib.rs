@@ -1,6 +1,6 @@
 //! pgbench's script language.
 //!
-//! Text becomes [`ast::Command`]s ([`scan`] cuts the file, [`lexer`] and [`parser`] read the expressions), those become
+//! Text becomes [`ast::Command`]s ([`scan`] cuts the file, [`meta`] reads what begins with a backslash, [`lexer`] and [`parser`] read the expressions), those become
 //! a [`program::Program`] ([`compile`], over [`symbols::Symbols`]), and a [`vm::Vm`] runs it for one client, yielding what the client shall do
 //! next: send a statement, sleep, or begin the next transaction. No I/O and no clock anywhere in this crate.
 
@@ -9,6 +9,7 @@ pub mod compile;
 pub mod error;
 pub mod functions;
 pub mod lexer;
+pub mod meta;
 pub mod parser;
 pub mod program;
 pub mod scan;

@@ -13,8 +13,9 @@ from pgdyno import __version__, _core
 from pgdyno.cluster.target import Target, target_of
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
 from pgdyno.interrupt import Terminated, signals_raise
-from pgdyno.pgbench import summary
+from pgdyno.pgbench import document, summary
 from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
+from pgdyno.pgbench.figures import Figures
 from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
 from pgdyno.pgbench.options import MAX_PARAMETERS, Options
 from pgdyno.pgbench.usage import VERSION
@@ -178,11 +179,11 @@ class _Files:
             log("error", f'could not write file "{self.histograms.name}": {e.strerror}; no more histograms are written')
             self.histograms = None
 
-    def write_json(self, document: dict[str, Any]) -> None:
+    def write_json(self, everything: dict[str, Any]) -> None:
         """Raises Exit when the disk is full, say."""
         try:
             with self.json as f:
-                json.dump(document, f, indent=2)
+                json.dump(everything, f, indent=2)
                 f.write("\n")
         except OSError as e:
             fail(f'could not write file "{self.json.name}": {e.strerror}')
@@ -217,7 +218,7 @@ class _Observer:
                 tags[hlog.LAG] = i.lag
             self.files.write_histograms("".join(hlog.line(tag, i.start_ns, i.end_ns, h) for tag, h in tags.items()))
         if self.files.json:
-            self.series.append(summary.series_row(i))
+            self.series.append(document.series_row(i))
         # A last piece that is shorter belongs to the summary alone.
         if self.o.progress and seconds > 0.999 * self.o.progress:
             plain(summary.progress_line(self.o, i, self.start_ns))
@@ -288,14 +289,14 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     if result.aborted_in is not None:
         log("error", f"Run was aborted due to an error in thread {result.aborted_in}")
         return 2
-    figures = summary.Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
+    figures = Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
     out(summary.text(o, figures))
     complete = result.error is None and result.raised is None and not figures.aborted
     if files.json:
         targets = [t.where for t in setup.targets]
-        document = summary.document(o, figures, observer.series, targets, complete)
-        document |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}
-        files.write_json(document)
+        everything = document.document(o, figures, observer.series, targets, complete)
+        everything |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}
+        files.write_json(everything)
     if result.error is not None:
         log("error", result.error)
         return 1

@@ -4,6 +4,7 @@ mod bytes;
 mod capture;
 mod classic;
 mod connect;
+mod failure;
 mod phases;
 mod pipeline;
 mod timers;
