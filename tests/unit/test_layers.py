@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pgdyno
@@ -33,3 +35,13 @@ def test_only_the_command_line_exits_and_prints() -> None:
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 assert name not in {"sys.exit", "exit", "quit", "os._exit", "print"}, f"{path}: {name}"
+
+
+def test_pgbench_starts_without_what_experiments_need() -> None:
+    heavy = {"typer", "rich", "pydantic", "pyarrow", "duckdb", "numpy", "jinja2", "psutil", "vl_convert"}
+    code = "import sys; from pgdyno.cli import entry; from pgdyno.pgbench import bench, initialize, main, options\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print(*{m.split('.')[0] for m in sys.modules})"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert not heavy & set(done.stdout.split())

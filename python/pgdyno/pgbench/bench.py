@@ -19,7 +19,7 @@ from pgdyno.pgbench.figures import Figures
 from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
 from pgdyno.pgbench.options import MAX_PARAMETERS, Options
 from pgdyno.pgbench.usage import VERSION
-from pgdyno.run.trial import workers_for_clients
+from pgdyno.run.workers import workers_for_clients
 from pgdyno.store import hlog
 
 #: The version of `usage.VERSION` as libpq numbers it.

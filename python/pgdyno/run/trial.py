@@ -13,6 +13,7 @@ from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, Tri
 from pgdyno.interrupt import signals_held
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.run.listener import Listener
+from pgdyno.run.workers import workers_for_clients
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
 from pgdyno.store.rundir import TrialWriter, latency_of, now_text
@@ -31,11 +32,6 @@ class TrialContext:
     #: Says why the server that we manage is gone, if it is.
     cluster_died: Callable[[], str | None]
     listener: Listener
-
-
-def workers_for_clients(clients: int, cores: int) -> int:
-    """One worker serves 64 clients; more workers than cores serve nobody."""
-    return max(1, min(cores, 1 + (clients - 1) // 64))
 
 
 class _Observer:
