@@ -314,6 +314,11 @@ WORKING = [
     Case("pipeline prepared", "-n -t 3 -c 2 -M prepared", {
         "p.sql": "\\startpipeline\nBEGIN ISOLATION LEVEL SERIALIZABLE;\n" + "select 1;\n" * 10 + "END;\n\\endpipeline\n"
     }),
+    Case("debug", "-n -t 2 -S -N --debug --random-seed=3"),
+    Case("debug of commands", "--debug -n -t 1", {
+        "d.sql": "\\set x 1\n\\if :x > 0\n\\sleep 1 ms\nselect :x;\n\\else\n\\endif\n\\shell true\n"
+    }),
+    Case("debug prepared", "--debug -n -t 2 -M prepared", {"d.sql": "\\set x 1\nselect :x::int;\n"}),
     Case("empty query", "-n -t 2 -r", {"e.sql": ";\n\\;\nSELECT 1;"}),
     Case("log", "-n -S -t 5 -l --log-prefix=a"),
     Case("commands in capitals", "-n -t 1", {"c.sql": "\\SET x 1\n\\Sleep 1 MS\nSELECT :x;"}),

@@ -102,7 +102,7 @@ def prepare(o: Options, connection: Connection) -> Setup:
     if o.debug:
         what = f"duration: {o.duration}" if o.duration else f"nxacts: {o.transactions}"
         host, port = conn.host.decode(), conn.port.decode()
-        log("debug", f"pghost: {host} pgport: {port} nclients: {o.clients} {what} dbName: {connection.dbname}")
+        log("", f"pghost: {host} pgport: {port} nclients: {o.clients} {what} dbName: {connection.dbname}")
     setup = Setup(o.scale, threads(o), targets=[_target(connection)])
     if any(s.builtin for s in o.scripts):
         _look_at_tables(o, connection, setup)
@@ -226,10 +226,10 @@ class _Observer:
     def event(self, e: _core.Event) -> None:
         if e.kind == "output":
             plain(f"{e.text}\n")
-        elif e.kind == "info":
+        elif e.kind in ("info", "debug"):
             log("", e.text)
-        elif e.kind in ("error", "debug"):
-            log(e.kind, e.text)
+        elif e.kind == "error":
+            log("error", e.text)
         elif e.kind in ("connection_lost", "connect_failed"):
             log("warning", f"client {e.client}: {e.text}; connecting again")
         elif e.kind == "reconnected":

@@ -29,7 +29,7 @@ def plain(text: str) -> None:
 
 
 def log(level: str, text: str) -> None:
-    """A message of a level (`error`, `warning`, `detail`, `hint`, `debug`; empty for information)."""
+    """A message of a level (`error`, `warning`, `detail`, `hint`; empty for information and debugging output)."""
     label = f"{level}: " if level else ""
     plain(f"{PROGRAM}: {label}{text.rstrip()}\n")
 

@@ -26,6 +26,22 @@ impl<D: Driver> Worker<D> {
         }
     }
 
+    /// A meta-command begins: its words, but for expressions.
+    pub(super) fn debug_command(&mut self, i: Token, command: usize, now: Nanos) {
+        let info = &self.workload.commands()[command];
+        if info.is_sql {
+            return;
+        }
+        let words = match info.name.to_ascii_lowercase().as_str() {
+            "set" => 2,
+            "if" | "elif" => 1,
+            _ => usize::MAX,
+        };
+        let shown: Vec<&str> = info.text.split_ascii_whitespace().take(words).collect();
+        let shown = shown.join(" ");
+        self.debug(i, now, || format!("executing {shown}"));
+    }
+
     /// What the script's `debug()` has shown.
     #[inline]
     pub(super) fn show_debug(&mut self, i: Token, now: Nanos) {

@@ -131,11 +131,7 @@ impl<D: Driver> Worker<D> {
                     self.end_mark(i, now);
                     self.clients[i].marked = Some((command, now));
                     if self.is_talkative {
-                        let info = &self.workload.commands()[command];
-                        let (is_sql, text) = (info.is_sql, info.text.clone());
-                        if !is_sql {
-                            self.debug(i, now, || format!("executing {text}"));
-                        }
+                        self.debug_command(i, command, now);
                     }
                 }
                 Ok(Step::Sleep(span)) => {
