@@ -222,6 +222,7 @@ def run(
     connect_each: bool = False,
     begin_what_was_due: bool = True,
     measure_until_done: bool = False,
+    command_latency: bool = True,
     exit_on_abort: bool = False,
     log: tuple[str, float, int, bool, bool, list[float]] | None = None,
     voice: str = "events",

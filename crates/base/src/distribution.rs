@@ -11,7 +11,8 @@ use crate::Prng;
 pub fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     let z = loop {
         let z = rng.normal();
-        if z >= -parameter && z < parameter {
+        // Put this way, a parameter that is no number ends the loop, as it does in pgbench.
+        if !(z < -parameter || z >= parameter) {
             break z;
         }
     };

@@ -84,6 +84,8 @@ pub struct Answer {
     pub results: u32,
     /// The statement was prepared on the way.
     pub parsed: bool,
+    /// A column's name that no variable can have, and the query that it is of.
+    pub unstorable: Option<(String, u32)>,
 }
 
 /// An error that the server reported.
@@ -131,6 +133,8 @@ pub struct Pipeline {
     pub awaited: VecDeque<Awaited>,
     /// Nothing more is put into it.
     pub ended: bool,
+    /// Some of it was sent: if the connection is lost, nobody knows what was committed.
+    pub sent: bool,
 }
 
 /// A client. Small: thousands fit into a worker; buffers hold only what is left over between reads and writes.
@@ -143,6 +147,8 @@ pub struct Client {
     pub partial: Vec<u8>,
     /// Bytes that the socket did not take.
     pub unsent: Vec<u8>,
+    /// How many of them it has taken since.
+    pub taken: usize,
     /// Which commands this connection has prepared.
     pub prepared: Vec<bool>,
     /// Commands that are being prepared for a pipeline.
@@ -175,8 +181,10 @@ pub struct Client {
     pub connecting_since: Nanos,
     /// Backend's process id and secret, for a cancel request.
     pub backend: (u32, Vec<u8>),
-    /// Which of the server's addresses it was connected to last.
+    /// Which of the server's addresses it is being connected to, or was last.
     pub address: usize,
+    /// Which of them it begins with: the one that worked last.
+    pub first_address: usize,
     /// It has had a session before.
     pub was_connected: bool,
 }
@@ -189,6 +197,7 @@ impl Client {
             link: Link::Plain,
             partial: Vec::new(),
             unsent: Vec::new(),
+            taken: 0,
             prepared: vec![false; commands],
             preparing: VecDeque::new(),
             pipeline: None,
@@ -206,6 +215,7 @@ impl Client {
             connecting_since: Nanos::ZERO,
             backend: (0, Vec::new()),
             address: 0,
+            first_address: 0,
             was_connected: false,
         }
     }
@@ -216,6 +226,7 @@ impl Client {
         self.link = Link::Plain;
         self.partial = Vec::new();
         self.unsent = Vec::new();
+        self.taken = 0;
         self.prepared.fill(false);
         self.preparing.clear();
         self.pipeline = None;

@@ -183,6 +183,8 @@ pub struct Plan {
     pub start_at: Option<u64>,
     /// How sockets are waited for.
     pub driver: DriverKind,
+    /// Record how long each command takes.
+    pub command_latency: bool,
 }
 
 impl Default for Plan {
@@ -210,6 +212,7 @@ impl Default for Plan {
             voice: Voice::Events,
             start_at: None,
             driver: DriverKind::Auto,
+            command_latency: true,
         }
     }
 }

@@ -25,6 +25,9 @@ const URING_FROM: usize = 8;
 /// How often an observer is asked whether to go on.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Behind all intervals: nothing more comes.
+const NEVER: (bool, u64) = (true, u64::MAX);
+
 /// Who looks on.
 pub trait Observer {
     /// All clients are connected; the run begins at `start` (nanoseconds since 1970).
@@ -56,8 +59,9 @@ pub struct Summary {
 
 enum Told {
     Connected,
-    Report(Report),
-    Over(Result<(), EngineError>),
+    /// By a worker's number.
+    Report(usize, Report),
+    Over(usize, Result<(), EngineError>),
 }
 
 /// What workers wait for once they are connected.
@@ -207,11 +211,11 @@ struct Job {
 
 impl Job {
     fn work(self) {
-        let tell = self.tell.clone();
+        let (tell, number) = (self.tell.clone(), self.number);
         // A worker that dies must not look like one that is done.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run()));
         let crashed = || Err(EngineError::System("a worker thread has crashed; this is a defect of pgdyno".into()));
-        let _ = tell.send(Told::Over(outcome.unwrap_or_else(|_| crashed())));
+        let _ = tell.send(Told::Over(number, outcome.unwrap_or_else(|_| crashed())));
     }
 
     fn run(self) -> Result<(), EngineError> {
@@ -249,9 +253,9 @@ impl Job {
 
     fn drive<D: Driver>(self, driver: D) -> Result<(), EngineError> {
         let tell = self.tell.clone();
-        let report = Box::new(move |r| drop(tell.send(Told::Report(r))));
-        let log = open_log(&self.plan, self.number, &self.streams.sample)?;
         let number = self.number;
+        let report = Box::new(move |r| drop(tell.send(Told::Report(number, r))));
+        let log = open_log(&self.plan, self.number, &self.streams.sample)?;
         let mut worker = Worker::new(
             driver,
             self.plan,
@@ -294,7 +298,9 @@ impl Conductor<'_> {
         };
         // Intervals that not all workers have told yet: how many have, and their sum. Drains are kept apart: workers
         // that are asked to stop may begin theirs in different intervals.
-        let mut open: BTreeMap<(bool, u64), (usize, Interval)> = BTreeMap::new();
+        let mut open: BTreeMap<(bool, u64), Interval> = BTreeMap::new();
+        // The newest interval that each worker has told of; beyond all when it will tell no more.
+        let mut reached = vec![None; self.workers];
         let (mut connected, mut over, mut last_tick) = (0, 0, Instant::now());
         while over < self.workers {
             match told.recv_timeout(TICK) {
@@ -304,25 +310,18 @@ impl Conductor<'_> {
                         self.start(&mut summary);
                     }
                 }
-                Ok(Told::Report(Report::Event(event))) => self.observer.event(&event),
-                Ok(Told::Report(Report::Interval(interval))) => {
+                Ok(Told::Report(_, Report::Event(event))) => self.observer.event(&event),
+                Ok(Told::Report(worker, Report::Interval(interval))) => {
                     let drain = interval.slice.phase == Phase::Drain;
                     let key = (drain, if drain { 0 } else { interval.slice.index });
-                    let (n, sum) = open
-                        .entry(key)
-                        .and_modify(|(n, sum)| {
-                            *n += 1;
-                            sum.join(&interval);
-                        })
-                        .or_insert_with(|| (1, *interval));
-                    if *n == self.workers {
-                        let sum = sum.clone();
-                        open.remove(&key);
-                        self.close(&mut summary, &sum);
-                    }
+                    open.entry(key).and_modify(|sum| sum.join(&interval)).or_insert(*interval);
+                    reached[worker] = Some(key);
+                    self.close_complete(&mut summary, &mut open, &reached);
                 }
-                Ok(Told::Over(result)) => {
+                Ok(Told::Over(worker, result)) => {
                     over += 1;
+                    reached[worker] = Some(NEVER);
+                    self.close_complete(&mut summary, &mut open, &reached);
                     if let Err(e) = result {
                         summary.error.get_or_insert(e);
                         self.stop.store(STOP_NOW, Ordering::Relaxed);
@@ -344,7 +343,7 @@ impl Conductor<'_> {
                 }
             }
         }
-        for (_, sum) in open.into_values() {
+        for sum in open.into_values() {
             self.close(&mut summary, &sum);
         }
         debug_assert!(
@@ -367,6 +366,22 @@ impl Conductor<'_> {
         summary.start = wall_now + wait;
         self.observer.started(summary.start, now);
         self.gate.open(Some(now + Nanos(wait)));
+    }
+
+    /// Closes the intervals that no worker will add to any more.
+    fn close_complete(
+        &mut self,
+        summary: &mut Summary,
+        open: &mut BTreeMap<(bool, u64), Interval>,
+        reached: &[Option<(bool, u64)>],
+    ) {
+        while let Some(first) = open.first_entry() {
+            if !reached.iter().all(|r| r.is_some_and(|r| r >= *first.key())) {
+                break;
+            }
+            let sum = first.remove();
+            self.close(summary, &sum);
+        }
     }
 
     fn close(&mut self, summary: &mut Summary, interval: &Interval) {

@@ -17,8 +17,18 @@ pub struct Arrivals {
 impl Arrivals {
     /// Arrivals at `rate` from `start` until `end`.
     pub fn new(rate: Rate, start: Nanos, end: Nanos, rng: Prng) -> Arrivals {
+        Arrivals::shifted(rate, 1.0, start, end, rng)
+    }
+
+    /// The same; even arrivals begin after this part (up to 1) of their distance, so that those of several workers take
+    /// turns.
+    pub fn shifted(rate: Rate, first: f64, start: Nanos, end: Nanos, rng: Prng) -> Arrivals {
         let mut this = Arrivals { rng, rate, start, next: start, end };
-        this.advance();
+        if rate.constant {
+            this.next = start + Nanos::from_secs_f64(this.after(0.0, first));
+        } else {
+            this.advance();
+        }
         this
     }
 
@@ -96,6 +106,20 @@ mod tests {
         let due: Vec<u64> = std::iter::from_fn(|| a.take(Nanos::MAX)).map(|t| (t.0 + 500) / 1000).collect();
         assert!((99..=100).contains(&due.len()), "{due:?}");
         assert!(due.iter().enumerate().all(|(i, t)| *t == 5_000_000 + 10_000 * (i as u64 + 1)), "{due:?}");
+    }
+
+    #[test]
+    fn even_arrivals_of_several_workers_take_turns() {
+        let rate = Rate { constant: true, ..Rate::poisson(25.0) };
+        let mut due: Vec<u64> = (0..4)
+            .flat_map(|worker| {
+                let turn = f64::from(worker + 1) / 4.0;
+                let mut a = Arrivals::shifted(rate, turn, Nanos::ZERO, Nanos::from_secs(2), Prng::from_seed(1));
+                std::iter::from_fn(move || a.take(Nanos::MAX)).map(|t| (t.0 + 500) / 1000).collect::<Vec<_>>()
+            })
+            .collect();
+        due.sort_unstable();
+        assert!(due.iter().enumerate().all(|(i, t)| *t == 10_000 * (i as u64 + 1)), "{due:?}");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 //! benchmarks of the client alone. Bytes in, replies out; no sockets and no clock, so that what carries it decides how
 //! long an answer takes.
 
-use pgdyno_wire::frontend;
-
 /// What a client asked for, complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -152,11 +150,4 @@ impl StubSession {
         message(&mut self.answer, b'Z', if self.in_block { b"T" } else { b"I" });
         Reply { request: Request::Statements, bytes: std::mem::take(&mut self.answer) }
     }
-}
-
-/// What a client must send to say goodbye; for tests of this module.
-pub fn goodbye() -> Vec<u8> {
-    let mut out = Vec::new();
-    frontend::terminate(&mut out);
-    out
 }

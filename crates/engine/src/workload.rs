@@ -222,8 +222,7 @@ impl Workload for ScriptWorkload {
 
     fn locate(&self, command: usize, message: &str) -> ScriptError {
         let info = &self.shared.commands[command];
-        let program = &self.shared.scripts[info.script].program;
-        program.locate_statement(program.commands[info.number].statement.unwrap_or(0), message)
+        self.shared.scripts[info.script].program.locate_command(info.number, message)
     }
 }
 

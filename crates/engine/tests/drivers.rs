@@ -226,3 +226,35 @@ fn more_clients_than_descriptors_is_a_clear_error() {
     let text = result.unwrap_err().to_string();
     assert!(text.contains("file descriptors") && text.contains("ulimit -n"), "{text}");
 }
+
+/// The series goes on for those that go on.
+#[test]
+fn a_worker_that_is_done_does_not_hold_up_the_others() {
+    let server = StubServer::start("early");
+    // Client 1 fails at once, and its worker with it.
+    let text = "\\if :client_id = 1\n\\set x 1 / 0\n\\endif\n\\sleep 5 ms\nSELECT 1;\n";
+    let plan = Plan {
+        clients: 2,
+        workers: 2,
+        limit: Limit::Duration(Nanos::from_millis(600)),
+        interval: Nanos::from_millis(100),
+        on_error: pgdyno_engine::OnError::EndClient,
+        ..Plan::default()
+    };
+    let told_at = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (sink, start) = (told_at.clone(), std::time::Instant::now());
+    let mut watcher = Watcher {
+        on_interval: Some(Box::new(move |_| sink.lock().unwrap().push(start.elapsed()))),
+        ..Watcher::default()
+    };
+    real(
+        server.config(),
+        plan,
+        common::compiled(text, pgdyno_script::Options { strict: false, marks: false }),
+        &mut watcher,
+    );
+    watcher.told.check();
+    let told_at = told_at.lock().unwrap();
+    let spread = *told_at.last().unwrap() - told_at[0];
+    assert!(spread > std::time::Duration::from_millis(300), "all told at once: {told_at:?}");
+}

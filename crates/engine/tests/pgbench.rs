@@ -263,6 +263,50 @@ fn commands_are_named_in_complaints() {
     }
 }
 
+#[test]
+fn a_pipeline_that_is_sent_in_parts_may_lose_its_connection() {
+    // Two statements of 70 kB: each is sent as soon as it is there. The server dies between them.
+    let big = "x".repeat(70_000);
+    let script = format!("\\\\startpipeline\nSELECT '{big}';\n\\\\shell sleep 0\nSELECT '{big}';\n\\\\endpipeline\n")
+        .replace("\\\\", "\\");
+    for at in [1_500, 2_000, 2_500, 10_300] {
+        for reconnect in [false, true] {
+            let from = ORIGIN + Nanos(at * 1_000);
+            let outages = vec![(from, from + Nanos::from_millis(5))];
+            let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(20), reconnect, ..classic() };
+            let (result, told) = simulate(SimServer { outages, ..SimServer::default() }, plan, &script);
+            result.unwrap();
+            told.check();
+            assert_eq!(told.sum(|i| i.lost), 1);
+            assert_eq!(told.sum(|i| i.aborted), u64::from(!reconnect));
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_may_begin_in_a_branch() {
+    let script =
+        "\\if :client_id = 0\n\\startpipeline\n\\else\n\\startpipeline\n\\endif\nSELECT 1;\nSELECT 2;\n\\endpipeline\n";
+    let plan = Plan { protocol: Protocol::Prepared, clients: 2, limit: Limit::Transactions(3), ..classic() };
+    let (result, told) = simulate(SimServer::default(), plan, script);
+    result.unwrap();
+    told.check();
+    assert_eq!((told.outcomes().committed, told.sum(|i| i.statements)), (6, 12));
+    // Each statement is prepared once: the first transaction waits for that, the others do not.
+    assert_eq!(told.latency().max().0 / MS, 2);
+    assert_eq!(told.latency().percentile(50.0).0 / MS, 1);
+}
+
+#[test]
+fn connections_of_their_own_are_not_tried_for_ever() {
+    let outages = vec![(ORIGIN + Nanos::from_millis(500), Nanos::MAX)];
+    let plan = Plan { connect_each: true, reconnect: true, limit: Limit::Duration(Nanos::from_secs(2)), ..classic() };
+    let (result, told) = simulate(SimServer { outages, ..SimServer::default() }, plan, SELECT);
+    result.unwrap();
+    told.check();
+    assert!(told.intervals.last().unwrap().slice.end < Nanos::from_secs(4));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

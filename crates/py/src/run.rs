@@ -150,7 +150,7 @@ type LogTuple = (PathBuf, f64, u64, bool, bool, Vec<f64>);
                     transactions=None, warmup_s=0.0, interval_s=1.0, rate=None, seed=0, connect_timeout_s=10.0,
                     drain_timeout_s=5.0, reconnect=true, on_error="end_run", start_at_ns=None, driver="auto",
                     latency_limit_s=None, max_tries=1, connect_each=false, begin_what_was_due=true,
-                    measure_until_done=false, exit_on_abort=false, log=None, voice="events"))]
+                    measure_until_done=false, command_latency=true, exit_on_abort=false, log=None, voice="events"))]
 #[allow(clippy::too_many_arguments)]
 pub fn run(
     py: Python<'_>,
@@ -177,6 +177,7 @@ pub fn run(
     connect_each: bool,
     begin_what_was_due: bool,
     measure_until_done: bool,
+    command_latency: bool,
     exit_on_abort: bool,
     log: Option<LogTuple>,
     voice: &str,
@@ -233,6 +234,7 @@ pub fn run(
         connect_each,
         begin_what_was_due,
         measure_until_done,
+        command_latency,
         log,
         voice,
         start_at: start_at_ns,

@@ -202,11 +202,6 @@ impl TransactionLog {
         out.write_all(b"\n")
     }
 
-    /// Writes out what has been added.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
     /// The run is over at `at`: writes the last interval, whole or not.
     pub fn finish(&mut self, at: Nanos) -> io::Result<()> {
         if self.format.aggregate > 0 {

@@ -78,8 +78,10 @@ struct Compiler<'s> {
     open_ifs: Vec<OpenIf>,
     /// The command that is being compiled.
     current: u16,
-    /// Instruction and number of statements at the last `\startpipeline`, until its end is known.
-    pipeline: Option<usize>,
+    /// Instructions of the `\startpipeline`s that no `\endpipeline` has followed yet: several where branches begin one.
+    pipelines: Vec<usize>,
+    /// An offset, and its line.
+    counted: (usize, usize),
 }
 
 impl<'s> Compiler<'s> {
@@ -95,7 +97,7 @@ impl<'s> Compiler<'s> {
             commands: Vec::new(),
             shells: Vec::new(),
         };
-        Compiler { program, symbols, options, open_ifs: Vec::new(), current: 0, pipeline: None }
+        Compiler { program, symbols, options, open_ifs: Vec::new(), current: 0, pipelines: Vec::new(), counted: (0, 1) }
     }
 
     /// Makes known what the script assigns anywhere: an assignment may stand behind its first use.
@@ -125,6 +127,13 @@ impl<'s> Compiler<'s> {
         self.program.offsets.push(offset);
         self.program.owners.push(self.current);
         self.program.ops.len() - 1
+    }
+
+    /// The line at `offset`, which never goes back: lines are counted once.
+    fn line_at(&mut self, offset: usize) -> usize {
+        let (from, line) = self.counted;
+        self.counted = (offset, line + self.program.source[from..offset].matches('\n').count());
+        self.counted.1
     }
 
     fn mark(&mut self, offset: usize) {
@@ -161,11 +170,13 @@ impl<'s> Compiler<'s> {
         let at = command.offset;
         self.current = number;
         let is_sql = matches!(command.kind, CommandKind::Sql { .. });
+        let line = self.line_at(at);
         self.program.commands.push(program::Command {
             text: command.shown.clone(),
             name: command.name.clone(),
             statement: is_sql.then_some(self.program.statements.len()),
-            line: self.program.source[..at].matches('\n').count() + 1,
+            line,
+            offset: at,
         });
         self.mark(at);
         match &command.kind {
@@ -185,14 +196,15 @@ impl<'s> Compiler<'s> {
             CommandKind::Shell { assign, words } => self.shell(assign.as_deref(), words, at)?,
             CommandKind::StartPipeline => {
                 let first = self.program.statements.len() as u16;
-                self.pipeline = Some(self.emit(Op::StartPipeline { first, end: first }, at));
+                let start = self.emit(Op::StartPipeline { first, end: first }, at);
+                self.pipelines.push(start);
             }
             CommandKind::SyncPipeline => {
                 self.emit(Op::SyncPipeline, at);
             }
             CommandKind::EndPipeline => {
                 self.emit(Op::EndPipeline, at);
-                self.pipeline = None;
+                self.pipelines.clear();
             }
             CommandKind::If(value) => {
                 self.expression(value)?;
@@ -366,7 +378,7 @@ impl<'s> Compiler<'s> {
             command: usize::from(self.current),
             capture: capture.clone(),
         });
-        if let Some(start) = self.pipeline {
+        for start in self.pipelines.clone() {
             if let Op::StartPipeline { end, .. } = &mut self.program.ops[start] {
                 *end = index + 1;
             }

@@ -109,6 +109,8 @@ pub struct Command {
     pub statement: Option<usize>,
     /// Line in the script, from 1.
     pub line: usize,
+    /// Byte offset in the script.
+    pub offset: usize,
 }
 
 /// A word of a shell command.
@@ -200,9 +202,9 @@ impl Program {
         ScriptError::at(&self.name, &self.source, offset, error.to_string(), "")
     }
 
-    /// Where a statement stands in the script, as an error: what a server said of it.
-    pub fn locate_statement(&self, statement: usize, message: &str) -> ScriptError {
-        let offset = self.statements.get(statement).map_or(0, |s| s.offset);
+    /// Where a command stands in the script, as an error: what a server said of it.
+    pub fn locate_command(&self, command: usize, message: &str) -> ScriptError {
+        let offset = self.commands.get(command).map_or(0, |c| c.offset);
         ScriptError::at(&self.name, &self.source, offset, message, "")
     }
 }

@@ -32,4 +32,9 @@ def _pgbench(arguments: list[str]) -> NoReturn:
         # Whoever read our output has closed it (| head).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except OSError as e:
+        # Only what is written to the standard streams comes up to here.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write(f"pgbench: error: could not write to standard output: {e.strerror}\n")
+        code = 1
     sys.exit(code)

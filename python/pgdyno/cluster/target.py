@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,10 +94,11 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
 
 
 def connect(
-    dbname: str, parameters: dict[str, str], timeout_s: float, application: str, ask: Callable[[], str] | None = None
+    dbname: str, parameters: dict[str, str], application: str, ask: Callable[[], str] | None = None
 ) -> pq.abc.PGconn:
-    """A libpq connection as PostgreSQL's own programs make it: `dbname` may be a whole connection string, which then
-    wins over `parameters`; `ask` gives a password where the server wants one. Raises TargetError in libpq's words.
+    """A libpq connection as PostgreSQL's own programs make it, time-outs and lists of hosts included: `dbname` may be a
+    whole connection string, which then wins over `parameters`; `ask` gives a password where the server wants one.
+    Blocks, and Ctrl-C ends the program meanwhile: nothing has been done yet. Raises TargetError in libpq's words.
     """
     given: dict[str, Any] = dict(parameters)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
@@ -107,15 +109,31 @@ def connect(
     elif dbname:
         given["dbname"] = dbname
     given["fallback_application_name"] = application
-    conn = _connected(_full(given), timeout_s)
+    conn = _blocking(_full(given))
     if conn.status != pq.ConnStatus.OK and conn.needs_password and ask is not None:
         conn.finish()
-        conn = _connected(_full({**given, "password": ask()}), timeout_s)
+        conn = _blocking(_full({**given, "password": ask()}))
     if conn.status != pq.ConnStatus.OK:
         reason = conn.error_message.decode("utf-8", "replace").strip()
         conn.finish()
         raise TargetError(reason)
     return conn
+
+
+def _blocking(conninfo: bytes) -> pq.abc.PGconn:
+    # Python's handler would run only when libpq returns.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return pq.PGconn.connect(conninfo)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def connect_timeout_of(conn: pq.abc.PGconn) -> float | None:
+    """The connect_timeout that a connection was made with, in seconds; none: without end."""
+    found = next((o.val for o in conn.info if o.keyword == b"connect_timeout"), None)
+    text = (found or b"").decode().strip()
+    return float(max(2, int(text))) if text.isdigit() and int(text) else None
 
 
 def _full(given: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import __version__, _core
-from pgdyno.cluster.target import Target, target_of
+from pgdyno.cluster.target import Target, connect_timeout_of, target_of
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
 from pgdyno.interrupt import Terminated, signals_raise
 from pgdyno.pgbench import document, summary
@@ -49,12 +49,21 @@ class Setup:
     partition_method: str = ""
     partitions: int = 0
     targets: list[Target] = field(default_factory=list)
+    #: Seconds that a connection may take; None: libpq waits without end.
+    connect_timeout_s: float | None = None
 
 
 def run(o: Options) -> int:
     """Carries out a benchmark; returns the exit code."""
     workload = compile_workload(o)
     files = _Files(o)
+    try:
+        return _run(o, workload, files)
+    finally:
+        files.tidy()
+
+
+def _run(o: Options, workload: _core.Workload, files: _Files) -> int:
     connection = open_connection(o, o.targets[0] if o.targets else None)
     try:
         setup = prepare(o, connection)
@@ -103,7 +112,8 @@ def prepare(o: Options, connection: Connection) -> Setup:
         what = f"duration: {o.duration}" if o.duration else f"nxacts: {o.transactions}"
         host, port = conn.host.decode(), conn.port.decode()
         log("", f"pghost: {host} pgport: {port} nclients: {o.clients} {what} dbName: {connection.dbname}")
-    setup = Setup(o.scale, threads(o), targets=[_target(connection)])
+    timeout = connect_timeout_of(conn)
+    setup = Setup(o.scale, threads(o), targets=[_target(connection)], connect_timeout_s=timeout)
     if any(s.builtin for s in o.scripts):
         _look_at_tables(o, connection, setup)
     if not o.no_vacuum:
@@ -158,8 +168,12 @@ class _Files:
     """What else is written. Opened before anything runs, so that nothing is measured in vain."""
 
     def __init__(self, o: Options) -> None:
-        self.json = self._open(o.json)
         self.histograms = self._open(o.histogram_log)
+        self.path = o.json or Path()
+        # What is there stays until there is something to replace it.
+        self.json = self._open(None if o.json is None else _beside(o.json))
+        #: Something could not be written.
+        self.failed = False
 
     @staticmethod
     def _open(path: Path | None) -> Any:
@@ -171,22 +185,40 @@ class _Files:
             fail(f'could not open file "{path}": {e.strerror}')
 
     def write_histograms(self, text: str) -> None:
-        """A disk that is full ends the log, not the run."""
+        """A disk that is full ends this file, not the run."""
+        if self.histograms is None:
+            return
         try:
             self.histograms.write(text)
             self.histograms.flush()
         except OSError as e:
             log("error", f'could not write file "{self.histograms.name}": {e.strerror}; no more histograms are written')
-            self.histograms = None
+            self.histograms, self.failed = None, True
 
     def write_json(self, everything: dict[str, Any]) -> None:
-        """Raises Exit when the disk is full, say."""
+        """Puts the document in its place."""
         try:
             with self.json as f:
                 json.dump(everything, f, indent=2)
                 f.write("\n")
+            if self.path != Path(f.name):
+                Path(f.name).replace(self.path)
         except OSError as e:
-            fail(f'could not write file "{self.json.name}": {e.strerror}')
+            log("error", f'could not write file "{self.path}": {e.strerror}')
+            self.failed = True
+
+    def tidy(self) -> None:
+        """Removes what was begun and not finished."""
+        if self.json is not None and self.path != Path(self.json.name):
+            self.json.close()
+            Path(self.json.name).unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Where a file is written until it is whole; devices and pipes are written directly."""
+    if path.exists() and not path.is_file():
+        return path
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 @dataclass
@@ -197,7 +229,6 @@ class _Observer:
     files: _Files
     start_ns: int = 0
     series: list[dict[str, Any]] = field(default_factory=list)
-    busiest: float = 0.0
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         self.start_ns = start_ns
@@ -239,7 +270,6 @@ class _Observer:
 def _measure(o: Options, setup: Setup, workload: _core.Workload, files: _Files) -> int:
     observer = _Observer(o, files)
     prefix = o.log_prefix if o.log_prefix is not None else "pgbench_log"
-    patience = os.environ.get("PGCONNECT_TIMEOUT", "")
     with signals_raise():
         try:
             configs = [
@@ -257,7 +287,8 @@ def _measure(o: Options, setup: Setup, workload: _core.Workload, files: _Files) 
                 interval_s=float(o.progress) if o.progress else INTERVAL_S,
                 rate=(*o.rate, o.constant_arrivals) if o.rate else None,
                 seed=o.seed,
-                connect_timeout_s=float(patience) if patience.isdigit() and int(patience) else 86_400.0,
+                connect_timeout_s=setup.connect_timeout_s or 86_400.0,
+                command_latency=o.per_command or o.json is not None or o.histogram_log is not None,
                 drain_timeout_s=FOREVER_S,
                 reconnect=o.reconnect,
                 on_error="end_client_unless_sql" if o.continue_on_error else "end_client",
@@ -289,6 +320,9 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     if result.aborted_in is not None:
         log("error", f"Run was aborted due to an error in thread {result.aborted_in}")
         return 2
+    if result.phase("measure") is None and isinstance(result.raised, (KeyboardInterrupt, Terminated)):
+        log("error", "interrupted before the run began")
+        return EXIT_SIGINT if isinstance(result.raised, KeyboardInterrupt) else EXIT_SIGTERM
     figures = Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
     out(summary.text(o, figures))
     complete = result.error is None and result.raised is None and not figures.aborted
@@ -308,4 +342,4 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     if figures.aborted:
         log("error", "Run was aborted; the above results are incomplete.")
         return 2
-    return 0
+    return 1 if files.failed else 0

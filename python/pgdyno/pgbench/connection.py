@@ -5,15 +5,13 @@ from __future__ import annotations
 import select
 from collections.abc import Callable
 
+import psycopg
 from psycopg import pq
 
-from pgdyno.cluster.target import Target, connect, target_of
+from pgdyno.cluster.target import connect
 from pgdyno.errors import TargetError
 from pgdyno.pgbench.messages import fail, log, plain
 from pgdyno.pgbench.options import Options
-
-#: libpq waits without end unless PGCONNECT_TIMEOUT or connect_timeout say otherwise.
-_PATIENCE_S = 86_400.0
 
 
 class RefusedError(Exception):
@@ -37,19 +35,20 @@ class Connection:
         """The database."""
         return self.pgconn.db.decode()
 
-    @property
-    def target(self) -> Target:
-        """The same for our own client. Raises TargetError where that cannot do what was asked for."""
-        return target_of(self.pgconn)
-
     def execute(self, sql: str) -> pq.abc.PGresult:
         """The last result of `sql`. Raises RefusedError. Ctrl-C cancels it in the server."""
-        self.pgconn.send_query(sql.encode())
+        self._send(sql)
         return self._result()
+
+    def _send(self, sql: str) -> None:
+        try:
+            self.pgconn.send_query(sql.encode())
+        except psycopg.Error as e:
+            raise RefusedError(_said(e), "08006") from e
 
     def copy(self, sql: str, chunks: Callable[[], bytes]) -> None:
         """COPY FROM STDIN; `chunks` gives data until it gives none. Raises RefusedError."""
-        self.pgconn.send_query(sql.encode())
+        self._send(sql)
         try:
             # Not ended yet: the result says that the server is ready for data.
             self._wait_for_input()
@@ -62,6 +61,8 @@ class Connection:
                 self._flush()
             while self.pgconn.put_copy_end() == 0:
                 select.select([], [self.pgconn.socket], [])
+        except psycopg.Error as e:
+            raise RefusedError(_said(e), "08006") from e
         except KeyboardInterrupt:
             self.pgconn.put_copy_end(b"canceled by user")
             self._flush()
@@ -95,8 +96,8 @@ class Connection:
         except KeyboardInterrupt:
             self.pgconn.get_cancel().cancel()
             raise
-        except Exception as e:
-            raise RefusedError(str(e), "08006") from e
+        except psycopg.Error as e:
+            raise RefusedError(_said(e), "08006") from e
         if failed is not None or last is None:
             raise _refused(failed)
         return last
@@ -104,6 +105,13 @@ class Connection:
     def close(self) -> None:
         """Ends the session."""
         self.pgconn.finish()
+
+
+def _said(e: psycopg.Error) -> str:
+    """What libpq says, without the name of the function that psycopg puts in front."""
+    return (
+        str(e).split(": ", 1)[-1].strip() if str(e).startswith(("sending", "consuming", "flushing")) else str(e).strip()
+    )
 
 
 def _refused(result: pq.abc.PGresult | None) -> RefusedError:
@@ -122,7 +130,7 @@ def parameters(o: Options) -> dict[str, str]:
 def open_connection(o: Options, target: str | None = None) -> Connection:
     """Connects as pgbench does: the database's name may be a whole connection string. Raises Exit."""
     try:
-        conn = connect(target if target is not None else o.dbname, parameters(o), _PATIENCE_S, "pgbench", _ask)
+        conn = connect(target if target is not None else o.dbname, parameters(o), "pgbench", _ask)
     except TargetError as e:
         log("error", e.message)
         fail(
@@ -136,4 +144,8 @@ def open_connection(o: Options, target: str | None = None) -> Connection:
 def _ask() -> str:
     import getpass
 
-    return getpass.getpass("Password: ")
+    try:
+        return getpass.getpass("Password: ")
+    except EOFError:
+        # Nobody is there to ask; the server says what it thinks of an empty one.
+        return ""

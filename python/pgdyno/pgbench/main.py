@@ -35,6 +35,9 @@ def main(arguments: list[str]) -> int:
         return bench.run(o)
     except Exit as e:
         return e.code
+    except UnicodeEncodeError:
+        log("error", "an argument or a name is not valid UTF-8")
+        return 1
     except KeyboardInterrupt:
         log("error", "interrupted")
         return EXIT_SIGINT

@@ -164,7 +164,8 @@ def integer(value: str, name: str, low: int, high: int) -> int:
     match = re.fullmatch(r"\s*([+-]?\d+)\s*", value)
     if match is None:
         fail(f'invalid value "{value}" for option {name}')
-    n = int(match[1])
+    # No limit has more digits than this.
+    n = int(match[1][:30])
     if not low <= n <= high:
         fail(f"{name} must be in range {low}..{high}")
     return n
@@ -187,7 +188,7 @@ def seed_of(value: str | None, source: str) -> int:
             log("error", f'unrecognized random seed option "{value}"')
             log("detail", 'Expecting an unsigned integer, "time" or "rand".')
             fail(f"error while setting random seed from {source}")
-        seed = int(value) % 2**64
+        seed = int(value[:40]) % 2**64
     if value is not None:
         log("", f"setting random seed to {seed}")
     return seed
@@ -199,7 +200,7 @@ def weighted(value: str) -> tuple[str, int]:
     if not at:
         return value, 1
     match = re.fullmatch(r"\s*([+-]?\d+)", weight)
-    if match is None or not -(2**63) <= int(match[1]) < 2**63:
+    if match is None or not -(2**63) <= int(match[1][:30]) < 2**63:
         fail(f"invalid weight specification: @{weight}")
     if not 0 <= int(match[1]) <= INT_MAX:
         fail(f"weight specification out of range (0 .. {INT_MAX}): {int(match[1])}")
@@ -211,7 +212,7 @@ def rate_of(value: str) -> tuple[float, float, float]:
     ramp = re.fullmatch(r"\s*([\d.eE+]+?)\.\.([\d.eE+]+)/([\d.]+)(s|min)?\s*", value)
     if ramp is None:
         rate = leading_number(value)
-        if rate <= 0 or ".." in value:
+        if not 0 < rate <= 1e7 or ".." in value:
             fail(f'invalid rate limit: "{value}"')
         return rate, rate, 0.0
     try:
@@ -309,7 +310,7 @@ class _Reader:
 
     def take_limit(self, value: str) -> None:
         self.o.latency_limit_ms = leading_number(value)
-        if self.o.latency_limit_ms <= 0:
+        if not 0 < self.o.latency_limit_ms <= 1e12:
             fail(f'invalid latency limit: "{value}"')
 
     def take_sampling(self, value: str) -> None:
@@ -318,7 +319,7 @@ class _Reader:
             fail(f'invalid sampling rate: "{value}"')
 
     def take_tries(self, value: str) -> None:
-        match = re.match(r"\s*[+-]?\d+", value)
+        match = re.match(r"\s*[+-]?\d{1,9}", value)
         self.o.max_tries = int(match[0]) if match else 0
         if self.o.max_tries < 0:
             fail(f'invalid number of maximum tries: "{value}"')

@@ -192,7 +192,7 @@ impl<D: Driver> Worker<D> {
             {
                 let now = self.driver.now();
                 self.say("error", i, now, "COPY is not supported in pgbench, aborting".into());
-                self.abort(i, now)?;
+                self.abort(i)?;
                 return Ok(false);
             }
             tag::COPY_IN_RESPONSE => {
@@ -222,6 +222,7 @@ impl<D: Driver> Worker<D> {
                 }
                 let client = &mut self.clients[i];
                 client.pipeline = None;
+                client.preparing.clear();
                 if client.answer.error.is_some() {
                     return self.statement_failed(i, command, now);
                 }
@@ -237,8 +238,13 @@ impl<D: Driver> Worker<D> {
                 }
                 client.answer.results = 0;
                 client.answer.parsed = false;
+                if let Some((name, query)) = client.answer.unstorable.take() {
+                    return self.cannot_store(i, command, query, &name, now);
+                }
                 client.transaction.statements += 1;
-                self.interval.command_latency[command].record(now - sent_at);
+                if self.plan.command_latency {
+                    self.interval.command_latency[command].record(now - sent_at);
+                }
                 if client.captured.is_some() && !self.capture_last(i, command, now)? {
                     return Ok(());
                 }
@@ -304,8 +310,9 @@ impl<D: Driver> Worker<D> {
             Err(_) if self.running => {
                 let now = self.driver.now();
                 self.read_last_words(i);
-                // Nothing of this statement has reached the server, so it cannot have committed anything.
-                if matches!(self.clients[i].state, State::Busy { .. }) {
+                // Nothing of this statement has reached the server, so it cannot have committed anything. Of a pipeline
+                // an earlier part may have.
+                if matches!(self.clients[i].state, State::Busy { .. }) && self.clients[i].pipeline.is_none() {
                     self.clients[i].state = State::Idle;
                 }
                 self.lost(i, now, "the server closed the connection")
@@ -318,13 +325,15 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn flush(&mut self, i: Token) -> Result<(), EngineError> {
-        let unsent = std::mem::take(&mut self.clients[i].unsent);
-        match self.driver.send(i, &unsent) {
-            Ok(n) if n == unsent.len() => {
+        let client = &mut self.clients[i];
+        match self.driver.send(i, &client.unsent[client.taken..]) {
+            Ok(n) if client.taken + n == client.unsent.len() => {
+                client.unsent = Vec::new();
+                client.taken = 0;
                 self.driver.watch_writable(i, false).map_err(|e| EngineError::System(e.to_string()))
             }
             Ok(n) => {
-                self.clients[i].unsent = unsent[n..].to_vec();
+                client.taken += n;
                 // Edge-triggered: asking again makes the driver look again.
                 self.driver.watch_writable(i, true).map_err(|e| EngineError::System(e.to_string()))
             }

@@ -38,10 +38,9 @@ impl<D: Driver> Worker<D> {
             let taken = std::mem::take(&mut **captured);
             captured.complete = true;
             let stored = client.actor.capture(command, taken.columns.as_deref().unwrap_or_default(), &taken.row);
+            // Acted upon when the answer is complete: the session must not be left in the middle of it.
             if let Err(name) = stored {
-                let query = client.answer.results;
-                self.cannot_store(i, command, query, &name, now)?;
-                return Ok(self.clients[i].has_session());
+                client.answer.unstorable.get_or_insert((name, client.answer.results));
             }
         }
         Ok(true)
@@ -72,7 +71,7 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    fn cannot_store(
+    pub(super) fn cannot_store(
         &mut self,
         i: Token,
         command: usize,
@@ -104,7 +103,7 @@ impl<D: Driver> Worker<D> {
             for line in classic {
                 self.say("error", i, now, line);
             }
-            return self.abort(i, now);
+            return self.abort(i);
         }
         let info = &self.workload.commands()[command];
         let failure = ScriptFailure {

@@ -93,7 +93,7 @@ impl<D: Driver> Worker<D> {
         let (client, query) = (self.first_client + i, refusal.query);
         let said = format!("client {client} script {script} aborted in command {number} query {query}: {text}");
         self.say("error", i, now, said);
-        self.abort(i, now)
+        self.abort(i)
     }
 
     /// What happens after an error, where that is wanted.
@@ -115,7 +115,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The connection is gone, where that ends the client.
-    pub(super) fn classic_loss(&mut self, i: Token, command: usize, said: Option<&Refusal>, now: Nanos) {
+    pub(super) fn classic_loss(&mut self, i: Token, command: usize, said: Option<&Refusal>, reason: &str, now: Nanos) {
         let info = &self.workload.commands()[command];
         let (number, script, client) = (info.number, info.script, self.first_client + i);
         let text = match said {
@@ -124,10 +124,14 @@ impl<D: Driver> Worker<D> {
                 let query = refusal.query;
                 format!("client {client} script {script} aborted in command {number} query {query}: {text}")
             }
-            None => format!(
-                "client {client} aborted in command {number} (SQL) of script {script}; perhaps the backend died while \
-                 processing"
-            ),
+            None => {
+                // What the operating system or the protocol says of it, where that is more than that it is closed.
+                let why = if reason.contains("closed") { String::new() } else { format!(" ({reason})") };
+                format!(
+                    "client {client} aborted in command {number} (SQL) of script {script}; perhaps the backend died while \
+                     processing{why}"
+                )
+            }
         };
         self.say("error", i, now, text);
     }

@@ -6,6 +6,7 @@ use crate::driver::{Address, Driver, Token};
 use crate::error::EngineError;
 use crate::workload::StatementEffect;
 use pgdyno_base::Nanos;
+use pgdyno_record::log::Ending;
 use pgdyno_wire::backend::TransactionStatus;
 use pgdyno_wire::handshake::Attempt;
 use pgdyno_wire::{Config, Endpoint, Handshake, Progress, SqlState, WireError, frontend};
@@ -51,7 +52,7 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn open(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
-        self.clients[i].address = self.clients[i].failures as usize;
+        self.clients[i].address = self.clients[i].first_address + self.clients[i].failures as usize;
         let Some(address) = self.address(i, self.clients[i].address) else {
             return Err(self.cannot_connect(i, format!("{} has no address", self.config(i).endpoint)));
         };
@@ -108,17 +109,15 @@ impl<D: Driver> Worker<D> {
         // sslmode prefer and allow: the other way is tried at once.
         if refused_by_server && client.attempt + 1 < attempts {
             client.attempt += 1;
-            self.to_connect.push_front(i);
-            return Ok(());
+            return self.open(i, now);
         }
         client.attempt = 0;
         client.failures += 1;
+        // Before the run, and for a transaction's own connection, each address of the host is tried once.
+        if (!self.running || self.plan.connect_each) && (client.failures as usize) < addresses {
+            return self.open(i, now);
+        }
         if !self.running {
-            // Before the run, each address of the host is tried once.
-            if (client.failures as usize) < addresses {
-                self.to_connect.push_front(i);
-                return Ok(());
-            }
             let client = self.first_client + i;
             self.say("error", i, now, error.classic().map_or_else(|| error.to_string(), str::to_owned));
             self.say("error", i, now, format!("could not create connection for client {client}"));
@@ -133,9 +132,13 @@ impl<D: Driver> Worker<D> {
                 now,
                 format!("client {} aborted while establishing connection", self.first_client + i),
             );
-            return self.abort(i, now);
+            return self.abort(i);
         }
-        if client.failures == 1 {
+        if self.ending {
+            self.finish(i);
+            return Ok(());
+        }
+        if self.clients[i].failures == 1 {
             self.tell("connect_failed", i, now, error.to_string());
         }
         self.back_off(i, now);
@@ -170,6 +173,10 @@ impl<D: Driver> Worker<D> {
         let progress = handshake.feed(bytes, &mut out);
         if !out.is_empty() {
             self.put(i, &out, now)?;
+            // Sending may have found the connection gone, which is then dealt with.
+            if !matches!(self.clients[i].state, State::Handshaking(_)) {
+                return Ok(());
+            }
         }
         match progress {
             Ok(Progress::Pending) => Ok(()),
@@ -190,6 +197,7 @@ impl<D: Driver> Worker<D> {
                 self.connecting -= 1;
                 client.timer += 1;
                 client.failures = 0;
+                client.first_address = client.address;
                 client.attempt = 0;
                 client.answer = Answer::default();
                 client.backend = (info.process, info.secret.clone());
@@ -232,8 +240,9 @@ impl<D: Driver> Worker<D> {
         };
         if was_active {
             let t = std::mem::take(&mut client.transaction);
-            let outcome = match (&client.state, client.pipeline.is_some()) {
-                (State::Busy { .. }, true) => None,
+            let in_pipeline = client.pipeline.as_ref().is_some_and(|p| p.sent);
+            let outcome = match (&client.state, in_pipeline) {
+                (_, true) => None,
                 (State::Busy { command, .. }, false)
                     if may_have_committed(client.status, self.workload.commands()[*command].effect) =>
                 {
@@ -252,6 +261,10 @@ impl<D: Driver> Worker<D> {
                 Some(_) if ends_client => self.interval.count(t.script, |o| o.unfinished += 1),
                 Some(code) => self.interval.count(t.script, |o| o.fail(code.0)),
             }
+            if !ends_client {
+                self.count_retries(&t);
+                self.log(i, &t, Ending::Other, now)?;
+            }
         }
         self.clients[i].disconnect();
         self.idle.retain(|t| *t != i);
@@ -261,8 +274,8 @@ impl<D: Driver> Worker<D> {
         self.interval.lost += 1;
         if ends_client {
             let here = here.unwrap_or_else(|| self.clients[i].actor.here());
-            self.classic_loss(i, here, said.as_deref(), now);
-            return self.abort(i, now);
+            self.classic_loss(i, here, said.as_deref(), reason, now);
+            return self.abort(i);
         }
         self.tell("connection_lost", i, now, reason.to_owned());
         if !self.plan.reconnect {

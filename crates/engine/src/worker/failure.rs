@@ -59,7 +59,7 @@ impl<D: Driver> Worker<D> {
             let (client, why) = (self.first_client + i, refusal.error.classic(None));
             let what = "aborted while rolling back the transaction after an error";
             self.say("error", i, now, format!("client {client} {what}; {why}"));
-            return self.abort(i, now);
+            return self.abort(i);
         }
         self.lost(i, now, &format!("the server refuses ROLLBACK: {}", refusal.error))
     }
@@ -124,13 +124,16 @@ impl<D: Driver> Worker<D> {
                 now,
                 format!("client {client} aborted in command {number} ({name}) of script {script}; {why}"),
             );
-            return self.abort(i, now);
+            return self.abort(i);
         }
         if self.plan.on_error == OnError::EndRun {
             return Err(EngineError::Script(Box::new(f.place.clone())));
         }
         self.tell_error(i, now, SqlState::SCRIPT, &f.place.to_string());
-        self.clients[i].pipeline = None;
+        if self.clients[i].pipeline.is_some() {
+            // What was put into it may be on its way: only a new session is in a known state.
+            return self.lost(i, now, "a pipeline was given up");
+        }
         if self.clients[i].status != TransactionStatus::Idle {
             let command = self.clients[i].actor.here();
             return self.recover(i, SqlState::SCRIPT, command, now);
@@ -149,7 +152,7 @@ impl<D: Driver> Worker<D> {
             self.complete(i, now)?;
             let why = "end of script reached without completing the last transaction";
             self.say("error", i, now, format!("client {} aborted: {why}", self.first_client + i));
-            return self.abort(i, now);
+            return self.abort(i);
         }
         let what = "the script ends inside a transaction block: nothing is committed";
         let command = last.unwrap_or(0);
@@ -168,7 +171,7 @@ impl<D: Driver> Worker<D> {
         if self.plan.on_error.ends_clients() {
             let why = "end of script reached with pipeline open";
             self.say("error", i, now, format!("client {} aborted: {why}", self.first_client + i));
-            return self.abort(i, now);
+            return self.abort(i);
         }
         let last = self.clients[i].transaction.last.unwrap_or(0);
         let mut place = self.workload.locate(last, "the script ends inside a pipeline");
@@ -177,7 +180,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The client ends early. Its connection is closed at once, so that it holds no locks.
-    pub(super) fn abort(&mut self, i: Token, _now: Nanos) -> Result<(), EngineError> {
+    pub(super) fn abort(&mut self, i: Token) -> Result<(), EngineError> {
         let t = std::mem::take(&mut self.clients[i].transaction);
         if t.active {
             self.interval.count(t.script, |o| o.unfinished += 1);

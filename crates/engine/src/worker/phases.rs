@@ -52,7 +52,8 @@ impl<D: Driver> Worker<D> {
             let share = self.clients.len() as f64 / self.plan.clients as f64;
             let end = self.origin + self.plan.end();
             let rate = Rate { from: rate.from * share, to: rate.to * share, ..rate };
-            self.arrivals = Some(Arrivals::new(rate, self.origin, end, self.throttle.clone()));
+            let turn = (self.number + 1) as f64 / self.plan.active_workers() as f64;
+            self.arrivals = Some(Arrivals::shifted(rate, turn, self.origin, end, self.throttle.clone()));
         }
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;

@@ -19,10 +19,8 @@ impl<D: Driver> Worker<D> {
     fn misuse(&self, i: Token, name: &str, message: &str) -> Misuse {
         let command = self.clients[i].actor.here();
         let info = &self.workload.commands()[command];
-        let mut place = self.workload.locate(command, message);
-        place.line = info.line;
         Box::new(ScriptFailure {
-            place,
+            place: self.workload.locate(command, message),
             script: info.script,
             number: info.number,
             name: name.into(),
@@ -88,6 +86,9 @@ impl<D: Driver> Worker<D> {
             describe: false,
         };
         let Some(pipeline) = &mut client.pipeline else { return Ok(Ok(())) };
+        if how.prepare {
+            client.preparing.push_back(command);
+        }
         client.actor.encode(command, how, &mut pipeline.out);
         let since = client.marked.is_none().then_some(now);
         pipeline.awaited.push_back(Awaited::Command { command, since });
@@ -106,6 +107,7 @@ impl<D: Driver> Worker<D> {
     fn flush_pipeline(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         let Some(pipeline) = &mut self.clients[i].pipeline else { return Ok(()) };
         let out = std::mem::take(&mut pipeline.out);
+        pipeline.sent = true;
         self.put(i, &out, now)
     }
 
@@ -144,7 +146,7 @@ impl<D: Driver> Worker<D> {
         if let Some(Awaited::Command { command, since }) = pipeline.awaited.front().copied() {
             pipeline.awaited.pop_front();
             client.transaction.statements += 1;
-            if let Some(since) = since {
+            if let (Some(since), true) = (since, self.plan.command_latency) {
                 self.interval.command_latency[command].record(now - since);
             }
         }

@@ -13,6 +13,11 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         client.timer += 1;
         self.timers.push(Reverse((at, i, client.timer)));
+        // Timers that were overtaken stay until they are due; with a connection for each transaction they would pile up.
+        if self.timers.len() > 64 + 4 * self.clients.len() {
+            let clients = &self.clients;
+            self.timers.retain(|Reverse((_, i, timer))| clients[*i].timer == *timer);
+        }
     }
 
     #[inline]

@@ -124,6 +124,10 @@ impl<D: Driver> Worker<D> {
                     if let Err(failure) = self.enqueue(i, command)? {
                         return self.script_failed(i, &failure, now);
                     }
+                    // A large pipeline is sent in parts, and a part may find the connection gone.
+                    if !self.clients[i].has_session() {
+                        return Ok(());
+                    }
                 }
                 Ok(Step::Send(command)) => return self.send_statement(i, command),
                 Ok(Step::Mark(command)) => {
@@ -199,7 +203,7 @@ impl<D: Driver> Worker<D> {
     /// A meta-command that was timed is over.
     #[inline]
     fn end_mark(&mut self, i: Token, now: Nanos) {
-        if let Some((command, since)) = self.clients[i].marked.take() {
+        if let (Some((command, since)), true) = (self.clients[i].marked.take(), self.plan.command_latency) {
             self.interval.command_latency[command].record(now - since);
         }
     }
