@@ -36,6 +36,7 @@ class ConnConfig:
         channel_binding: str = "prefer",
         options: str | None = None,
         application_name: str = "pgdyno",
+        settings: dict[str, str] | None = None,
     ) -> None: ...
     @property
     def endpoint(self) -> str: ...

@@ -52,6 +52,8 @@ COMMAND_LINE = [
     Case("ambiguous", "--pro"),
     Case("ambiguous t", "--t=3"),
     Case("no file", "-f no-such-file"),
+    Case("no name", "-f ''"),
+    Case("weight alone", "-f @3"),
     Case("folder as file", "-f ."),
     Case("no builtin", "-b no-such-builtin"),
     Case("ambiguous builtin", "-b s"),
@@ -168,6 +170,7 @@ SYNTAX = {
     "endpipeline argument": "\\endpipeline x\n",
     "empty": "",
     "only comments": "-- nothing\n\n",
+    "minimum without its sign": "\\set a 9223372036854775808",
     "continued": "\\set i \\\n  1 +\\\n  *\n",
 }
 
@@ -177,6 +180,15 @@ RUNTIME = {
     "no table": "SELECT 1;\nSELECT * FROM no_such_table;\n",
     "division in server": "SELECT 1/0;\n",
     "shell fails": "\\shell no-such-command",
+    "shell of a variable": "\\set v 4\n\\shell :v",
+    "shell too long": "\\shell echo " + "x" * 300,
+    "setshell of a word": "\\setshell i echo x",
+    "setshell name": "\\setshell 1a echo 1",
+    "empty text": "SELECT '' AS e \\gset\n\\set x :e + 1\n",
+    "inner query": "do $$begin perform nosuch(1); end$$;\n",
+    "gset of none": "select 1 as a \\; begin \\gset\n",
+    "gset of the last": "begin \\; select 1 as a \\; end \\gset\n",
+    "gset name of the second": "select 1\\;\nselect 2\n\\gset\n",
     "shell variable": "\\shell echo ::foo :nosuchvariable\n",
     "setshell word": "\\setshell i echo -n one",
     "setshell nothing": "\\setshell i true",
@@ -232,6 +244,7 @@ EXTENDED = {
     "gset in pipeline": "\\startpipeline\nselect 1 \\gset f\n\\endpipeline\n",
     "aset in pipeline": "\\startpipeline\nselect 1 \\aset\n\\endpipeline\n",
     "pipeline left open": "\\startpipeline\nselect 1;\n",
+    "mistake in pipeline": "\\startpipeline\nselect 1/0 + nosuch;\nselect 2;\n\\endpipeline\n",
     "error in pipeline": "\\startpipeline\nselect 1;\nselect 1/0;\nselect 2;\n\\endpipeline\n",
     "bad parameter": "select 42 as value1, '1a' as value2 \\gset\nselect :value1::smallint, :value2::smallint;\n",
     "forgotten": "SELECT 1;\nDEALLOCATE ALL;\nSELECT 2;\nSELECT 1;\n",
@@ -314,6 +327,18 @@ WORKING = [
     Case("pipeline prepared", "-n -t 3 -c 2 -M prepared", {
         "p.sql": "\\startpipeline\nBEGIN ISOLATION LEVEL SERIALIZABLE;\n" + "select 1;\n" * 10 + "END;\n\\endpipeline\n"
     }),
+    Case("leading comment", "-n -t 1 -r", {"c.sql": "/*+ hint */ select 1;\n/* lone */\n\\set x 1\nselect 2;"}),
+    Case("only a comment", "-n -t 1 -r", {"c.sql": "/* lone */"}),
+    Case("setshell of many lines", "-n -t 1", {"s.sql": "\\setshell y yes 1\n\\set z debug(:y)\n\\setshell a echo 99999999999\n\\set z debug(:a)\n"}),
+    Case("settings of the environment", "-n -t 1", {
+        "s.sql": "select (current_setting('timezone')||current_setting('datestyle')||current_setting('geqo'))::int;"
+    }, env={"PGTZ": "Asia/Tokyo", "PGDATESTYLE": "German", "PGGEQO": "off"}),
+    Case("conninfo in the environment", "-n -t 1 -S", env={"PGDATABASE": "dbname=twins"}),
+    Case("empty port", "-n -t 1 -S -p ''"),
+    Case("bad timeout", "-n -t 1 -S", env={"PGCONNECT_TIMEOUT": "x"}),
+    Case("limit of nothing", "-n -t 3 -S -L 0.0001"),
+    Case("large seed", "-n -t 3 -S --random-seed=99999999999999999999"),
+    Case("null is null is null", "-n -t 1", {"s.sql": "\\set x debug(1 is null is null)\n"}),
     Case("debug", "-n -t 2 -S -N --debug --random-seed=3"),
     Case("debug of commands", "--debug -n -t 1", {
         "d.sql": "\\set x 1\n\\if :x > 0\n\\sleep 1 ms\nselect :x;\n\\else\n\\endif\n\\shell true\n"

@@ -236,3 +236,64 @@ def test_pgdyno_and_pgbench_are_one_program(server: Server, tmp_path: Path) -> N
     assert subprocess.run([link, "--help"], capture_output=True, text=True, check=True).stdout.startswith(
         "pgbench is a"
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-L", "1e400"], ["-t", "9" * 5000], ["--random-seed", "9" * 5000], ["-b", f"se@{'9' * 5000}"], ["-R", "1e999"],
+     ["-f", b"\xff\xfe"], [b"-Dx=\xff"], ["--max-tries", "9" * 5000]],
+)  # fmt: skip
+def test_odd_arguments_are_answered_not_traced(server: Server, made: str, options: list[Any]) -> None:
+    done = subprocess.run(
+        [OURS, "-n", "-S", "-t1", *options],
+        capture_output=True,
+        env=environment(**where(server)),
+        timeout=60,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr
+    assert done.returncode in (0, 1), done
+
+
+def test_an_earlier_result_stays_until_there_is_another(server: Server, made: str, tmp_path: Path) -> None:
+    document = tmp_path / "o.json"
+    document.write_text("precious")
+    assert pgbench(server, "-n", "-S", f"--json={document}", PGPORT="1").code == 1
+    script = tmp_path / "s.sql"
+    script.write_text("SELECT 1/0;\n")
+    assert pgbench(server, "-n", "-f", script, "--exit-on-abort", f"--json={document}").code == 2
+    assert document.read_text() == "precious"
+    assert pgbench(server, "-n", "-S", f"--json={document}").code == 0
+    assert json.loads(document.read_text())["complete"] is True
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["o.json", "s.sql"]
+
+
+@pytest.mark.parametrize("words", [["-n", "-S", "-t1"], ["--help"], ["-V"]])
+def test_standard_output_may_be_full_or_closed(server: Server, made: str, words: list[str]) -> None:
+    for redirection in (">/dev/full", ">&-"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'"$0" "$@" {redirection}', OURS, *words], capture_output=True, text=True,
+            env=environment(**where(server)), timeout=60, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_session_that_dies_while_setting_up_is_told(server: Server, made: str) -> None:
+    stop = threading.Event()
+
+    def shoot() -> None:
+        while not stop.is_set():
+            server.sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity where query like 'copy pgbench_accounts%'"
+            )
+
+    shooter = threading.Thread(target=shoot)
+    shooter.start()
+    try:
+        r = pgbench(server, "-i", "-q", "-s", "20")
+    finally:
+        stop.set()
+        shooter.join()
+    assert r.code == 1, r
+    assert "pgbench: error: query failed: " in r.err
+    assert pgbench(server, "-i", "-q").code == 0

@@ -79,7 +79,7 @@ def answer(program: Path, case: Case, folder: Path, server: Server | None, dbnam
         (folder / name.split("@")[0]).write_text(text)
         words += ["-f", name]
     done = subprocess.run(
-        words, capture_output=True, text=True, cwd=folder, env=environment(**where, **case.env), timeout=120,
+        words, capture_output=True, text=True, cwd=folder, env=environment(**{**where, **case.env}), timeout=120,
         check=False, input=case.stdin,
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr

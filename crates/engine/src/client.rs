@@ -95,6 +95,8 @@ pub struct Refusal {
     pub error: ServerError,
     /// How many queries of the statement had been answered before.
     pub query: u32,
+    /// The statement, where it is one of a pipeline.
+    pub command: Option<usize>,
 }
 
 /// Rows that go into variables.

@@ -295,7 +295,9 @@ impl Actor for ScriptActor {
     fn shell(&mut self, shell: usize) -> Result<(), Box<ScriptFailure>> {
         let program = self.shared.scripts[self.current].program.clone();
         let assign = program.shells[shell].assign;
-        let done = self.vm.shell_command(&program, shell).and_then(|command| shell::run(&command, assign.is_some()));
+        let name = self.vm.shell_name(&program, shell);
+        let reads = program.shells[shell].reads;
+        let done = self.vm.shell_command(&program, shell).and_then(|command| shell::run(&name, &command, reads));
         match done {
             Ok(value) => {
                 if let Some(slot) = assign {

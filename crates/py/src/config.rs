@@ -5,6 +5,7 @@ use pgdyno_wire::conn::ChannelBinding;
 use pgdyno_wire::tls::{TlsSettings, default_root_cert};
 use pgdyno_wire::{Config, Endpoint, SslMode};
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ impl ConnConfig {
     #[new]
     #[pyo3(signature = (*, host, port, user, dbname, password=None, hostaddr=None, sslmode="prefer", sslrootcert=None,
                         sslcert=None, sslkey=None, channel_binding="prefer", options=None,
-                        application_name="pgdyno"))]
+                        application_name="pgdyno", settings=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -36,6 +37,7 @@ impl ConnConfig {
         channel_binding: &str,
         options: Option<String>,
         application_name: &str,
+        settings: Option<BTreeMap<String, String>>,
     ) -> PyResult<ConnConfig> {
         let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
         let channel_binding: ChannelBinding = channel_binding.parse().map_err(other)?;
@@ -62,6 +64,7 @@ impl ConnConfig {
             None
         };
         let mut parameters = vec![("application_name".to_owned(), application_name.to_owned())];
+        parameters.extend(settings.unwrap_or_default());
         parameters.extend(options.filter(|o| !o.is_empty()).map(|o| ("options".to_owned(), o)));
         let inner = Config { user, database: dbname, password, parameters, ssl_mode, channel_binding, endpoint, tls };
         Ok(ConnConfig { inner })

@@ -5,7 +5,7 @@ use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError};
 use crate::functions::{evaluate, on_integers};
 use crate::program::{self, Capture, Delay, Effect, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
-use crate::scan::scan;
+use crate::scan::{is_only_comments, scan};
 use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Scalar;
 use pgdyno_base::Prng;
@@ -34,7 +34,11 @@ pub fn compile(name: &str, text: &str, symbols: &mut Symbols, options: Options) 
     if let Some(at) = text.find('\0') {
         return Err(place(Fault::new(at, "the script holds a NUL byte").hint("Is this a text file?")));
     }
-    let commands = scan(text).map_err(place)?;
+    let mut commands = scan(text).map_err(place)?;
+    if options.strict {
+        // pgbench sends a lone comment as an empty query.
+        commands.retain(|c| !matches!(c.kind, CommandKind::Sql { ended: false, .. }) || !is_only_comments(&c.text));
+    }
     if commands.is_empty() {
         let classic = "empty command list for script \"{script}\"";
         return Err(place(Fault::new(0, "the script has no command").classic_whole(classic)));
@@ -255,7 +259,7 @@ impl<'s> Compiler<'s> {
         let valid = assign.is_none_or(is_valid_name);
         let slot = assign.filter(|_| valid).and_then(|name| self.symbols.slot(name));
         self.emit(Op::Shell(self.program.shells.len() as u16), at);
-        self.program.shells.push(Shell { words: out, assign: slot });
+        self.program.shells.push(Shell { words: out, reads: assign.is_some(), assign: slot });
         if !valid {
             self.emit(Op::BadName(self.current), at);
         }

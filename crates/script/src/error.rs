@@ -201,8 +201,8 @@ impl EvalError {
     /// What pgbench calls the step that failed.
     pub fn stage(&self) -> &'static str {
         match self {
+            EvalError::Execution(_) | EvalError::Name("setshell", _) => "execution",
             EvalError::Name(..) => "assignment",
-            EvalError::Execution(_) => "execution",
             _ => "evaluation",
         }
     }

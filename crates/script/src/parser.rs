@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
                     .hint("Put parentheses around one of the two."));
             }
             left = self.infix(left, strength)?;
-            closed = if matches!(strength, power::IS | power::COMPARISON) { strength } else { u8::MAX };
+            closed = if strength == power::COMPARISON { strength } else { u8::MAX };
         }
         self.depth -= 1;
         Ok(left)
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
             TokenKind::Int(i) => match i64::try_from(*i) {
                 Ok(i) => Ok(constant(offset, Scalar::Int(i))),
                 Err(_) => Err(Fault::new(offset, format!("bigint constant overflow: {i}"))
-                    .classic(format!("bigint constant overflow ({i})"))
+                    .classic("syntax error")
                     .caret(token.last())),
             },
             TokenKind::Double(d) => Ok(constant(offset, Scalar::Double(*d))),

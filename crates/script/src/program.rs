@@ -127,6 +127,8 @@ pub enum ShellWord {
 pub struct Shell {
     /// The words, to be joined by blanks.
     pub words: Vec<ShellWord>,
+    /// It prints a number.
+    pub reads: bool,
     /// The variable that takes the number it prints.
     pub assign: Option<Slot>,
 }

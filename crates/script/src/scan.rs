@@ -16,7 +16,7 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
     let mut commands: Vec<Command> = Vec::new();
     let mut at = 0;
     loop {
-        at = skip_blanks(text, at)?;
+        at = skip_blanks(text, at);
         if at >= bytes.len() {
             return Ok(commands);
         }
@@ -35,21 +35,36 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
     }
 }
 
-/// Skips white space and comments before a command.
-fn skip_blanks(text: &str, mut at: usize) -> Result<usize, Fault> {
+/// Skips white space and `--` comments before a command. A comment in `/* */` belongs to the statement behind it: it may
+/// be a hint.
+fn skip_blanks(text: &str, mut at: usize) -> usize {
     let bytes = text.as_bytes();
     while at < bytes.len() {
         if bytes[at].is_ascii_whitespace() || bytes[at] == b'\x0b' {
             at += 1;
         } else if text[at..].starts_with("--") {
             at = text[at..].find('\n').map_or(bytes.len(), |n| at + n);
-        } else if text[at..].starts_with("/*") {
-            at = end_of_comment(text, at)?;
         } else {
             break;
         }
     }
-    Ok(at)
+    at
+}
+
+/// Whether a statement's text has nothing but comments in it.
+pub fn is_only_comments(text: &str) -> bool {
+    let mut at = 0;
+    loop {
+        at = skip_blanks(text, at);
+        if at >= text.len() {
+            return true;
+        }
+        if !text[at..].starts_with("/*") {
+            return false;
+        }
+        let Ok(end) = end_of_comment(text, at) else { return false };
+        at = end;
+    }
 }
 
 /// Behind the (nestable) comment that begins at `start`.

@@ -63,6 +63,7 @@ impl Text {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unreadable {
+    Empty,
     Malformed,
     TooLarge,
 }
@@ -84,6 +85,8 @@ impl Value {
             Value::Unset => Err(Box::new(EvalError::Undefined(name().to_owned()))),
             Value::Text(t) => t.reading.map_err(|e| {
                 Box::new(match e {
+                    // pgbench says nothing of it.
+                    Unreadable::Empty => EvalError::Argument(String::new()),
                     Unreadable::TooLarge => EvalError::TooLarge(self.text()),
                     Unreadable::Malformed => EvalError::Malformed { name: name().to_owned(), text: self.text() },
                 })
@@ -186,7 +189,10 @@ fn read(text: &str) -> Result<Scalar, Unreadable> {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     // "y" and "ye" are "yes"; but "o" could be either.
     let begins = |word: &str| text.len() <= word.len() && word[..text.len()].eq_ignore_ascii_case(text);
-    if text.is_empty() || !text.is_ascii() {
+    if text.is_empty() {
+        return Err(Unreadable::Empty);
+    }
+    if !text.is_ascii() {
         return Err(Unreadable::Malformed);
     }
     if is("null") {

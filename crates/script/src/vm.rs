@@ -8,6 +8,9 @@ use crate::value::{Scalar, Text, Value};
 use pgdyno_base::{Nanos, Prng};
 use std::sync::Arc;
 
+/// A shell command must be shorter than this: pgbench's limit.
+const MAX_SHELL: usize = 255;
+
 /// What the client shall do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -106,14 +109,19 @@ impl Vm {
         }
     }
 
-    /// The text of a shell command, its variables replaced.
-    pub fn shell_command(&self, program: &Program, shell: usize) -> Result<String, EvalError> {
-        let words = &program.shells[shell].words;
-        let first = match words.first() {
+    /// The first word of a shell command, as written: what messages call it.
+    pub fn shell_name(&self, program: &Program, shell: usize) -> String {
+        match program.shells[shell].words.first() {
             Some(ShellWord::Text(t)) => t.clone(),
             Some(ShellWord::Variable(slot)) => format!(":{}", self.symbols.name(*slot)),
             None => String::new(),
-        };
+        }
+    }
+
+    /// The text of a shell command, its variables replaced.
+    pub fn shell_command(&self, program: &Program, shell: usize) -> Result<String, EvalError> {
+        let words = &program.shells[shell].words;
+        let first = self.shell_name(program, shell);
         let mut out = Vec::new();
         for word in words {
             out.push(match word {
@@ -127,7 +135,11 @@ impl Vm {
                 },
             });
         }
-        Ok(out.join(" "))
+        let command = out.join(" ");
+        if command.len() >= MAX_SHELL {
+            return Err(EvalError::Execution(format!("{first}: shell command is too long")));
+        }
+        Ok(command)
     }
 
     /// Where the machine stands: the instruction that it would run next.

@@ -176,11 +176,20 @@ fn endless_expressions_are_refused() {
 
 #[test]
 fn statements_are_cut_as_psql_cuts_them() {
-    let text = "-- a comment\nSELECT 'a;b' || \"c;d\" || $x$;$x$ || E'\\';';\n/* ; /* ; */ */ INSERT INTO t SELECT (1;2);\nEND";
+    let text = "-- a comment\nSELECT 'a;b' || \"c;d\" || $x$;$x$ || E'\\';';\n/* ; /* ; */ */ INSERT INTO t SELECT (1;2);\n/* lone */\nEND";
     let p = program(text);
     let statements: Vec<&str> = p.statements.iter().map(|s| s.text.as_str()).collect();
-    assert_eq!(statements, ["SELECT 'a;b' || \"c;d\" || $x$;$x$ || E'\\';'", "INSERT INTO t SELECT (1;2)", "END"]);
+    assert_eq!(
+        statements,
+        [
+            "SELECT 'a;b' || \"c;d\" || $x$;$x$ || E'\\';'",
+            "/* ; /* ; */ */ INSERT INTO t SELECT (1;2)",
+            "/* lone */\nEND"
+        ]
+    );
     assert_eq!(p.statements[2].line, 4);
+    assert_eq!(program("/* lone */\n\\set x 1\nSELECT 1;\n").statements.len(), 1);
+    assert_eq!(lenient("/* lone */\n\\set x 1\nSELECT 1;\n").statements.len(), 2);
 }
 
 #[test]
@@ -324,13 +333,13 @@ fn results_go_into_variables() {
 #[test]
 fn shell_commands_and_pipelines_are_handed_over() {
     let p = lenient(
-        "\\set n 3\n\\setshell x echo ::a :n\\\n  b\n\\SHELL :nope\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;",
+        "\\set n 3\n\\setshell x echo ::a :n\\\n  b\n\\SHELL echo :nope\n\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\nSELECT 3;",
     );
     let (mut vm, mut rng) = (Vm::new(&p.symbols), Prng::from_seed(1));
     assert_eq!(vm.step(&p, &mut rng), Ok(Step::Shell(0)));
     assert_eq!(vm.shell_command(&p, 0), Ok("echo :a 3 b".into()));
     assert_eq!(vm.step(&p, &mut rng), Ok(Step::Shell(1)));
-    assert_eq!(vm.shell_command(&p, 1).unwrap_err().to_string(), ":nope: undefined variable \":nope\"");
+    assert_eq!(vm.shell_command(&p, 1).unwrap_err().to_string(), "echo: undefined variable \":nope\"");
     for want in [
         Step::StartPipeline { first: 0, end: 2 },
         Step::Send(0),

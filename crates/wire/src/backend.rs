@@ -99,6 +99,10 @@ pub struct ServerError {
     pub context: Option<String>,
     /// The character of the statement that it concerns, from 1.
     pub position: Option<usize>,
+    /// The statement that a function was carrying out.
+    pub internal_query: Option<String>,
+    /// The character of that.
+    pub internal_position: Option<usize>,
 }
 
 impl ServerError {
@@ -118,6 +122,8 @@ impl ServerError {
                 b'H' => error.hint = Some(text),
                 b'W' => error.context = Some(text),
                 b'P' => error.position = text.parse().ok(),
+                b'p' => error.internal_position = text.parse().ok(),
+                b'q' => error.internal_query = Some(text),
                 _ => {}
             }
         }
@@ -129,8 +135,15 @@ impl ServerError {
         let mut out = format!("{}:  {}", self.severity, self.message);
         if let (Some(sql), Some(position)) = (sql, self.position) {
             out.push_str(&excerpt(sql, position));
+        } else if let (Some(sql), Some(position)) = (&self.internal_query, self.internal_position) {
+            out.push_str(&excerpt(sql, position));
         }
-        for (label, text) in [("DETAIL", &self.detail), ("HINT", &self.hint), ("CONTEXT", &self.context)] {
+        for (label, text) in [
+            ("DETAIL", &self.detail),
+            ("HINT", &self.hint),
+            ("QUERY", &self.internal_query),
+            ("CONTEXT", &self.context),
+        ] {
             if let Some(text) = text {
                 // Notices carry no context there, and most of theirs is noise.
                 if label != "CONTEXT" || matches!(self.severity.as_str(), "ERROR" | "FATAL" | "PANIC") {

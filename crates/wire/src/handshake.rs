@@ -104,7 +104,9 @@ impl Handshake {
 
     fn startup(&mut self, out: &mut Vec<u8>) {
         let mut parameters = vec![("user", self.config.user.as_str()), ("database", self.config.database.as_str())];
-        parameters.push(("client_encoding", "UTF8"));
+        if !self.config.parameters.iter().any(|(name, _)| name == "client_encoding") {
+            parameters.push(("client_encoding", "UTF8"));
+        }
         parameters.extend(self.config.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         frontend::startup(out, &parameters);
         self.state = State::Session;

@@ -25,6 +25,9 @@ def _pgbench(arguments: list[str]) -> NoReturn:
 
     from pgdyno.pgbench.main import main
 
+    # Closed by whoever started us: what is written goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
     try:
         code = main(arguments)
         sys.stdout.flush()

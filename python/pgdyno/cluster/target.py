@@ -60,8 +60,21 @@ class Target:
             "user": self.user,
             "dbname": self.dbname,
             "password": self.password,
+            "settings": session_settings(),
             **given,
         }
+
+
+def session_settings() -> dict[str, str]:
+    """Settings that libpq takes from the environment into each session."""
+    named = {name: os.environ.get(variable, "") for name, variable in _SETTINGS.items()}
+    return {name: value for name, value in named.items() if value and value != "auto"}
+
+
+#: What libpq's fe-connect knows beyond connection parameters.
+_SETTINGS = {
+    "datestyle": "PGDATESTYLE", "timezone": "PGTZ", "geqo": "PGGEQO", "client_encoding": "PGCLIENTENCODING"
+}  # fmt: skip
 
 
 def named_by_environment() -> bool:

@@ -168,21 +168,21 @@ class _Files:
     """What else is written. Opened before anything runs, so that nothing is measured in vain."""
 
     def __init__(self, o: Options) -> None:
-        self.histograms = self._open(o.histogram_log)
+        self.histograms = self._open(o.histogram_log, o.histogram_log)
         self.path = o.json or Path()
         # What is there stays until there is something to replace it.
-        self.json = self._open(None if o.json is None else _beside(o.json))
+        self.json = self._open(None if o.json is None else _beside(o.json), o.json)
         #: Something could not be written.
         self.failed = False
 
     @staticmethod
-    def _open(path: Path | None) -> Any:
+    def _open(path: Path | None, named: Path | None) -> Any:
         if path is None:
             return None
         try:
             return path.open("w", encoding="utf-8")
         except OSError as e:
-            fail(f'could not open file "{path}": {e.strerror}')
+            fail(f'could not open file "{named}": {e.strerror}')
 
     def write_histograms(self, text: str) -> None:
         """A disk that is full ends this file, not the run."""

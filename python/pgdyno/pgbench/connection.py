@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import select
 from collections.abc import Callable
 
@@ -124,13 +126,18 @@ def _refused(result: pq.abc.PGresult | None) -> RefusedError:
 def parameters(o: Options) -> dict[str, str]:
     """Connection parameters that the command line names."""
     given = {"host": o.host, "port": o.port, "user": o.user}
-    return {k: v for k, v in given.items() if v is not None}
+    return {k: v for k, v in given.items() if v}
+
+
+def database(o: Options) -> str:
+    """The database, or a whole connection string: pgbench's own order, which does not ask -U."""
+    return o.dbname or os.environ.get("PGDATABASE") or os.environ.get("PGUSER") or getpass.getuser()
 
 
 def open_connection(o: Options, target: str | None = None) -> Connection:
     """Connects as pgbench does: the database's name may be a whole connection string. Raises Exit."""
     try:
-        conn = connect(target if target is not None else o.dbname, parameters(o), "pgbench", _ask)
+        conn = connect(target or database(o), parameters(o), "pgbench", _ask)
     except TargetError as e:
         log("error", e.message)
         fail(
@@ -142,8 +149,6 @@ def open_connection(o: Options, target: str | None = None) -> Connection:
 
 
 def _ask() -> str:
-    import getpass
-
     try:
         return getpass.getpass("Password: ")
     except EOFError:

@@ -10,6 +10,8 @@ from pgdyno.pgbench.options import Options
 
 #: Share of a thread's time on the CPU above which the client counts as the bottleneck.
 CLIENT_BOUND = 0.9
+#: A shorter run says nothing about what limits it.
+SHORTEST_S = 0.9
 
 
 def mean_and_deviation(h: _core.Histogram) -> tuple[float, float]:
@@ -126,6 +128,8 @@ class Figures:
 def client_bound(o: Options, f: Figures) -> str:
     """Why this machine, not the server, may be what limits; empty when it does not."""
     more = f"give more threads (-j {f.threads + 1}) or CPUs, or drive from another machine"
+    if f.elapsed_s < SHORTEST_S:
+        return ""
     if f.busiest > CLIENT_BOUND:
         return f"the busiest thread used {100 * f.busiest:.0f}% of a CPU: tps may be limited by the client; {more}"
     if o.rate and f.latency.count:

@@ -188,7 +188,8 @@ def seed_of(value: str | None, source: str) -> int:
             log("error", f'unrecognized random seed option "{value}"')
             log("detail", 'Expecting an unsigned integer, "time" or "rand".')
             fail(f"error while setting random seed from {source}")
-        seed = int(value[:40]) % 2**64
+        # As C reads it: too much is the most, less than nothing counts from the top.
+        seed = min(int(value[:40]), 2**64 - 1) % 2**64
     if value is not None:
         log("", f"setting random seed to {seed}")
     return seed
@@ -263,6 +264,8 @@ class _Reader:
 
     def add_file(self, value: str) -> None:
         name, weight = weighted(value)
+        if not name:
+            fail('could not open file "": No such file or directory')
         try:
             raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         except OSError as e:
@@ -312,6 +315,8 @@ class _Reader:
         self.o.latency_limit_ms = leading_number(value)
         if not 0 < self.o.latency_limit_ms <= 1e12:
             fail(f'invalid latency limit: "{value}"')
+        # Counted in whole microseconds; less than one is no limit.
+        self.o.latency_limit_ms = int(self.o.latency_limit_ms * 1000) / 1000
 
     def take_sampling(self, value: str) -> None:
         self.o.sampling_rate = leading_number(value)

@@ -103,7 +103,7 @@ def _totals(o: Options, f: Figures) -> list[str]:
         lines.append(
             f"number of transactions above the {limit:.1f} ms latency limit: {f.late}/{f.committed} ({share:.3f}%)"
         )
-    if f.lost or f.unknown:
+    if o.reconnect:
         lines += [
             f"number of connections lost: {f.lost} ({f.reconnects} made again)",
             f"number of transactions with unknown outcome: {f.unknown}",
@@ -114,6 +114,10 @@ def _totals(o: Options, f: Figures) -> list[str]:
         mean = 1000.0 * f.elapsed_s * o.clients / f.total
         lines.append(f"latency average = {mean:.3f} ms{' (including failures)' if f.failures else ''}")
     lines += _percentiles(o, "latency", f.latency)
+    # Not at the end: scripts take the last line for the result.
+    bound = client_bound(o, f)
+    if bound:
+        lines.append(f"client-bound: {bound}")
     if o.rate:
         lag = f.lag.mean / 1e6
         lines.append(f"rate limit schedule lag: avg {lag:.3f} (max {f.lag.max / 1e6:.3f}) ms")
@@ -129,9 +133,6 @@ def _totals(o: Options, f: Figures) -> list[str]:
             f"initial connection time = {f.connect_s * 1e3:.3f} ms",
             f"tps = {f.tps:.6f} (without initial connection time)",
         ]
-    bound = client_bound(o, f)
-    if bound:
-        lines.append(f"client-bound: {bound}")
     return lines
 
 

@@ -1,7 +1,7 @@
 //! Bytes in, messages out; bytes out.
 
 use super::{READ_BUFFER, Worker};
-use crate::client::{Answer, Refusal, State};
+use crate::client::{Answer, Awaited, Refusal, State};
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
 use crate::plan::Protocol;
@@ -174,7 +174,12 @@ impl<D: Driver> Worker<D> {
                 // libpq hands out a pipeline's results one by one.
                 let query = if client.pipeline.is_some() { 0 } else { client.answer.results };
                 let fatal = matches!(error.severity.as_str(), "FATAL" | "PANIC");
-                client.answer.error.get_or_insert_with(|| Box::new(Refusal { error, query }));
+                // In a pipeline, the statement that has no result yet.
+                let command = client.pipeline.as_ref().and_then(|p| match p.awaited.front() {
+                    Some(Awaited::Command { command, .. }) => Some(*command),
+                    _ => None,
+                });
+                client.answer.error.get_or_insert_with(|| Box::new(Refusal { error, query, command }));
                 if fatal {
                     // The session is over. Whatever else is in these bytes was written by somebody who did not know.
                     let now = self.driver.now();
@@ -183,8 +188,14 @@ impl<D: Driver> Worker<D> {
                 }
             }
             tag::NOTICE if self.is_classic => {
+                let sql = match client.state {
+                    State::Busy { command, .. } if client.pipeline.is_none() => {
+                        client.actor.text(command, self.plan.protocol, !client.answer.parsed)
+                    }
+                    _ => None,
+                };
                 let now = self.driver.now();
-                self.say("output", i, now, ServerError::parse(message.body).classic(None));
+                self.say("output", i, now, ServerError::parse(message.body).classic(sql.as_deref()));
             }
             tag::ROW_DESCRIPTION if client.captured.is_some() => return self.captured(i, message),
             tag::COPY_IN_RESPONSE | tag::COPY_OUT_RESPONSE | tag::COPY_BOTH_RESPONSE
@@ -236,7 +247,7 @@ impl<D: Driver> Worker<D> {
                 if client.answer.error.is_some() || (undone && !self.plan.on_error.ends_clients()) {
                     return self.statement_failed(i, command, now);
                 }
-                client.answer.results = 0;
+                let results = std::mem::take(&mut client.answer.results);
                 client.answer.parsed = false;
                 if let Some((name, query)) = client.answer.unstorable.take() {
                     return self.cannot_store(i, command, query, &name, now);
@@ -245,7 +256,7 @@ impl<D: Driver> Worker<D> {
                 if self.plan.command_latency {
                     self.interval.command_latency[command].record(now - sent_at);
                 }
-                if client.captured.is_some() && !self.capture_last(i, command, now)? {
+                if client.captured.is_some() && !self.capture_last(i, command, results, now)? {
                     return Ok(());
                 }
                 self.drive(i, now)
@@ -353,7 +364,7 @@ impl<D: Driver> Worker<D> {
                 at += length;
                 if message.tag == tag::ERROR {
                     let error = ServerError::parse(message.body);
-                    self.clients[i].answer.error = Some(Box::new(Refusal { error, query: 0 }));
+                    self.clients[i].answer.error = Some(Box::new(Refusal { error, query: 0, command: None }));
                 }
             }
         }

@@ -47,14 +47,20 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The statement is over: stores the row of its last query. False: the client cannot go on.
-    pub(super) fn capture_last(&mut self, i: Token, command: usize, now: Nanos) -> Result<bool, EngineError> {
+    pub(super) fn capture_last(
+        &mut self,
+        i: Token,
+        command: usize,
+        results: u32,
+        now: Nanos,
+    ) -> Result<bool, EngineError> {
         let client = &mut self.clients[i];
         let Some(captured) = client.captured.take() else { return Ok(true) };
         let info = &self.workload.commands()[command];
         if info.capture != Capturing::Last {
             return Ok(true);
         }
-        let query = client.answer.results.max(1) - 1;
+        let query = results.max(1) - 1;
         let rows = if captured.columns.is_some() { captured.rows } else { 0 };
         if rows != 1 {
             let (script, number) = (info.script, info.number);

@@ -1,10 +1,11 @@
 //! What is told in pgbench's words: its messages on standard error, which scripts and people read.
 
 use super::{Report, RunEvent, Worker};
-use crate::client::{Refusal, Transaction};
+use crate::client::{Refusal, State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::plan::{OnError, Voice};
+use crate::workload::CommandInfo;
 use pgdyno_base::Nanos;
 use pgdyno_wire::SqlState;
 
@@ -66,8 +67,15 @@ impl<D: Driver> Worker<D> {
         let protocol = self.plan.protocol;
         let client = &self.clients[i];
         let info = &self.workload.commands()[command];
-        let (script, number) = (info.script, info.number);
-        let sql = if info.is_sql { client.actor.text(command, protocol, !parsed) } else { None };
+        let (script, mut number) = (info.script, info.number);
+        if matches!(client.state, State::Preparing) {
+            // libpq finds out when the pipeline ends.
+            let ends = |c: &&CommandInfo| c.script == script && c.name.eq_ignore_ascii_case("endpipeline");
+            number = self.workload.commands()[command..].iter().find(ends).map_or(number, |c| c.number);
+        }
+        let failed = refusal.command.unwrap_or(command);
+        let is_sql = self.workload.commands()[failed].is_sql;
+        let sql = if is_sql { client.actor.text(failed, protocol, !parsed) } else { None };
         // libpq prepares in a step of its own: its failure is told, and then that the statement is not there.
         let unprepared = protocol == crate::plan::Protocol::Prepared
             && info.is_sql
