@@ -7,6 +7,7 @@ pub mod copy;
 pub mod error;
 pub mod rows;
 pub mod session;
+pub mod size;
 pub mod tpcb;
 
 pub use copy::{Loaded, Progress, load};
