@@ -246,6 +246,9 @@ def load_tpcb(
 def tpcb_rows(table: int, scale: int, first: int, end: int) -> bytes:
     """Rows of `tpcb` (table 0: branches, 1: tellers, 2: accounts) in COPY's binary format."""
 
+def tpcb_sizes(scale: int) -> list[tuple[str, int, int, int, int]]:
+    """The tables of `tpcb`, as they will be: name, rows, bytes of heap and of primary key, level of the key's root."""
+
 def check_script(name: str, text: str) -> None:
     """Raises ScriptError when pgbench would refuse the script before it runs."""
 

@@ -1,5 +1,7 @@
 //! What a dataset is: tables, and a function from row number to row.
 
+use crate::size::{BTree, PAGE, Width, btree, heap_pages};
+
 /// A table of a dataset.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -13,6 +15,18 @@ pub struct Table {
     pub rows: u64,
     /// Its primary key's column, if it has one.
     pub key: Option<&'static str>,
+    /// How wide the values of a row are, column by column: all rows are alike.
+    pub widths: Vec<Width>,
+    /// Bytes of the key.
+    pub key_width: u64,
+}
+
+impl Table {
+    /// Bytes of the heap and the primary key's pages and level, as they will be.
+    pub fn size(&self) -> (u64, Option<BTree>) {
+        let heap = heap_pages(self.rows, &self.widths, 100) * PAGE;
+        (heap, self.key.map(|_| btree(self.rows, self.key_width)))
+    }
 }
 
 /// Tables and their rows.

@@ -1,6 +1,7 @@
 //! `tpcb`: pgbench's four tables, equal in schema and content to what `pgbench -i` makes.
 
 use crate::rows::{Dataset, Table};
+use crate::size::Width;
 use pgdyno_wire::copy;
 
 /// Rows of pgbench_accounts in one unit of scale.
@@ -22,9 +23,18 @@ impl Tpcb {
     pub fn new(scale: u32) -> Tpcb {
         let aid = if scale >= BIGINT_FROM { "bigint" } else { "int" };
         let n = u64::from(scale);
+        let aid_width = if aid == "bigint" { 8 } else { 4 };
+        let int = Width::Fixed(4);
         let table = |name, columns: String, rows, key: Option<&'static str>| {
             let with = if key.is_some() { "with (fillfactor=100)".to_owned() } else { String::new() };
-            Table { name, columns, with, rows, key }
+            // The fillers of branches and tellers are NULL, that of accounts is padded with blanks.
+            let (widths, key_width) = match name {
+                "pgbench_branches" => (vec![int, int, Width::Null], 4),
+                "pgbench_tellers" => (vec![int, int, int, Width::Null], 4),
+                "pgbench_accounts" => (vec![Width::Fixed(aid_width), int, int, Width::Text(84)], aid_width),
+                _ => (Vec::new(), 0),
+            };
+            Table { name, columns, with, rows, key, widths, key_width }
         };
         let tables = vec![
             table("pgbench_branches", "bid int not null, bbalance int, filler char(88)".into(), n, Some("bid")),

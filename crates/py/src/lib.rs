@@ -28,6 +28,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(load::load_tpcb, m)?)?;
     m.add_function(wrap_pyfunction!(load::tpcb_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(load::tpcb_sizes, m)?)?;
     m.add_function(wrap_pyfunction!(script::check_script, m)?)?;
     m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;
     Ok(())

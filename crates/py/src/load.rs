@@ -61,6 +61,17 @@ pub fn load_tpcb(
     Ok((loaded.rows, loaded.bytes, loaded.phases.into_iter().map(|(name, t)| (name, t.0)).collect()))
 }
 
+/// The tables of `tpcb` at `scale`, as they will be: name, rows, bytes of the heap, bytes of the primary key, level of its
+/// root.
+#[pyfunction]
+pub fn tpcb_sizes(scale: u32) -> Vec<(&'static str, u64, u64, u64, u32)> {
+    let sized = |t: &pgdyno_load::Table| {
+        let (heap, key) = t.size();
+        (t.name, t.rows, heap, key.map_or(0, |k| k.pages * pgdyno_load::size::PAGE), key.map_or(0, |k| k.level))
+    };
+    Tpcb::new(scale).tables().iter().map(sized).collect()
+}
+
 /// Rows `first..end` (from 0) of table `table` of `tpcb` (0: branches, 1: tellers, 2: accounts) in COPY's binary format;
 /// with its header when `first` is 0, and with its trailer when they are the last.
 #[pyfunction]
