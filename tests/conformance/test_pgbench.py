@@ -269,7 +269,8 @@ WORKING = [
     Case("threads", "-n -S -t 4 -c 4 -j 2"),
     Case("more threads than clients", "-n -S -t 4 -c 2 -j 9"),
     Case("time", "-n -S -T 1 -s 3"),
-    Case("progress", "-n -S -T 2 -P 1 --rate 50", unordered=True),
+    # With equal seeds the last transaction is due at the same time, which ends the run.
+    Case("progress", "-n -S -T 2 -P 1 --rate 50 --random-seed=12", unordered=True),
     Case("seeded", "-n -S -t 1 --random-seed=5432"),
     Case("seed of environment", "-n -S -t 1", env={"PGBENCH_RANDOM_SEED": "77"}),
     Case("no such database", "no-such-database"),

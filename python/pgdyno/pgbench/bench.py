@@ -251,7 +251,7 @@ class _Observer:
         if self.files.json:
             self.series.append(document.series_row(i))
         # A last piece that is shorter belongs to the summary alone.
-        if self.o.progress and seconds > 0.999 * self.o.progress:
+        if self.o.progress and seconds > self.o.progress - 1e-6:
             plain(summary.progress_line(self.o, i, self.start_ns))
 
     def event(self, e: _core.Event) -> None:
