@@ -86,17 +86,23 @@ def text(o: Options, f: Figures) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _totals(o: Options, f: Figures) -> list[str]:
-    lines = [f"number of failed transactions: {_share(f.failures, f.total)}"]
+def _outcomes(o: Options, prefix: str, f: Figures | ScriptFigures) -> list[str]:
+    """What became of transactions that were not simply processed: of the whole run, or of a script."""
+    lines = [f"{prefix}number of failed transactions: {_share(sum(f.failed.values()), f.total)}"]
     if o.failures_detailed:
-        lines += _failure_kinds(o, "", f.failed, f.total)
+        lines += _failure_kinds(o, prefix, f.failed, f.total)
     if o.max_tries != 1:
         lines += [
-            f"number of transactions retried: {_share(f.retried, f.total)}",
-            f"total number of retries: {f.retries}",
+            f"{prefix}number of transactions retried: {_share(f.retried, f.total)}",
+            f"{prefix}total number of retries: {f.retries}",
         ]
     if o.rate and o.latency_limit_ms:
-        lines.append(f"number of transactions skipped: {_share(f.skipped, f.total)}")
+        lines.append(f"{prefix}number of transactions skipped: {_share(f.skipped, f.total)}")
+    return lines
+
+
+def _totals(o: Options, f: Figures) -> list[str]:
+    lines = _outcomes(o, "", f)
     if o.latency_limit_ms:
         share = 100.0 * f.late / f.committed if f.committed else 0.0
         limit = int(o.latency_limit_ms * 1000) / 1000
@@ -157,20 +163,8 @@ def _by_script(o: Options, f: Figures) -> list[str]:
 
 
 def _script_totals(o: Options, f: Figures, s: ScriptFigures) -> list[str]:
-    lines = [
-        f" - number of transactions actually processed: {s.committed} (tps = {s.committed / f.elapsed_s:.6f})",
-        f" - number of failed transactions: {_share(sum(s.failed.values()), s.total)}",
-    ]
-    if o.failures_detailed:
-        lines += _failure_kinds(o, " - ", s.failed, s.total)
-    if o.max_tries != 1:
-        lines += [
-            f" - number of transactions retried: {_share(s.retried, s.total)}",
-            f" - total number of retries: {s.retries}",
-        ]
-    if o.rate and o.latency_limit_ms:
-        lines.append(f" - number of transactions skipped: {_share(s.skipped, s.total)}")
-    return lines
+    processed = f" - number of transactions actually processed: {s.committed} (tps = {s.committed / f.elapsed_s:.6f})"
+    return [processed, *_outcomes(o, " - ", s)]
 
 
 def _commands(o: Options, commands: list[CommandFigures], prefix: str) -> list[str]:
