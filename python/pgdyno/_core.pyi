@@ -1,6 +1,8 @@
 """The native module, as Python sees it. `tests/unit/test_core.py` holds this file against the module."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Protocol
 
 __version__: str
@@ -233,21 +235,77 @@ def run(
     (path, sampling rate, seconds in a line, failures told apart, a third column of failures, percentiles).
     """
 
-def load_tpcb(
-    config: ConnConfig,
-    scale: int,
-    watch: Callable[[str, str, int, int], object],
-    *,
-    replace: bool = False,
-    connect_timeout_s: float = 10.0,
-) -> tuple[int, int, list[tuple[str, int]]]:
-    """Loads pgbench's tables in one transaction. Returns rows, bytes sent, nanoseconds by phase."""
+class Table:
+    """A table of a dataset, and how large it will be."""
 
-def tpcb_rows(table: int, scale: int, first: int, end: int) -> bytes:
-    """Rows of `tpcb` (table 0: branches, 1: tellers, 2: accounts) in COPY's binary format."""
+    name: str
+    #: (name, type, constraint) of each column.
+    columns: list[tuple[str, str, str]]
+    #: The numbers of its rows: first..end, from 0 unless it is a partition.
+    first: int
+    end: int
+    #: The columns of the primary key and of a BRIN index.
+    key: str | None
+    brin: str | None
+    fillfactor: int
+    #: A SELECT of the rows {first} to {last}, both included.
+    query: str
+    #: What pg_relation_size will say of the heap and of the key, and the level of the key's root.
+    heap_bytes: int
+    key_bytes: int
+    key_level: int
 
-def tpcb_sizes(scale: int) -> list[tuple[str, int, int, int, int]]:
-    """The tables of `tpcb`, as they will be: name, rows, bytes of heap and of primary key, level of the key's root."""
+class Dataset:
+    """Tables and their rows: "tpcb" of a scale, "pk" of so many rows, "feed" of so many rows in each of its tables."""
+
+    tables: list[Table]
+    def __init__(
+        self, kind: str, size: int, *, tables: int = 1, partitions: int = 0, fillfactor: int = 100
+    ) -> None: ...
+    def rows(self, table: int, first: int, end: int) -> bytes:
+        """Rows first..end of a table in COPY's binary format, less its header and trailer."""
+
+    def pages(
+        self,
+        table: int,
+        part: str,
+        first: int,
+        count: int,
+        *,
+        xmin: int = 2,
+        cmin: int = 0,
+        checksums: bool = False,
+    ) -> bytes:
+        """Pages of 8 kB, as they would be written: part is "heap", "visibility" or "key"; fewer at the end."""
+
+    def carry_out(
+        self,
+        config: ConnConfig,
+        jobs: Sequence[Sequence[str | tuple[str, int, int, int]]],
+        watch: Callable[[int, int], object],
+        *,
+        connections: int = 1,
+        connect_timeout_s: float = 10.0,
+    ) -> tuple[int, int]:
+        """Carries out jobs over several sessions; each is a list of SQL and of COPY commands with table and rows
+        first..end. `watch` gets rows and bytes sent; these are also the result. Raises CoreError.
+        """
+
+    def write(
+        self,
+        parts: Sequence[tuple[int, str, str | PathLike[str]]],
+        watch: Callable[[int, int], object],
+        *,
+        xmin: int = 2,
+        cmin: int = 0,
+        threads: int = 1,
+        checksums: bool = False,
+        direct_io: bool = True,
+        mode: int = 0o600,
+    ) -> tuple[int, list[Path]]:
+        """Writes files anew, all segments of each (table, part, path), and syncs them. `watch` gets bytes and rows.
+        Returns bytes and paths. Raises CoreError; what is written by then stays.
+        """
 
 def check_script(name: str, text: str) -> None:
     """Raises ScriptError when pgbench would refuse the script before it runs."""

@@ -39,7 +39,7 @@ def test_the_stub_names_the_members(name: str) -> None:
     assert {w for w in written if not w.startswith("__") or w == "__len__"} == public
 
 
-@pytest.mark.parametrize("name", ["run", "load_tpcb", "sqlstate_name"])
+@pytest.mark.parametrize("name", ["run", "sqlstate_name"])
 def test_the_stub_has_the_parameters(name: str) -> None:
     args = stub()[name].args  # type: ignore[attr-defined]
     written = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]

@@ -2,8 +2,9 @@
 
 use pgdyno_wire::{ServerError, WireError};
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-/// What can go wrong while loading. The server has then rolled everything back.
+/// What can go wrong while loading.
 #[derive(Clone, Debug)]
 pub enum LoadError {
     /// No connection: where, why.
@@ -22,8 +23,24 @@ pub enum LoadError {
     },
     /// The protocol or the socket broke.
     Wire(String),
+    /// A file could not be made or written: what, which, why.
+    File {
+        /// create, write, sync.
+        doing: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// The system's words.
+        reason: String,
+    },
     /// The caller wanted no more.
     Interrupted,
+}
+
+impl LoadError {
+    /// A failed operation on a file.
+    pub fn file(doing: &'static str, path: &Path, error: std::io::Error) -> LoadError {
+        LoadError::File { doing, path: path.to_path_buf(), reason: error.to_string() }
+    }
 }
 
 impl From<WireError> for LoadError {
@@ -43,8 +60,9 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
             LoadError::Server { doing, error } => write!(f, "{doing}: {error}"),
+            LoadError::File { doing, path, reason } => write!(f, "cannot {doing} {}: {reason}", path.display()),
             LoadError::Wire(m) => f.write_str(m),
-            LoadError::Interrupted => f.write_str("interrupted; nothing was kept"),
+            LoadError::Interrupted => f.write_str("interrupted"),
         }
     }
 }

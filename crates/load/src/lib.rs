@@ -1,15 +1,17 @@
 //! Datasets and how they get into a server.
 //!
-//! A dataset is one file that says its tables and its rows ([`tpcb`]); [`copy`] brings it into any server over a
-//! [`session::Session`] by binary COPY, in one transaction: afterwards it is there whole, or not at all.
+//! A dataset is one file under [`datasets`] that says its tables and their rows ([`rows`]). [`copy`] brings it into any
+//! server by binary COPY, over several [`session`]s; [`heap`] writes the files of a stopped one. [`size`] says beforehand
+//! how large it will be.
 
+pub mod binary;
 pub mod copy;
+pub mod datasets;
 pub mod error;
+pub mod heap;
 pub mod rows;
 pub mod session;
 pub mod size;
-pub mod tpcb;
 
-pub use copy::{Loaded, Progress, load};
 pub use error::LoadError;
-pub use rows::{Dataset, Table};
+pub use rows::{Dataset, Row, Table};

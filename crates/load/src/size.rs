@@ -13,6 +13,8 @@ const TUPLE_HEADER: u64 = 24;
 const INDEX_TUPLE_HEADER: u64 = 8;
 /// `sizeof(BTPageOpaqueData)`, at the end of each page of an index.
 const BTREE_SPECIAL: u64 = 16;
+/// The longest text with a header of one byte, which needs no alignment.
+pub const SHORT_VARLENA: u64 = 126;
 /// Percent of an inner page that a B-tree build fills: `BTREE_NONLEAF_FILLFACTOR`.
 const INNER_FILLFACTOR: u64 = 70;
 /// Percent of a leaf: the default of an index's `fillfactor`.
@@ -36,12 +38,11 @@ pub enum Width {
 }
 
 /// Bytes that a row's values take behind the tuple's header.
-fn data_length(columns: &[Width]) -> u64 {
+pub fn data_length(columns: &[Width]) -> u64 {
     columns.iter().fold(0, |at, column| match column {
         Width::Null => at,
         Width::Fixed(n) => at.next_multiple_of(*n) + n,
-        // Up to 126 bytes a varlena has a header of one byte and no alignment.
-        Width::Text(n) if *n <= 126 => at + 1 + n,
+        Width::Text(n) if *n <= SHORT_VARLENA => at + 1 + n,
         Width::Text(n) => at.next_multiple_of(4) + 4 + n,
     })
 }
@@ -95,17 +96,26 @@ fn entries_on_page(entry: u64, first: u64, leaf: bool) -> u64 {
     }
 }
 
+/// Entries that a full leaf keeps, for keys of `key` bytes.
+pub fn entries_on_leaf(key: u64) -> u64 {
+    let entry = aligned(INDEX_TUPLE_HEADER + key);
+    entries_on_page(entry, entry, true)
+}
+
+/// Entries that a full inner page keeps. The first has no key.
+pub fn entries_on_inner_page(key: u64) -> u64 {
+    entries_on_page(aligned(INDEX_TUPLE_HEADER + key), INDEX_TUPLE_HEADER, false)
+}
+
 /// The B-tree of a unique key of `key` bytes over `rows` rows, built by CREATE INDEX.
 pub fn btree(rows: u64, key: u64) -> BTree {
-    let entry = aligned(INDEX_TUPLE_HEADER + key);
-    let mut pages = pages_of_level(rows, entries_on_page(entry, entry, true));
+    let mut pages = pages_of_level(rows, entries_on_leaf(key));
     let (mut all, mut level) = (pages, 0);
     if rows == 0 {
         return BTree { pages: 1, level: 0 };
     }
     while pages > 1 {
-        // The first entry of an inner page has no key.
-        pages = pages_of_level(pages, entries_on_page(entry, INDEX_TUPLE_HEADER, false));
+        pages = pages_of_level(pages, entries_on_inner_page(key));
         all += pages;
         level += 1;
     }

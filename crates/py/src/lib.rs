@@ -17,6 +17,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<config::ConnConfig>()?;
     m.add_class::<histogram::Histogram>()?;
     m.add_class::<interval::Interval>()?;
+    m.add_class::<load::Dataset>()?;
+    m.add_class::<load::Table>()?;
     m.add_class::<run::Event>()?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<script::Command>()?;
@@ -26,9 +28,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
-    m.add_function(wrap_pyfunction!(load::load_tpcb, m)?)?;
-    m.add_function(wrap_pyfunction!(load::tpcb_rows, m)?)?;
-    m.add_function(wrap_pyfunction!(load::tpcb_sizes, m)?)?;
     m.add_function(wrap_pyfunction!(script::check_script, m)?)?;
     m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;
     Ok(())

@@ -1,11 +1,18 @@
-//! Loading datasets.
+//! Datasets: what is in them, and the ways to load them.
 
 use crate::config::ConnConfig;
 use crate::errors;
-use pgdyno_load::tpcb::Tpcb;
-use pgdyno_load::{Dataset, LoadError, Loaded, Progress};
-use pgdyno_wire::copy;
+use pgdyno_load::copy::{self, Step};
+use pgdyno_load::datasets::{feed::Feed, pk::Pk, tpcb::Tpcb};
+use pgdyno_load::heap::checksum;
+use pgdyno_load::heap::files;
+use pgdyno_load::heap::page::SIZE;
+use pgdyno_load::heap::relation::{Part, Relation, Scratch};
+use pgdyno_load::heap::tuple::Stamp;
+use pgdyno_load::size::PAGE;
+use pgdyno_load::{LoadError, binary};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -13,37 +20,214 @@ use std::time::Duration;
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(50);
 
-type Phases = Vec<(&'static str, u64)>;
+/// A table of a dataset, and how large it will be.
+#[pyclass(frozen, get_all, module = "pgdyno._core")]
+pub struct Table {
+    name: String,
+    columns: Vec<(&'static str, String, &'static str)>,
+    first: u64,
+    end: u64,
+    key: Option<&'static str>,
+    brin: Option<&'static str>,
+    fillfactor: u64,
+    query: String,
+    heap_bytes: u64,
+    key_bytes: u64,
+    key_level: u32,
+}
 
-/// Loads `tpcb` at `scale`; returns rows, bytes, and nanoseconds by phase. `watch(phase, table, rows, total_rows)` is
-/// called several times a second; an exception in it (KeyboardInterrupt) stops the load and is raised again.
-#[pyfunction]
-#[pyo3(signature = (config, scale, watch, *, replace=false, connect_timeout_s=10.0))]
-pub fn load_tpcb(
-    py: Python<'_>,
-    config: &ConnConfig,
-    scale: u32,
-    watch: &Bound<'_, PyAny>,
-    replace: bool,
-    connect_timeout_s: f64,
-) -> PyResult<(u64, u64, Phases)> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let (tell, told) = mpsc::channel::<Progress>();
-    let (config, flag) = (config.inner.clone(), interrupt.clone());
-    // The load runs on its own thread, so that this one can look for signals whatever the server is doing.
-    let thread = std::thread::spawn(move || -> Result<Loaded, LoadError> {
+/// A dataset: tables and their rows.
+#[pyclass(frozen, module = "pgdyno._core")]
+pub struct Dataset {
+    inner: Arc<dyn pgdyno_load::Dataset>,
+}
+
+/// A step of a job: SQL, or COPY with a table's number and rows `first..end`.
+#[derive(FromPyObject)]
+pub enum PyStep {
+    Copy((String, usize, u64, u64)),
+    Sql(String),
+}
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    #[pyo3(signature = (kind, size, *, tables=1, partitions=0, fillfactor=100))]
+    fn new(kind: &str, size: u64, tables: u32, partitions: u32, fillfactor: u64) -> PyResult<Dataset> {
+        if !(10..=100).contains(&fillfactor) {
+            return Err(errors::other("fillfactor is 10 to 100"));
+        }
+        let inner: Arc<dyn pgdyno_load::Dataset> = match kind {
+            "tpcb" => {
+                let scale = u32::try_from(size).map_err(|_| errors::other("the scale is too large"))?;
+                Arc::new(Tpcb::new(scale, fillfactor, partitions))
+            }
+            "pk" => Arc::new(Pk::new(size, fillfactor)),
+            "feed" => Arc::new(Feed::new(size, tables, fillfactor)),
+            _ => return Err(errors::other(format!("there is no dataset \"{kind}\": tpcb, pk, feed"))),
+        };
+        Ok(Dataset { inner })
+    }
+
+    #[getter]
+    fn tables(&self) -> Vec<Table> {
+        let table = |t: &pgdyno_load::Table| {
+            let (heap_bytes, key) = t.size();
+            Table {
+                name: t.name.clone(),
+                columns: t.columns.iter().map(|c| (c.name, c.kind.sql(), c.constraint)).collect(),
+                first: t.rows.start,
+                end: t.rows.end,
+                key: t.key.map(|c| t.columns[c].name),
+                brin: t.brin.map(|c| t.columns[c].name),
+                fillfactor: t.fillfactor,
+                query: t.query.clone(),
+                heap_bytes,
+                key_bytes: key.map_or(0, |k| k.pages * PAGE),
+                key_level: key.map_or(0, |k| k.level),
+            }
+        };
+        self.inner.tables().iter().map(table).collect()
+    }
+
+    /// Rows `first..end` of a table, each in COPY's binary format.
+    fn rows<'py>(&self, py: Python<'py>, table: usize, first: u64, end: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let there = self.range(table)?;
+        if first > end || first < there.start || end > there.end {
+            return Err(errors::other(format!("the table has the rows {there:?}, not {first}..{end}")));
+        }
+        let (mut row, mut out) = (pgdyno_load::Row::default(), Vec::new());
+        for number in first..end {
+            self.inner.row(table, number, &mut row);
+            binary::append(&row, &mut out);
+        }
+        Ok(PyBytes::new(py, &out))
+    }
+
+    /// Pages `first..first + count` of a part of a table ("heap", "visibility", "key"), as they would be written.
+    #[pyo3(signature = (table, part, first, count, *, xmin=2, cmin=0, checksums=false))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+    fn pages<'py>(
+        &self,
+        py: Python<'py>,
+        table: usize,
+        part: &str,
+        first: u64,
+        count: u64,
+        xmin: u32,
+        cmin: u32,
+        checksums: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.range(table)?;
+        let relation = Relation::new(self.inner.as_ref(), table, part_of(part)?, Stamp { xmin, cmin });
+        let count = count.min(relation.pages().saturating_sub(first));
+        let mut out = vec![0; count as usize * SIZE];
+        relation.build(first, &mut out, &mut Scratch::default());
+        if checksums {
+            (first..).zip(out.chunks_exact_mut(SIZE)).for_each(|(block, page)| checksum::seal(page, block as u32));
+        }
+        Ok(PyBytes::new(py, &out))
+    }
+
+    /// Carries out jobs, lists of steps, over `connections` sessions; returns rows and bytes sent. `watch(rows, bytes)` is called
+    /// several times a second; an exception in it (KeyboardInterrupt) cancels everything and is raised again.
+    #[pyo3(signature = (config, jobs, watch, *, connections=1, connect_timeout_s=10.0))]
+    fn carry_out(
+        &self,
+        py: Python<'_>,
+        config: &ConnConfig,
+        jobs: Vec<Vec<PyStep>>,
+        watch: &Bound<'_, PyAny>,
+        connections: usize,
+        connect_timeout_s: f64,
+    ) -> PyResult<(u64, u64)> {
+        let step = |s| match s {
+            PyStep::Sql(sql) => Step::Sql(sql),
+            PyStep::Copy((sql, table, first, end)) => Step::Copy { sql, table, rows: first..end },
+        };
+        let jobs: Vec<copy::Job> = jobs.into_iter().map(|job| job.into_iter().map(step).collect()).collect();
+        for s in jobs.iter().flatten() {
+            if let Step::Copy { table, .. } = s {
+                self.range(*table)?;
+            }
+        }
         let timeout = Duration::from_secs_f64(connect_timeout_s.clamp(0.1, 86_400.0));
-        let mut watch = |p: &Progress| drop(tell.send(p.clone()));
-        pgdyno_load::load(config, &Tpcb::new(scale), replace, timeout, &flag, &mut watch)
-    });
+        let (config, dataset) = (config.inner.clone(), self.inner.clone());
+        watched(py, watch, move |interrupt, tell| {
+            copy::carry_out(config, dataset.as_ref(), &jobs, &copy::Options { connections, timeout }, interrupt, tell)
+        })
+    }
+
+    /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises
+    /// stops it; the files then stay as they are.
+    #[pyo3(signature = (parts, watch, *, xmin=2, cmin=0, threads=1, checksums=false, direct_io=true, mode=0o600))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        parts: Vec<(usize, String, std::path::PathBuf)>,
+        watch: &Bound<'_, PyAny>,
+        xmin: u32,
+        cmin: u32,
+        threads: usize,
+        checksums: bool,
+        direct_io: bool,
+        mode: u32,
+    ) -> PyResult<(u64, Vec<std::path::PathBuf>)> {
+        let mut checked = Vec::new();
+        for (table, part, path) in parts {
+            self.range(table)?;
+            checked.push((table, part_of(&part)?, path));
+        }
+        let dataset = self.inner.clone();
+        let options = files::Options { threads, checksums, direct_io, mode };
+        let stamp = Stamp { xmin, cmin };
+        let written = watched(py, watch, move |interrupt, tell| {
+            let job = |(table, part, path)| files::Job {
+                relation: Relation::new(dataset.as_ref(), table, part, stamp),
+                path,
+            };
+            let jobs: Vec<_> = checked.into_iter().map(job).collect();
+            files::write(&jobs, options, interrupt, tell)
+        })?;
+        Ok((written.bytes, written.files))
+    }
+}
+
+impl Dataset {
+    fn range(&self, table: usize) -> PyResult<std::ops::Range<u64>> {
+        let found = self.inner.tables().get(table).map(|t| t.rows.clone());
+        found.ok_or_else(|| errors::other(format!("there is no table {table}")))
+    }
+}
+
+fn part_of(name: &str) -> PyResult<Part> {
+    match name {
+        "heap" => Ok(Part::Heap),
+        "visibility" => Ok(Part::Visibility),
+        "key" => Ok(Part::Key),
+        _ => Err(errors::other(format!("there is no part \"{name}\": heap, visibility, key"))),
+    }
+}
+
+/// Does `work` on a thread of its own, so that this one can look for signals whatever the work is waiting for.
+fn watched<T: Send + 'static>(
+    py: Python<'_>,
+    watch: &Bound<'_, PyAny>,
+    work: impl FnOnce(&AtomicBool, &mut dyn FnMut(u64, u64)) -> Result<T, LoadError> + Send + 'static,
+) -> PyResult<T> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let (tell, told) = mpsc::channel::<(u64, u64)>();
+    let flag = interrupt.clone();
+    let thread = std::thread::spawn(move || work(&flag, &mut |a, b| drop(tell.send((a, b)))));
     let told = Mutex::new(told);
     let mut raised = None;
     loop {
         let next =
             py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
         let step = match next {
-            Ok(p) => watch.call1((p.phase, p.table, p.rows, p.total_rows)).map(drop),
-            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals(),
+            Ok(progress) => watch.call1(progress).map(drop),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(()),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         };
         if let Err(e) = step.and_then(|()| py.check_signals()) {
@@ -55,43 +239,7 @@ pub fn load_tpcb(
     if let Some(e) = raised {
         return Err(e);
     }
-    let loaded = result
+    result
         .map_err(|_| errors::other("the loader has crashed; this is a defect of pgdyno"))?
-        .map_err(|e| errors::load(&e))?;
-    Ok((loaded.rows, loaded.bytes, loaded.phases.into_iter().map(|(name, t)| (name, t.0)).collect()))
-}
-
-/// The tables of `tpcb` at `scale`, as they will be: name, rows, bytes of the heap, bytes of the primary key, level of its
-/// root.
-#[pyfunction]
-pub fn tpcb_sizes(scale: u32) -> Vec<(&'static str, u64, u64, u64, u32)> {
-    let sized = |t: &pgdyno_load::Table| {
-        let (heap, key) = t.size();
-        (t.name, t.rows, heap, key.map_or(0, |k| k.pages * pgdyno_load::size::PAGE), key.map_or(0, |k| k.level))
-    };
-    Tpcb::new(scale).tables().iter().map(sized).collect()
-}
-
-/// Rows `first..end` (from 0) of table `table` of `tpcb` (0: branches, 1: tellers, 2: accounts) in COPY's binary format;
-/// with its header when `first` is 0, and with its trailer when they are the last.
-#[pyfunction]
-pub fn tpcb_rows<'py>(
-    py: Python<'py>,
-    table: usize,
-    scale: u32,
-    first: u64,
-    end: u64,
-) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
-    let dataset = Tpcb::new(scale);
-    let total = dataset.tables().get(table).ok_or_else(|| errors::other("there is no such table"))?.rows;
-    let end = end.min(total);
-    let mut out = Vec::new();
-    if first == 0 {
-        out.extend_from_slice(copy::HEADER);
-    }
-    (first..end).for_each(|row| dataset.write_row(table, row, &mut out));
-    if end == total {
-        out.extend_from_slice(copy::TRAILER);
-    }
-    Ok(pyo3::types::PyBytes::new(py, &out))
+        .map_err(|e| errors::load(&e))
 }

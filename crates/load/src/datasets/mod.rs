@@ -1,0 +1,5 @@
+//! The datasets, one file each.
+
+pub mod feed;
+pub mod pk;
+pub mod tpcb;

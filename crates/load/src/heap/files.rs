@@ -1,0 +1,202 @@
+//! Writes relations to files, in parallel, in large aligned pieces that go past the page cache.
+//!
+//! Files are created here and nowhere else, and never opened if something is there already. The space is claimed before
+//! the first byte is written, so that a disk that is too small says so at once. When [`write`] returns, everything is on
+//! disk; the folders that hold the files are the caller's to sync.
+
+use super::checksum;
+use super::page::SIZE;
+use super::relation::{Relation, Scratch};
+use crate::error::LoadError;
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Pages of a segment: 1 GB.
+const SEGMENT: u64 = (1 << 30) / SIZE as u64;
+/// Pages that are written at a time. Divides a segment.
+const PIECE: u64 = 512;
+/// What direct I/O wants buffers aligned to.
+const ALIGNMENT: usize = 4096;
+
+/// A relation and where its first segment goes; the others go to `path.1`, `path.2` …
+pub struct Job<'a> {
+    /// What.
+    pub relation: Relation<'a>,
+    /// Where.
+    pub path: PathBuf,
+}
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads; with direct I/O more than cores, since some wait for the disk.
+    pub threads: usize,
+    /// Whether the cluster has data checksums.
+    pub checksums: bool,
+    /// Past the page cache, where the file system can.
+    pub direct_io: bool,
+    /// Permissions of the files.
+    pub mode: u32,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: u64,
+    /// Files, in the order in which they were made.
+    pub files: Vec<PathBuf>,
+}
+
+struct Segment {
+    job: usize,
+    file: File,
+    path: PathBuf,
+    first: u64,
+    pages: u64,
+    /// Pages that are not on disk yet; who writes the last syncs the file.
+    left: AtomicU64,
+}
+
+/// Writes all; `watch` is told of bytes and rows several times a second. When `interrupt` becomes true, files stay as they
+/// are and the result is [`LoadError::Interrupted`].
+pub fn write(
+    jobs: &[Job<'_>],
+    options: Options,
+    interrupt: &AtomicBool,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Written, LoadError> {
+    let segments = create(jobs, options)?;
+    // Each is a piece of a segment.
+    let pieces: Vec<(usize, u64)> = segments
+        .iter()
+        .enumerate()
+        .flat_map(|(s, segment)| (0..segment.pages.div_ceil(PIECE)).map(move |p| (s, p * PIECE)))
+        .collect();
+    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let work = || -> Result<(), LoadError> {
+        let mut memory = vec![0; PIECE as usize * SIZE + ALIGNMENT];
+        let skip = memory.as_ptr().align_offset(ALIGNMENT);
+        let buffer = &mut memory[skip..skip + PIECE as usize * SIZE];
+        let mut scratch = Scratch::default();
+        while !stop.load(Ordering::Relaxed) {
+            let Some((s, from)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let segment = &segments[*s];
+            let relation = &jobs[segment.job].relation;
+            let pages = PIECE.min(segment.pages - from);
+            let block = segment.first + from;
+            let out = &mut buffer[..pages as usize * SIZE];
+            relation.build(block, out, &mut scratch);
+            if options.checksums {
+                (block..).zip(out.chunks_exact_mut(SIZE)).for_each(|(b, page)| checksum::seal(page, b as u32));
+            }
+            let cannot = |e| LoadError::file("write", &segment.path, e);
+            segment.file.write_all_at(out, from * SIZE as u64).map_err(cannot)?;
+            bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
+            let done = relation.rows_before(block + pages) - relation.rows_before(block);
+            rows.fetch_add(done, Ordering::Relaxed);
+            if segment.left.fetch_sub(pages, Ordering::AcqRel) == pages {
+                segment.file.sync_all().map_err(|e| LoadError::file("sync", &segment.path, e))?;
+            }
+        }
+        Ok(())
+    };
+    let threads = options.threads.max(1);
+    let results: Vec<Result<(), LoadError>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let result = work();
+                    if result.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    ended.fetch_add(1, Ordering::Release);
+                    result
+                })
+            })
+            .collect();
+        while ended.load(Ordering::Acquire) < threads && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            std::thread::sleep(Duration::from_millis(10));
+            watch(bytes.load(Ordering::Relaxed), rows.load(Ordering::Relaxed));
+            if interrupt.load(Ordering::Relaxed) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        handles.into_iter().map(|h| h.join().unwrap_or(Err(LoadError::Wire("a writing thread has crashed".into())))).collect()
+    });
+    results.into_iter().collect::<Result<Vec<()>, _>>()?;
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(LoadError::Interrupted);
+    }
+    // Empty files have nothing written to them, and are synced here.
+    for segment in segments.iter().filter(|s| s.pages == 0) {
+        segment.file.sync_all().map_err(|e| LoadError::file("sync", &segment.path, e))?;
+    }
+    Ok(Written { bytes: bytes.into_inner(), files: segments.into_iter().map(|s| s.path).collect() })
+}
+
+/// Makes all files and claims their space.
+fn create(jobs: &[Job<'_>], options: Options) -> Result<Vec<Segment>, LoadError> {
+    let mut segments = Vec::new();
+    for (job, j) in jobs.iter().enumerate() {
+        let all = j.relation.pages();
+        // A relation whose last segment is full has an empty one behind it only once the server has extended it.
+        for number in 0..all.div_ceil(SEGMENT).max(1) {
+            let first = number * SEGMENT;
+            let pages = SEGMENT.min(all - first);
+            let path = segment_path(&j.path, number);
+            let file = open(&path, options).map_err(|e| LoadError::file("create", &path, e))?;
+            if pages > 0 {
+                claim(&file, pages * SIZE as u64).map_err(|e| LoadError::file("claim space for", &path, e))?;
+            }
+            segments.push(Segment { job, file, path, first, pages, left: AtomicU64::new(pages) });
+        }
+    }
+    Ok(segments)
+}
+
+fn segment_path(path: &Path, number: u64) -> PathBuf {
+    if number == 0 {
+        return path.to_path_buf();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+fn open(path: &Path, options: Options) -> std::io::Result<File> {
+    let open = |flags: OFlags| {
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(options.mode)
+            .custom_flags((flags | OFlags::NOFOLLOW).bits() as i32)
+            .open(path)
+    };
+    if !options.direct_io {
+        return open(OFlags::empty());
+    }
+    match open(OFlags::DIRECT) {
+        // The file system has no direct I/O; it may have created the file all the same.
+        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            let _ = std::fs::remove_file(path);
+            open(OFlags::empty())
+        }
+        other => other,
+    }
+}
+
+fn claim(file: &File, bytes: u64) -> std::io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // Not every file system can.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,90 @@
+//! A heap tuple: header, null bitmap, values (`htup_details.h`, `heap_fill_tuple`).
+
+use super::page::item_pointer;
+use crate::rows::{Kind, Row, Value};
+use crate::size::SHORT_VARLENA;
+
+/// Bytes of the header before the null bitmap.
+const FIXED_HEADER: usize = 23;
+/// Where `t_ctid` stands.
+const CTID: usize = 12;
+const HAS_NULL: u16 = 0x0001;
+const HAS_VARIABLE_WIDTH: u16 = 0x0002;
+/// `HEAP_XMIN_FROZEN | HEAP_XMAX_INVALID`: what COPY FREEZE writes.
+const FROZEN: u16 = 0x0300 | 0x0800;
+
+/// Whose tuples they are; without meaning, since they are frozen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The inserting transaction.
+    pub xmin: u32,
+    /// The inserting command.
+    pub cmin: u32,
+}
+
+/// Makes `row` a tuple at the end of `out`, less its address.
+pub fn append(row: &Row, kinds: &[Kind], stamp: Stamp, out: &mut Vec<u8>) {
+    debug_assert_eq!(row.values.len(), kinds.len());
+    let start = out.len();
+    let columns = row.values.len();
+    let has_null = row.values.contains(&Value::Null);
+    let bitmap = if has_null { columns.div_ceil(8) } else { 0 };
+    let data = (FIXED_HEADER + bitmap).next_multiple_of(8);
+    out.resize(start + data, 0);
+    if has_null {
+        for (i, value) in row.values.iter().enumerate().filter(|(_, v)| **v != Value::Null) {
+            debug_assert_ne!(*value, Value::Null);
+            out[start + FIXED_HEADER + i / 8] |= 1 << (i % 8);
+        }
+    }
+    let mut infomask = FROZEN | if has_null { HAS_NULL } else { 0 };
+    for (value, kind) in row.values.iter().zip(kinds) {
+        match *value {
+            Value::Null => {}
+            Value::Int4(v) => fixed(out, start, &v.to_le_bytes()),
+            Value::Int8(v) => fixed(out, start, &v.to_le_bytes()),
+            Value::Float8(v) => fixed(out, start, &v.to_bits().to_le_bytes()),
+            Value::Text(first, end) => {
+                infomask |= HAS_VARIABLE_WIDTH;
+                text(out, start, row.bytes(first, end), *kind);
+            }
+        }
+    }
+    let header = &mut out[start..];
+    header[..4].copy_from_slice(&stamp.xmin.to_le_bytes());
+    header[8..12].copy_from_slice(&stamp.cmin.to_le_bytes());
+    header[18..20].copy_from_slice(&(columns as u16).to_le_bytes());
+    header[20..22].copy_from_slice(&infomask.to_le_bytes());
+    header[22] = data as u8;
+}
+
+/// Writes a tuple's own address into it.
+#[inline]
+pub fn set_address(tuple: &mut [u8], block: u32, offset: u16) {
+    tuple[CTID..CTID + 6].copy_from_slice(&item_pointer(block, offset));
+}
+
+#[inline]
+fn align(out: &mut Vec<u8>, start: usize, to: usize) {
+    let end = start + (out.len() - start).next_multiple_of(to);
+    out.resize(end, 0);
+}
+
+#[inline]
+fn fixed(out: &mut Vec<u8>, start: usize, bytes: &[u8]) {
+    align(out, start, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+#[inline]
+fn text(out: &mut Vec<u8>, start: usize, bytes: &[u8], kind: Kind) {
+    let length = if let Kind::Char(n) = kind { bytes.len().max(usize::from(n)) } else { bytes.len() };
+    if length as u64 <= SHORT_VARLENA {
+        out.push((((length + 1) << 1) | 1) as u8);
+    } else {
+        align(out, start, 4);
+        out.extend_from_slice(&(((length + 4) as u32) << 2).to_le_bytes());
+    }
+    out.extend_from_slice(bytes);
+    out.resize(out.len() + length - bytes.len(), b' ');
+}
