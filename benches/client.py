@@ -19,11 +19,13 @@ import time
 from pathlib import Path
 
 from common import PROGRAMS, Sample, measure, median, peak_kib, ratio
-from pgdyno import _core
 from pgdyno.cluster.binaries import wheel_folder
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
+from pgdyno.load import loader
+from pgdyno.load.dataset import Dataset
+from pgdyno.load.listener import LoadListener
 from pgdyno.pgbench import builtins
 
 MANY = (1000, 5000)
@@ -121,9 +123,8 @@ def main() -> None:
         many_clients(select, min(3, args.rounds), 2)
         with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 64)) as cluster:
             # The bench programs connect as postgres without a password; the cluster's peer map lets them.
-            config = _core.ConnConfig(**cluster.target.core_arguments())
             print(f"\nloading tpcb, scale {args.scale} ...", flush=True)
-            _core.load_tpcb(config, args.scale, lambda *_: None)
+            loader.into_server(cluster, Dataset("tpcb", args.scale), force=False, listener=LoadListener())
             socket = cluster.base / "socket"
             counts = [int(n) for n in args.clients.split(",")]
             for clients in counts:

@@ -11,7 +11,8 @@ from pathlib import Path
 from pgdyno.spec.experiment import Experiment
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
-VERBS = ("run", "report", "sql")
+CLUSTER = tuple(f"cluster {v}" for v in ("create", "snapshot", "restore", "list", "drop"))
+VERBS = ("run", "load", "cluster", *CLUSTER, "report", "sql")
 
 
 def command_line() -> str:
@@ -19,7 +20,7 @@ def command_line() -> str:
     out = ["# Command line", "", "Written by `make docs`; the words are the program's own.", ""]
     pgdyno = Path(sys.executable).parent / "pgdyno"
     for verb in ("", *VERBS):
-        argv = [str(pgdyno), *([verb] if verb else []), "--help"]
+        argv = [str(pgdyno), *verb.split(), "--help"]
         env = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100"}
         text = subprocess.run(argv, capture_output=True, text=True, check=True, env=env).stdout
         body = "\n".join(line.rstrip() for line in text.strip().splitlines())

@@ -307,6 +307,24 @@ class Dataset:
         Returns bytes and paths. Raises CoreError; what is written by then stays.
         """
 
+def heap_page(
+    kinds: Sequence[str],
+    rows: Sequence[Sequence[int | float | str | None]],
+    *,
+    block: int = 0,
+    xmin: int = 2,
+    cmin: int = 0,
+) -> tuple[bytes, int]:
+    """One heap page as COPY FREEZE fills it, and how many of the rows fit. Kinds are int4, int8, float8, text, or the n
+    of a char(n). For tests.
+    """
+
+def btree_pages(rows: int, width: int, on_page: int, first: int, count: int) -> bytes:
+    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap. For tests."""
+
+def page_checksum(page: bytes, block: int) -> int:
+    """The checksum of a page as block `block` of its fork. For tests."""
+
 def check_script(name: str, text: str) -> None:
     """Raises ScriptError when pgbench would refuse the script before it runs."""
 

@@ -22,5 +22,5 @@ def test_tpcb_is_as_large_as_it_was_said_to_be(server: Server, scale: int) -> No
         from pg_class c left join pg_index i on i.indrelid = c.oid
         where c.relname like 'pgbench%' and c.relkind = 'r'"""
     there = {name: (heap, key) for name, heap, key in server.sql(query, dbname="sized")}
-    assert {name: (heap, key) for name, _, heap, key, _ in _core.tpcb_sizes(scale)} == there
+    assert {t.name: (t.heap_bytes, t.key_bytes) for t in _core.Dataset("tpcb", scale).tables} == there
     server.sql("drop database sized")

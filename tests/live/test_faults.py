@@ -118,7 +118,7 @@ def test_a_database_in_use_is_refused(server: Server, database: str, tmp_path: P
 
 def test_two_pgdynos_do_not_share_a_database(server: Server, database: str, tmp_path: Path) -> None:
     import psycopg
-    from pgdyno.run.dataset import _CLAIM
+    from pgdyno.load.find import _CLAIM
 
     info = server.conninfo(dbname=database)
     with psycopg.connect(info, autocommit=True, application_name="pgdyno admin") as other:
@@ -247,11 +247,16 @@ def small_disk(tmp_path: Path) -> object:
 
 def test_a_full_disk_while_loading_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
     with Server(
-        folder=small_disk, conf="wal_level=minimal\nmax_wal_senders=0\nmax_wal_size=64MB\nmin_wal_size=32MB"
+        folder=small_disk,
+        hba="host all all 127.0.0.1/32 trust",
+        conf="wal_level=minimal\nmax_wal_senders=0\nmax_wal_size=64MB\nmin_wal_size=32MB",
     ) as s:
         info = s.conninfo()
-        args = ("--target", info, "--scale", 20, "--runs", tmp_path / "runs")
-        refused("disk is full", "Nothing was kept", code=5, args=args)
+        # A disk that we see is looked at beforehand.
+        args = ("--scale", 20, "--runs", tmp_path / "runs")
+        refused("needs 0.4 GB", "smaller --scale", code=5, args=("--target", info, *args))
+        # Over TCP the server might be anywhere.
+        refused("disk is full", "Nothing was kept", code=5, args=("--target", s.conninfo(host="127.0.0.1"), *args))
         assert s.sql("select to_regclass('pgbench_accounts')") == [(None,)]
         # And with less it works: nothing was left behind.
         done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path / "runs")

@@ -167,11 +167,11 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
     server: Server, made: str, options: list[str], message: str
 ) -> None:
     # The table that -N writes to, not the statistics: those also count what earlier sessions flush late.
-    before = server.sql("select count(*) from pgbench_history")
+    before = server.sql("select count(*) from pgbench_history", dbname="bench")
     r = pgbench(server, "-n", "-N", "-t5", *options)
     assert (r.code, message in r.err) == (1, True), r.err
     assert "tps" not in r.out
-    assert server.sql("select count(*) from pgbench_history") == before
+    assert server.sql("select count(*) from pgbench_history", dbname="bench") == before
 
 
 def test_a_full_disk_does_not_hide_the_figures(server: Server, made: str) -> None:

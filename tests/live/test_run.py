@@ -91,10 +91,10 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     env = environment(PGHOST=str(server.socket), PGPORT=str(server.port), PGUSER="postgres", PGDATABASE=database)
     again = pgdyno("run", "quick", *SHORT, "--runs", tmp_path, env=env)
     assert again.code == 0, again.err
-    assert "dataset tpcb, scale 1: found" in again.err
+    assert "dataset tpcb scale=1: found" in again.err
     # Another scale: replaced, since it is ours.
     bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--runs", tmp_path, env=env)
-    assert bigger.code == 0 and "replacing pgdyno's dataset tpcb of scale 1" in bigger.err
+    assert bigger.code == 0 and "replacing pgdyno's dataset tpcb scale=1" in bigger.err
     assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
 
 

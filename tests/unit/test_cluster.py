@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from pgdyno.cluster import account, binaries, embedded
+from pgdyno.cluster import account, binaries, embedded, layout
 from pgdyno.cluster.settings import GIB, sized
 from pgdyno.errors import ClusterError
 from pgdyno.run.dataset import auto_scale
@@ -103,5 +103,5 @@ def test_a_link_in_the_servers_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     (tmp_path / "pg_hba.conf").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError):
-        embedded._write(tmp_path / "pg_hba.conf", "local all all trust")
+        layout.write(tmp_path / "pg_hba.conf", "local all all trust")
     assert (tmp_path / "precious").read_text() == "keep"

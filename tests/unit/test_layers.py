@@ -22,9 +22,9 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_only_run_store_and_pgbench_know_the_engine() -> None:
+def test_who_knows_the_native_module() -> None:
     users = {p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.py") if "pgdyno._core" in imports(p)}
-    assert users == {"run", "store", "pgbench"}
+    assert users == {"run", "store", "pgbench", "load"}
 
 
 def test_only_the_command_line_exits_and_prints() -> None:

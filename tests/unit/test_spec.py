@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
+from pgdyno.load.dataset import Dataset
 from pgdyno.run.session import client_counts, plan_trials, variables_for
 from pgdyno.spec import load
 
@@ -65,5 +66,8 @@ def test_trials_are_complete_numbered_and_interleaved() -> None:
 
 
 def test_the_hot_set_is_a_part_of_the_rows() -> None:
-    assert variables_for(50, 0.1) == {"scale": "50", "range": "500000", "hot_set": "0.1"}
-    assert variables_for(1, 1e-9)["range"] == "1"
+    expected = {"scale": "50", "range": "500000", "hot_set": "0.1", "tables": "1"}
+    assert variables_for(Dataset("tpcb", 50), 0.1) == expected
+    assert variables_for(Dataset("tpcb", 1), 1e-9)["range"] == "1"
+    assert variables_for(Dataset("pk", 700), 0.5)["range"] == "350"
+    assert variables_for(Dataset("feed", 10, tables_wanted=7), 1)["tables"] == "7"

@@ -96,7 +96,9 @@ pub fn carry_out(
                 })
             })
             .collect();
-        while ended.load(Ordering::Acquire) < sessions && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+        while ended.load(Ordering::Acquire) < sessions
+            && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished)
+        {
             std::thread::sleep(LOOK);
             watch(rows.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
             if interrupt.load(Ordering::Relaxed) {

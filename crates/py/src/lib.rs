@@ -28,6 +28,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(load::heap_page, m)?)?;
+    m.add_function(wrap_pyfunction!(load::btree_pages, m)?)?;
+    m.add_function(wrap_pyfunction!(load::page_checksum, m)?)?;
     m.add_function(wrap_pyfunction!(script::check_script, m)?)?;
     m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;
     Ok(())

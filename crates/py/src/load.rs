@@ -4,11 +4,13 @@ use crate::config::ConnConfig;
 use crate::errors;
 use pgdyno_load::copy::{self, Step};
 use pgdyno_load::datasets::{feed::Feed, pk::Pk, tpcb::Tpcb};
+use pgdyno_load::heap::btree::{Keys, Layout};
 use pgdyno_load::heap::checksum;
 use pgdyno_load::heap::files;
 use pgdyno_load::heap::page::SIZE;
-use pgdyno_load::heap::relation::{Part, Relation, Scratch};
+use pgdyno_load::heap::relation::{self, Part, Relation, Scratch};
 use pgdyno_load::heap::tuple::Stamp;
+use pgdyno_load::rows::{Kind, Value};
 use pgdyno_load::size::PAGE;
 use pgdyno_load::{LoadError, binary};
 use pyo3::prelude::*;
@@ -242,4 +244,85 @@ fn watched<T: Send + 'static>(
     result
         .map_err(|_| errors::other("the loader has crashed; this is a defect of pgdyno"))?
         .map_err(|e| errors::load(&e))
+}
+
+/// A value of a row that Python gives.
+#[derive(FromPyObject)]
+pub enum PyValue {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+/// One heap page filled with `rows`, of columns `kinds` (int4, int8, float8, text, or the n of a char(n)), as COPY FREEZE
+/// would fill it; with the number of rows that fit. For tests.
+#[pyfunction]
+#[pyo3(signature = (kinds, rows, *, block=0, xmin=2, cmin=0))]
+pub fn heap_page<'py>(
+    py: Python<'py>,
+    kinds: Vec<String>,
+    rows: Vec<Vec<Option<PyValue>>>,
+    block: u32,
+    xmin: u32,
+    cmin: u32,
+) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+    let kind = |name: &String| match name.as_str() {
+        "int4" => Ok(Kind::Int4),
+        "int8" => Ok(Kind::Int8),
+        "float8" => Ok(Kind::Float8),
+        "text" => Ok(Kind::Text),
+        n => n.parse().map(Kind::Char).map_err(|_| errors::other(format!("there is no kind \"{n}\""))),
+    };
+    let kinds = kinds.iter().map(kind).collect::<PyResult<Vec<_>>>()?;
+    let mut made = Vec::new();
+    for given in rows {
+        if given.len() != kinds.len() {
+            return Err(errors::other("a row has as many values as there are columns"));
+        }
+        let mut row = pgdyno_load::Row::default();
+        for (value, kind) in given.into_iter().zip(&kinds) {
+            match (value, kind) {
+                (None, _) => row.push(Value::Null),
+                (Some(PyValue::Integer(v)), Kind::Int4) => row.push(Value::Int4(v as i32)),
+                (Some(PyValue::Integer(v)), _) => row.push(Value::Int8(v)),
+                (Some(PyValue::Float(v)), _) => row.push(Value::Float8(v)),
+                (Some(PyValue::Text(v)), _) => row.text(v.as_bytes()),
+            }
+        }
+        made.push(row);
+    }
+    let mut page = vec![0; SIZE];
+    let filled = relation::fill(&mut page, block, &kinds, Stamp { xmin, cmin }, &made);
+    Ok((PyBytes::new(py, &page), filled))
+}
+
+/// Pages `first..first + count` of a B-tree over `rows` keys 1, 2, … of `width` bytes (4 or 8), with `on_page` rows on a page of
+/// the heap; fewer at the end. For tests.
+#[pyfunction]
+pub fn btree_pages<'py>(
+    py: Python<'py>,
+    rows: u64,
+    width: u64,
+    on_page: u64,
+    first: u64,
+    count: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if !matches!(width, 4 | 8) || on_page == 0 {
+        return Err(errors::other("keys are of 4 or 8 bytes, and a page has rows"));
+    }
+    let layout = Layout::new(Keys { rows, width, on_page });
+    let mut out = vec![0; count.min(layout.pages().saturating_sub(first)) as usize * SIZE];
+    layout.build(first, &mut out, &|row| row as i64 + 1);
+    Ok(PyBytes::new(py, &out))
+}
+
+/// The checksum of a page, as it stands in its header when it is block `block` of its fork. For tests.
+#[pyfunction]
+pub fn page_checksum(page: &[u8], block: u32) -> PyResult<u16> {
+    if page.len() != SIZE {
+        return Err(errors::other(format!("a page has {SIZE} bytes")));
+    }
+    let mut copy = page.to_vec();
+    copy[8..10].fill(0);
+    Ok(checksum::checksum(&copy, block))
 }

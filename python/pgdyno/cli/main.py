@@ -9,6 +9,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pgdyno.cli.cluster_app import cluster
+
 EXIT_CODES = """
 Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
 script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
@@ -123,6 +125,104 @@ def run(
         quiet=quiet,
     )
     raise typer.Exit(code)
+
+
+@app.command()
+def load(
+    dataset: Annotated[str, typer.Argument(help="tpcb, pk or feed.")],
+    scale: Annotated[
+        int | None,
+        typer.Option(help="tpcb: pgbench's scale, 100,000 rows each. pk, feed: millions of rows in all tables.", min=1),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="pk, feed: rows of each table. Default: 50,000,000; 0.", min=0)
+    ] = None,
+    tables: Annotated[int, typer.Option(help="feed: how many tables.", min=1, max=100_000)] = 1,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="copy: binary COPY over --connections. direct: the files of a stopped server (--data). server: "
+            "INSERT … SELECT. auto: direct with --data, else copy.",
+            metavar="NAME",
+        ),
+    ] = "auto",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help='A running server, as libpq takes it: "host=db1 dbname=bench". Default: PG*.', metavar="CONNINFO"
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A stopped server: its data directory, or a folder of pgdyno cluster.")
+    ] = None,
+    user: Annotated[str, typer.Option(help="With --data: the server's superuser.")] = "postgres",
+    dbname: Annotated[str, typer.Option(help="With --data: the database.")] = "postgres",
+    fillfactor: Annotated[int, typer.Option(help="Percent of each page that is filled.", min=10, max=100)] = 100,
+    partitions: Annotated[int, typer.Option(help="tpcb: partitions of pgbench_accounts, by range.", min=0)] = 0,
+    unlogged: Annotated[bool, typer.Option("--unlogged", help="Tables without WAL.")] = False,
+    tablespace: Annotated[str, typer.Option(help="Where the tables go.", metavar="NAME")] = "",
+    index_tablespace: Annotated[str, typer.Option(help="Where the indexes go.", metavar="NAME")] = "",
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            help="copy, server: sessions at a time. Default: by the machine, one where that is better.", min=1
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="direct: threads that write. Default: 2 a core.", min=1)] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say how large it will be, and how long it takes.")] = False,
+    disk_mbps: Annotated[
+        float | None, typer.Option("--disk-mbps", help="With --plan: the disk's speed, not measured.", min=0.001)
+    ] = None,
+    pg_bin: Annotated[
+        Path | None, typer.Option("--pg-bin", help="With --data: the folder of its server's programs.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Drop tables of these names that pgdyno did not make; ignore other sessions."),
+    ] = False,
+    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1)] = 10.0,
+    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Load a dataset, at the speed of the disk.
+
+    Over connections into any server, or as files into a stopped one.
+    """
+    from pgdyno.cli import load as verb
+    from pgdyno.load.loader import dataset_of
+
+    wanted = dataset_of(
+        dataset,
+        scale=scale,
+        rows=rows,
+        tables=tables,
+        partitions=partitions,
+        fillfactor=fillfactor,
+        unlogged=unlogged,
+        tablespace=tablespace,
+        index_tablespace=index_tablespace,
+    )
+    code = verb.main(
+        wanted,
+        method=method,
+        target=target,
+        data=data,
+        user=user,
+        dbname=dbname,
+        connections=connections,
+        threads=threads,
+        plan_only=plan,
+        disk_mbps=disk_mbps,
+        pg_bin=pg_bin,
+        force=force,
+        connect_timeout_s=connect_timeout,
+        json_output=json_output,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
+
+
+app.add_typer(cluster, name="cluster")
 
 
 @app.command()

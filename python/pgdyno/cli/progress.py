@@ -18,6 +18,14 @@ def _short(plan: TrialPlan) -> str:
     return f"{plan.workload} hot {plan.hot_set * 100:g}% c={plan.clients}"
 
 
+def _loading(rows: int, done_bytes: int, seconds: float) -> str:
+    """How far a load is: rows, and bytes per second."""
+    parts = [f"{rows:,} rows"] if rows else []
+    if done_bytes and seconds > 0.05:
+        parts.append(f"{done_bytes / seconds / 1e6:,.0f} MB/s")
+    return "  ".join(parts)
+
+
 class RichProgress(Listener):
     """Bar, ETA, current TPS, p99 and failures."""
 
@@ -32,6 +40,8 @@ class RichProgress(Listener):
             transient=True,
         )
         self._load: TaskID | None = None
+        self._phase = ""
+        self._since = 0.0
         self._trials: TaskID | None = None
         self._each = 1.0
         self._done = 0
@@ -40,17 +50,23 @@ class RichProgress(Listener):
     def note(self, text: str) -> None:
         self._console.print(text, markup=False)
 
-    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
+    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
         if self._load is None:
-            self._load = self._progress.add_task("load", total=max(1, total_rows), figures="")
+            self._load = self._progress.add_task("load", figures="")
             self._progress.start()
-        what = f"{rows:,} rows" if phase == "generate" else f"{phase} {table}"
-        self._progress.update(self._load, completed=rows, figures=what)
+        if phase != self._phase:
+            self._phase, self._since = phase, time.monotonic()
+            self._progress.reset(self._load, total=total_bytes or total_rows or None, description=f"load: {phase}")
+        done = done_bytes if total_bytes else rows
+        self._progress.update(
+            self._load, completed=done, figures=_loading(rows, done_bytes, time.monotonic() - self._since)
+        )
 
     def loaded(self) -> None:
         if self._load is not None:
             self._progress.remove_task(self._load)
-            self._load = None
+            self._progress.stop()
+            self._load, self._phase = None, ""
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self.note(f"{len(trials)} trials of {seconds_each:g} s")
@@ -90,16 +106,26 @@ class PlainProgress(Listener):
         self._total = 0
         self._ended = 0
         self._begun = time.monotonic()
-        self._told = 0.0
+        self._told = time.monotonic()
+        self._phase = ""
+        self._since = 0.0
 
     def note(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 
-    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
-        if time.monotonic() - self._told > 5:
-            self._told = time.monotonic()
-            self.note(f"load: {phase} {table}, {rows:,} of {total_rows:,} rows")
+    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+        now = time.monotonic()
+        if phase != self._phase:
+            self._phase, self._since = phase, now
+        if now - self._told <= 5:
+            return
+        self._told = now
+        done, total = (done_bytes, total_bytes) if total_bytes else (rows, total_rows)
+        left = (now - self._since) * (total - done) / done if done and total else None
+        eta = f", {left:.0f} s left" if left is not None else ""
+        figures = _loading(rows, done_bytes, now - self._since)
+        self.note(f"load: {phase}{', ' + figures if figures else ''}{eta}")
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self._total = len(trials)
@@ -113,3 +139,10 @@ class PlainProgress(Listener):
         figures = f"{s.tps:,.0f} TPS, p99 {s.latency.p99_ns / 1e6:.3g} ms" if s else record.state
         bad = f", {sum(s.failed.values())} failed" if s and s.failed else ""
         self.note(f"{self._ended}/{self._total} {record.plan.slug}: {figures}{bad} ({left:.0f} s left)")
+
+
+def listener_for(console: Console, *, quiet: bool) -> Listener:
+    """What suits where the messages go: a terminal, a log, nowhere."""
+    if quiet:
+        return Listener()
+    return RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)

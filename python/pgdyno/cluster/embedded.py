@@ -7,16 +7,12 @@ removed by the next one.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -25,19 +21,15 @@ import psutil
 
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
+from pgdyno.cluster.layout import Layout, initdb
+from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError
 from pgdyno.interrupt import signals_held
 
 PREFIX = "pgdyno-cluster-"
 #: Locked by the pgdyno that the folder belongs to, for as long as it lives.
 OWNER = "owner"
-#: The role and the database that the cluster begins with.
-SUPERUSER = "postgres"
-DATABASE = "postgres"
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 20.0
 
 
 class EmbeddedCluster:
@@ -47,9 +39,9 @@ class EmbeddedCluster:
         self.settings = settings
         self.keep = keep
         self._pg_bin = pg_bin
-        self._process: subprocess.Popen[bytes] | None = None
-        self._account: Account = server_account()
-        self.base = Path()
+        self._server: ServerProcess | None = None
+        self.account: Account = server_account()
+        self.layout = Layout(Path())
         self.binaries: binaries.Binaries | None = None
         self._owner: TextIO | None = None
 
@@ -59,17 +51,15 @@ class EmbeddedCluster:
         sweep()
         try:
             with signals_held():
-                self.base = Path(tempfile.mkdtemp(prefix=PREFIX))
+                self.layout = Layout(Path(tempfile.mkdtemp(prefix=PREFIX)))
                 self.base.chmod(0o755)
                 # The lock says that we are alive, whatever clocks and process numbers say; it goes with us.
                 self._owner = (self.base / OWNER).open("w", encoding="utf-8")
                 fcntl.flock(self._owner, fcntl.LOCK_EX)
-            for name in ("data", "socket"):
-                folder = self.base / name
-                folder.mkdir(mode=0o700)
-                self._account.own(folder)
-            self.binaries = binaries.find(self._account, self.base / "programs", self._pg_bin)
-            self._initdb()
+            self.layout.make_folders(self.account)
+            self.binaries = binaries.find(self.account, self.base / "programs", self._pg_bin)
+            initdb(self.layout, self.binaries, self.account)
+            self.layout.configure(self.account, self.settings)
             self.start()
         except BaseException:
             self.keep = False
@@ -87,117 +77,55 @@ class EmbeddedCluster:
                 (self.base / OWNER).unlink(missing_ok=True)
 
     def start(self) -> None:
-        """Starts the server and waits until it takes connections."""
+        """Starts the server, unless it runs, and waits until it takes connections."""
         assert self.binaries is not None
-        with self.log.open("ab") as log, signals_held():
-            self._process = subprocess.Popen(
-                [self.binaries.program("postgres"), "-D", self.data],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                env=_environment(),
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-                **self._account.popen(),
-            )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._is_ready():
-            if not self.is_alive():
-                raise ClusterError(f"the server did not start: {self.last_words()}")
-            if time.monotonic() > deadline:
-                raise ClusterError(f"the server did not start within {START_TIMEOUT_S:g} s: {self.last_words()}")
-            time.sleep(0.02)
+        if self.is_alive():
+            return
+        self._server = ServerProcess(self.binaries.program("postgres"), self.data, self.log, self.account)
+        self._server.start()
 
     def stop(self) -> None:
-        """Stops the server: fast shutdown, then immediate, then by force."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        for sig, patience in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)):
-            if process.poll() is not None:
-                break
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(sig)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
+        """Stops the server."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
 
     def is_alive(self) -> bool:
         """Whether the server's process is there."""
-        return self._process is not None and self._process.poll() is None
+        return self._server is not None and self._server.is_alive()
 
     def last_words(self, lines: int = 5) -> str:
         """The end of the server's log."""
-        try:
-            text = self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return "it left no log"
-        return " / ".join(line.strip() for line in text.splitlines()[-lines:]) or "it left an empty log"
+        return self._server.last_words(lines) if self._server else ""
 
     # ------------------------------------------------------------ facts
 
     @property
+    def base(self) -> Path:
+        """The folder of it all."""
+        return self.layout.base
+
+    @property
     def data(self) -> Path:
         """The data directory."""
-        return self.base / "data"
+        return self.layout.data
 
     @property
     def log(self) -> Path:
         """The server's log."""
-        return self.base / "server.log"
+        return self.layout.log
 
     @property
     def process_id(self) -> int | None:
         """The postmaster's process id."""
-        return self._process.pid if self._process else None
+        return self._server.process_id if self._server else None
 
     @property
     def target(self) -> Target:
         """How to reach it."""
-        return Target(host=str(self.base / "socket"), port=5432, user=SUPERUSER, dbname=DATABASE)
+        return self.layout.target
 
     # ------------------------------------------------------------ inside
-
-    def _initdb(self) -> None:
-        assert self.binaries is not None
-        done = subprocess.run(
-            [
-                self.binaries.program("initdb"),
-                "--pgdata",
-                self.data,
-                "--username",
-                SUPERUSER,
-                "--encoding=UTF8",
-                "--locale=C",
-                # The role is the operating system's account, nobody else on this machine gets in.
-                "--auth=peer",
-                "--no-sync",
-                "--no-instructions",
-            ],
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env=_environment(),
-            check=False,
-            **self._account.popen(),
-        )
-        if done.returncode != 0:
-            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise ClusterError(f"initdb failed: {reason}", _initdb_remedy(reason))
-        users = {self._account.name, _our_name()}
-        _write(self.data / "pg_ident.conf", "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users)))
-        _write(self.data / "pg_hba.conf", "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n")
-        lines = [f"{s.name} = {s.value}  # {s.reason}" for s in self.settings]
-        lines.append(f"unix_socket_directories = '{self.base / 'socket'}'")
-        _write(self.data / "postgresql.auto.conf", "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
-
-    def _is_ready(self) -> bool:
-        # The postmaster writes its state into the eighth line of its pid file.
-        try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return False
-        return len(lines) >= 8 and lines[7].strip() == "ready"
 
     def _remove(self) -> None:
         self.stop()
@@ -246,40 +174,3 @@ def _kill_postmaster(folder: Path) -> None:
         if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
             process.send_signal(signal.SIGQUIT)
             process.wait(5)
-
-
-def _write(path: Path, text: str) -> None:
-    # The folder belongs to the server's account and we may be root: a link laid there must not lead us elsewhere.
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as f:
-        f.write(text)
-
-
-def _our_name() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
-def _environment() -> dict[str, str]:
-    """No PG* variable of the user's may reach the server; messages are in English, because we read them."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
-    return {**env, "LC_ALL": "C", "TZ": "UTC"}
-
-
-def _die_with_parent() -> None:
-    # PR_SET_PDEATHSIG: a fast shutdown when pgdyno dies, however it dies.
-    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGINT)
-
-
-def _initdb_remedy(reason: str) -> str:
-    if "No space left" in reason:
-        return "The temporary folder is full. Set TMPDIR to one with more space."
-    if "shared memory" in reason:
-        return (
-            "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
-        )
-    return ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 
 from pgdyno import _core
-from pgdyno.errors import EXIT_SIGINT
+from pgdyno.cluster.target import target_of
+from pgdyno.errors import EXIT_SIGINT, TargetError
+from pgdyno.load.connected import WORTH_SPLITTING, Step, Watch, pieces
 from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.messages import Exit, fail, log, plain
 from pgdyno.pgbench.options import Options
@@ -16,8 +19,8 @@ from pgdyno.pgbench.options import Options
 BRANCHES, TELLERS, ACCOUNTS = 1, 10, 100_000
 #: From this scale on, account numbers do not fit into 32 bits.
 BIGINT_FROM = 20_000
-#: Rows that are handed to libpq at a time.
-CHUNK = 10_000
+#: Rows between two lines of progress.
+STEP = 100_000
 #: How often `--quiet` still speaks.
 QUIET_S = 5
 _TABLES = "pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers"
@@ -39,6 +42,8 @@ class _Initializer:
     def __init__(self, o: Options, connection: Connection) -> None:
         self.o = o
         self.connection = connection
+        #: Whether several connections filled a table.
+        self.split = False
 
     def run(self) -> int:
         steps = {
@@ -110,37 +115,61 @@ class _Initializer:
 
     def generate(self) -> None:
         plain("generating data (client-side)...\n")
+        # What the server refuses, it refuses here, in libpq's words.
+        for sql in ("begin", f"truncate table {_TABLES}", "rollback"):
+            self.execute(sql)
+        data = _core.Dataset("tpcb", self.o.scale)
+        small, accounts = data.tables[:2], data.tables[2]
+        kind = self.connection.execute("select relkind from pg_class where oid = 'pgbench_accounts'::regclass")
+        plain_table = kind.get_value(0, 0) == b"r"
+        freeze = ", freeze on" if plain_table and self.connection.pgconn.server_version >= 140000 else ""
+        copy = "copy {} from stdin (format binary{})"
         # In one transaction: what it truncates and fills can be frozen, and needs no WAL where wal_level allows that.
-        self.execute("begin")
-        self.execute(f"truncate table {_TABLES}")
-        for number, (table, rows) in enumerate(
-            (("pgbench_branches", BRANCHES), ("pgbench_tellers", TELLERS), ("pgbench_accounts", ACCOUNTS))
-        ):
-            self.fill(number, table, rows * self.o.scale)
-        self.execute("commit")
+        fill: list[Step] = [(copy.format(t.name, freeze), i, 0, t.end) for i, t in enumerate(small)]
+        begin: list[Step] = ["begin", f"truncate table {_TABLES}", *fill]
+        connections = self.connections(accounts.heap_bytes) if freeze and accounts.end >= WORTH_SPLITTING else 1
+        progress = _Progress(accounts.name, accounts.end, self.o.quiet)
+        before = sum(t.end for t in small)
 
-    def fill(self, number: int, table: str, total: int) -> None:
-        kind = self.connection.execute(f"select relkind from pg_catalog.pg_class where oid = '{table}'::regclass")
-        freeze = (
-            ", freeze on" if kind.get_value(0, 0) == b"r" and self.connection.pgconn.server_version >= 140000 else ""
-        )
-        progress = _Progress(table, total, self.o.quiet)
-        sent = 0
+        def watch(rows: int, _: int) -> None:
+            progress.show(max(0, rows - before))
 
-        def chunk() -> bytes:
-            nonlocal sent
-            if sent >= total:
-                return b""
-            first, sent = sent, min(sent + CHUNK, total)
-            data = _core.tpcb_rows(number, self.o.scale, first, sent)
-            progress.show(sent)
-            return data
-
-        try:
-            self.connection.copy(f"copy {table} from stdin (format binary{freeze})", chunk)
-        except RefusedError as e:
-            fail(f"query failed: {e}", detail=f"Query was: copy {table} from stdin")
+        if connections == 1:
+            whole = (copy.format(accounts.name, freeze), 2, 0, accounts.end)
+            self.carry_out(data, [[*begin, whole, "commit"]], 1, watch)
+        else:
+            self.carry_out(data, [[*begin, "commit"]], 1)
+            try:
+                ranges = pieces(0, accounts.end, connections)
+                jobs: list[list[Step]] = [[(copy.format(accounts.name, ""), 2, first, end)] for first, end in ranges]
+                self.carry_out(data, jobs, connections, lambda rows, sent: watch(rows + before, sent))
+            except BaseException:
+                self.execute(f"truncate table {_TABLES}")
+                raise
+            self.split = True
+        progress.show(accounts.end)
         progress.clear()
+
+    def connections(self, heap_bytes: int) -> int:
+        """How many fill pgbench_accounts. Several only where VACUUM follows: it freezes their rows, as those of one are
+        from the start.
+        """
+        steps = (self.o.steps or "").replace(" ", "")
+        host = self.connection.pgconn.host.decode()
+        if "v" not in steps[steps.index("g") :] or not host.startswith("/"):
+            return 1
+        shown = self.connection.execute("select pg_size_bytes(current_setting('shared_buffers'))")
+        fits = heap_bytes <= int(shown.get_value(0, 0) or 0) // 2
+        return min(8, os.cpu_count() or 1) if fits else 1
+
+    def carry_out(
+        self, data: _core.Dataset, jobs: list[list[Step]], connections: int, watch: Watch = lambda *_: None
+    ) -> None:
+        try:
+            config = _core.ConnConfig(**target_of(self.connection.pgconn).core_arguments())
+            data.carry_out(config, jobs, watch, connections=connections)
+        except (_core.CoreError, TargetError) as e:
+            fail(f"query failed: {e}")
 
     def generate_in_server(self) -> None:
         plain("generating data (server-side)...\n")
@@ -163,7 +192,7 @@ class _Initializer:
     def vacuum(self) -> None:
         plain("vacuuming...\n")
         for table in ("branches", "tellers", "accounts", "history"):
-            self.execute(f"vacuum analyze pgbench_{table}")
+            self.execute(f"vacuum {'(freeze, analyze)' if self.split else 'analyze'} pgbench_{table}")
 
     def primary_keys(self) -> None:
         plain("creating primary keys...\n")
@@ -195,14 +224,22 @@ class _Progress:
         self.told_at = self.start
         self.terminal = sys.stderr.isatty()
         self.width = 0
+        self.shown = 0
 
     def show(self, rows: int) -> None:
+        """`rows` are there. Steps that were passed since the last call get their lines now."""
         now = time.monotonic()
-        due = rows == self.total or now - self.told_at >= QUIET_S if self.quiet else rows % 100_000 == 0
-        # pgbench says nothing of tables that are smaller than its step.
-        if not due or (rows % 100 if self.quiet else rows < 100_000):
+        if self.quiet:
+            if self.total >= 100 and (rows == self.total or now - self.told_at >= QUIET_S) and rows > self.shown:
+                self.told_at = now
+                self.line(rows, now)
             return
-        self.told_at = now
+        # pgbench says nothing of tables that are smaller than its step.
+        for step in range(self.shown // STEP + 1, rows // STEP + 1):
+            self.line(step * STEP, now)
+
+    def line(self, rows: int, now: float) -> None:
+        self.shown = rows
         elapsed = now - self.start
         left = (self.total - rows) * elapsed / rows
         text = (

@@ -321,7 +321,7 @@ def _environment(data: RunData) -> list[tuple[str, str]]:
         ("client machine", f"{h.get('cpu', '?')}, {h.get('cores', '?')} cores, {size(h.get('memory_bytes', 0))}"),
         ("kernel", str(h.get("kernel", "?"))),
         ("storage", f"{storage.get('type', '?')} on {storage.get('device', '?')}" if storage else "not known (remote)"),
-        ("dataset", f"tpcb, scale {m.get('scale', '?')}, {size(sum(sizes.values()))} with indexes"),
+        ("dataset", f"{_dataset(m)}, {size(sum(sizes.values()))} with indexes"),
         (
             "each trial",
             f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, {run.get('protocol')} protocol, "
@@ -339,3 +339,8 @@ _SHOWN_SETTINGS = (
     "autovacuum", "checkpoint_timeout", "data_checksums", "fsync", "full_page_writes", "huge_pages", "io_method",
     "max_connections", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_level", "wal_sync_method",
 )  # fmt: skip
+
+
+def _dataset(manifest: dict[str, Any]) -> str:
+    """Its name; run directories from before it had one know the scale."""
+    return (manifest.get("dataset") or {}).get("name") or f"tpcb scale={manifest.get('scale', '?')}"

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdyno.load.listener import LoadListener
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 
 
-class Listener:
+class Listener(LoadListener):
     """Hears everything; does nothing. The terminal's progress is a subclass."""
-
-    def note(self, text: str) -> None:
-        """A line for the reader."""
-
-    def loading(self, phase: str, table: str, rows: int, total_rows: int) -> None:
-        """The dataset is being made."""
-
-    def loaded(self) -> None:
-        """The dataset is there."""
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         """The trials that will be run."""

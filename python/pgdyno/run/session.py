@@ -20,6 +20,8 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import host, server
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, EXIT_WITH_CAVEATS, ClusterError, PgdynoError, TargetError
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.load import find
+from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat, RunData, TrialPlan
 from pgdyno.report import write as reports
 from pgdyno.run import dataset
@@ -92,10 +94,17 @@ def client_counts(experiment: Experiment, cores: int) -> list[int]:
     return [cores, 4 * cores, 16 * cores] if experiment.axes.clients == "auto" else list(experiment.axes.clients)
 
 
-def variables_for(scale: int, hot_set: float) -> dict[str, str]:
-    """The variables that scripts may use: `scale`, `range` (rows of the hot set) and `hot_set`."""
-    rows = scale * dataset.ACCOUNTS_PER_SCALE
-    return {"scale": str(scale), "range": str(max(1, round(rows * hot_set))), "hot_set": f"{hot_set:g}"}
+def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
+    """The variables that scripts may use: `scale` (of tpcb; else 1), `range` (rows of the hot set), `hot_set`, and
+    `tables` (how many there are alike).
+    """
+    rows = dataset.rows_of_key(data)
+    return {
+        "scale": str(data.size if data.kind == "tpcb" else 1),
+        "range": str(max(1, round(rows * hot_set))),
+        "hot_set": f"{hot_set:g}",
+        "tables": str(data.tables_wanted),
+    }
 
 
 def run_experiment(
@@ -109,7 +118,7 @@ def run_experiment(
     scripts = specs.script_texts(experiment, folder)
     # All scripts compile before a server is started.
     for texts in scripts.values():
-        compile_scripts(texts, variables_for(1, 1.0))
+        compile_scripts(texts, variables_for(Dataset("tpcb", 1), 1.0))
     session = _Session(experiment, text, scripts, options, listener)
     with signals_raise():
         return session.run()
@@ -189,29 +198,35 @@ class _Session:
 
     def _on(self, target: Target, cluster: EmbeddedCluster | None) -> None:
         data = cluster.data if cluster else None
-        scale = dataset.scale_for(self.experiment.dataset.scale, local_data=data)
+        wanted = dataset.chosen(self.experiment.dataset, local_data=data)
         with ExitStack() as stack:
             conn = stack.enter_context(targets.administrative(target))
             if cluster is None:
                 self.listener.note(f"target: {target.where}")
-                dataset.claim(conn, target)
-                dataset.refuse_if_busy(conn, target, self.options.force)
+                find.claim(conn, target)
+                find.refuse_if_busy(conn, target, self.options.force)
             facts, missing = server.describe(conn)
             self._check_connections(facts)
             self.directory = RunDirectory.create(self.options.runs, self.experiment.name, self.text)
-            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, scale, data)
-            loaded = dataset.ensure(
-                conn,
-                target,
-                scale,
-                force=self.options.force,
-                connect_timeout_s=self.experiment.run.connect_timeout_s,
-                listener=self.listener,
-            )
-            sizes = server.relation_sizes(conn, list(dataset.TABLES))
-            self.directory.update_manifest(dataset={"kind": "tpcb", **loaded, "bytes": sizes})
+            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, wanted, data)
+            if cluster is None:
+                loaded = dataset.ensure(
+                    conn,
+                    target,
+                    wanted,
+                    force=self.options.force,
+                    connect_timeout_s=self.experiment.run.connect_timeout_s,
+                    listener=self.listener,
+                )
+            else:
+                # The server is stopped meanwhile.
+                conn.close()
+                loaded = dataset.ensure_in(cluster, wanted, listener=self.listener)
+                conn = stack.enter_context(targets.administrative(target))
+            sizes = server.relation_sizes(conn, wanted.relations)
+            self.directory.update_manifest(dataset={"kind": wanted.kind, **loaded, "bytes": sizes})
             # The connection stays open: it holds the claim on the database.
-            self._run_trials(target, cluster, scale)
+            self._run_trials(target, cluster, wanted)
 
     def _check_connections(self, facts: dict[str, Any]) -> None:
         shown = facts.get("settings") or {}
@@ -231,7 +246,7 @@ class _Session:
         settings: list[Setting],
         facts: dict[str, Any],
         missing: list[str],
-        scale: int,
+        wanted: Dataset,
         data: Path | None,
     ) -> None:
         assert self.directory is not None
@@ -252,8 +267,8 @@ class _Session:
             chosen_settings=[asdict(s) for s in settings],
             server=facts,
             not_recorded=missing,
-            scale=scale,
-            rows=scale * dataset.ACCOUNTS_PER_SCALE,
+            scale=wanted.size if wanted.kind == "tpcb" else None,
+            rows=dataset.rows_of_key(wanted),
             workloads={n: w.title or n for n, w in self.experiment.workloads.items()},
             run=self.experiment.run.model_dump(),
             trials=len(self.trials),
@@ -261,7 +276,7 @@ class _Session:
 
     # ------------------------------------------------------------ trials
 
-    def _run_trials(self, target: Target, cluster: EmbeddedCluster | None, scale: int) -> None:
+    def _run_trials(self, target: Target, cluster: EmbeddedCluster | None, data: Dataset) -> None:
         assert self.directory is not None
         run = self.experiment.run
 
@@ -276,12 +291,12 @@ class _Session:
             gone = died()
             if gone is not None:
                 raise ClusterError(gone, "The server's log is in the run directory: server.log.")
-            variables = variables_for(scale, plan.hot_set)
+            variables = variables_for(data, plan.hot_set)
             scripts = compile_scripts(self.scripts[plan.workload], variables)
             # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
             # it is, so that repetitions are independent.
             seed = (run.seed + 1_000_003 * plan.repetition) % 2**63
-            self._refresh(target)
+            self._refresh(target, data)
             writer = self.directory.begin_trial(plan, {**variables, "seed": seed, "protocol": run.protocol})
             self.listener.trial_started(plan)
             record, raised = run_trial(context, plan, scripts, seed, writer)
@@ -290,11 +305,11 @@ class _Session:
                 gone = died() if isinstance(raised, PgdynoError) else None
                 raise ClusterError(gone, "The server's log is in the run directory: server.log.") if gone else raised
 
-    def _refresh(self, target: Target) -> None:
+    def _refresh(self, target: Target, data: Dataset) -> None:
         """Repetitions begin alike. A server that is away just now, or will not let us, is no reason to end the run."""
         try:
             with targets.administrative(target) as conn:
-                dataset.refresh(conn)
+                dataset.refresh(conn, data)
         except (TargetError, psycopg.Error) as e:
             self.listener.note(f"the tables could not be vacuumed before the trial: {' '.join(str(e).split())}")
 

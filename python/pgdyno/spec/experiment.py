@@ -28,9 +28,28 @@ class Strict(BaseModel):
 class Dataset(Strict):
     """What the tables hold."""
 
-    kind: Literal["tpcb"] = "tpcb"
-    #: pgbench's scale: 100,000 rows of pgbench_accounts each. "auto": what fits this machine.
+    kind: Literal["tpcb", "pk", "feed"] = "tpcb"
+    #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; of the others 1,000,000 rows in all tables. "auto":
+    #: what fits this machine.
     scale: Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)] = "auto"
+    #: Instead of a scale: rows of each table. Not for tpcb.
+    rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    #: How many tables of feed.
+    tables: Annotated[int, Field(ge=1, le=100_000)] = 1
+    #: Partitions of pgbench_accounts, by range; 0: none.
+    partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
+    fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
+    unlogged: bool = False
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Dataset:
+        if self.rows is not None and (self.kind == "tpcb" or self.scale != "auto"):
+            raise ValueError("rows goes with pk and feed, instead of scale")
+        if self.tables != 1 and self.kind != "feed":
+            raise ValueError("tables goes with feed")
+        if self.partitions and self.kind != "tpcb":
+            raise ValueError("partitions goes with tpcb")
+        return self
 
 
 class Script(Strict):

@@ -122,14 +122,18 @@ pub fn write(
                 })
             })
             .collect();
-        while ended.load(Ordering::Acquire) < threads && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+        while ended.load(Ordering::Acquire) < threads && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished)
+        {
             std::thread::sleep(Duration::from_millis(10));
             watch(bytes.load(Ordering::Relaxed), rows.load(Ordering::Relaxed));
             if interrupt.load(Ordering::Relaxed) {
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        handles.into_iter().map(|h| h.join().unwrap_or(Err(LoadError::Wire("a writing thread has crashed".into())))).collect()
+        handles
+            .into_iter()
+            .map(|h| h.join().unwrap_or(Err(LoadError::Wire("a writing thread has crashed".into()))))
+            .collect()
     });
     results.into_iter().collect::<Result<Vec<()>, _>>()?;
     if interrupt.load(Ordering::Relaxed) {

@@ -97,19 +97,63 @@ impl<'a> Relation<'a> {
     fn heap_page(&self, block: u64, page: &mut [u8], scratch: &mut Scratch) {
         let rows = &self.table().rows;
         let first = rows.start + block * self.on_page;
-        let mut upper = SIZE;
-        let mut offset = 0;
+        let mut filling = Filling::new(page, block as u32);
         for number in first..rows.end.min(first + self.on_page) {
-            offset += 1;
             self.dataset.row(self.table, number, &mut scratch.row);
             scratch.tuple.clear();
             tuple::append(&scratch.row, &self.kinds, self.stamp, &mut scratch.tuple);
-            tuple::set_address(&mut scratch.tuple, block as u32, offset);
-            let length = scratch.tuple.len();
-            upper -= length.next_multiple_of(8);
-            page::put(page, upper, &scratch.tuple);
-            page::line_pointer(page, usize::from(offset), upper, length);
+            let fits = filling.add(&mut scratch.tuple);
+            debug_assert!(fits, "the table's widths are not its rows'");
         }
-        page::header(page, ALL_VISIBLE, HEADER + usize::from(offset) * LINE_POINTER, upper, SIZE);
+        filling.end();
     }
+}
+
+/// A heap page that is being filled.
+struct Filling<'a> {
+    page: &'a mut [u8],
+    block: u32,
+    rows: u16,
+    upper: usize,
+}
+
+impl<'a> Filling<'a> {
+    /// A page of zeroes.
+    fn new(page: &'a mut [u8], block: u32) -> Filling<'a> {
+        Filling { page, block, rows: 0, upper: SIZE }
+    }
+
+    /// Puts a tuple on the page, if it fits.
+    #[inline]
+    fn add(&mut self, tuple: &mut [u8]) -> bool {
+        let length = tuple.len();
+        let lower = HEADER + usize::from(self.rows + 1) * LINE_POINTER;
+        let Some(upper) = self.upper.checked_sub(length.next_multiple_of(8)).filter(|upper| *upper >= lower) else {
+            return false;
+        };
+        self.rows += 1;
+        self.upper = upper;
+        tuple::set_address(tuple, self.block, self.rows);
+        page::put(self.page, upper, tuple);
+        page::line_pointer(self.page, usize::from(self.rows), upper, length);
+        true
+    }
+
+    fn end(self) {
+        page::header(self.page, ALL_VISIBLE, HEADER + usize::from(self.rows) * LINE_POINTER, self.upper, SIZE);
+    }
+}
+
+/// Fills a page of zeroes with rows of any shapes; returns how many fit.
+pub fn fill(page: &mut [u8], block: u32, kinds: &[Kind], stamp: Stamp, rows: &[Row]) -> usize {
+    let mut filling = Filling::new(page, block);
+    let mut tuple = Vec::new();
+    let fitting = rows.iter().take_while(|row| {
+        tuple.clear();
+        tuple::append(row, kinds, stamp, &mut tuple);
+        filling.add(&mut tuple)
+    });
+    let count = fitting.count();
+    filling.end();
+    count
 }

@@ -1,0 +1,204 @@
+"""`pgdyno cluster …`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import psycopg
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pgdyno.cli.progress import listener_for
+from pgdyno.cluster import binaries, datadir, templates
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.clone import Copied
+from pgdyno.cluster.datadir import DataDirectory, PrivateServer
+from pgdyno.cluster.layout import DATABASE, SUPERUSER
+from pgdyno.cluster.managed import ManagedCluster, resolved
+from pgdyno.cluster.settings import Setting, sized
+from pgdyno.cluster.target import Target
+from pgdyno.collect import host
+from pgdyno.errors import RefusedError, UsageError
+from pgdyno.interrupt import signals_raise
+from pgdyno.load.dataset import mark_of
+from pgdyno.report.format import size
+
+_out = Console(highlight=False)
+
+
+def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:
+    """Initdb with settings for this machine."""
+    settings = {s.name: s for s in sized(host.memory_bytes(), host.cores(), clients)}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not equals or not name.replace("_", "").replace(".", "").isalnum() or "\n" in value:
+            raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
+        quoted = value.replace("'", "''")
+        settings[name] = Setting(name, f"'{quoted}'", "given on the command line")
+    cluster = ManagedCluster(folder)
+    with signals_raise():
+        cluster.create(list(settings.values()), pg_bin=pg_bin, checksums=checksums)
+    _say(
+        f"created: {cluster.base}",
+        f"start it:  pgdyno cluster start {folder}",
+        f"fill it:   pgdyno load tpcb --scale 10 --data {folder}",
+    )
+    return 0
+
+
+def start(folder: Path) -> int:
+    """Starts the server; prints how to reach it."""
+    cluster = ManagedCluster(folder)
+    with signals_raise():
+        cluster.start()
+    t = cluster.layout.target
+    _say(f'started; --target "host={t.host} port={t.port} user={t.user} dbname={t.dbname}"')
+    return 0
+
+
+def stop(folder: Path) -> int:
+    """Stops it."""
+    cluster = ManagedCluster(folder)
+    with signals_raise():
+        cluster.stop()
+    _say("stopped")
+    return 0
+
+
+def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, pg_bin: Path | None, user: str) -> int:
+    """Keeps a copy."""
+    shelf = templates.Store(templates.store_folder(store))
+    began = time.monotonic()
+    with signals_raise():
+        cluster = ManagedCluster(folder)
+        if cluster.process_id() is not None:
+            if not online:
+                raise RefusedError(
+                    f"a server is at work in {folder}",
+                    f"Stop it: pgdyno cluster stop {folder}. Or --online takes a base backup of the running one.",
+                )
+            programs = binaries.find(cluster.account, cluster.base / "programs", cluster.programs())
+            target = cluster.layout.target
+            datasets, version, settings = _contents(target)
+            template, copied = shelf.add_online(target.conninfo, programs, datasets, version, settings, name=name)
+        else:
+            directory = datadir.examine(resolved(folder))
+            with _private(directory, pg_bin, user) as server:
+                datasets, version, settings = _contents(server.target)
+            with _watching("snapshot") as watch:
+                template, copied = shelf.add(directory, datasets, version, settings, name=name, watch=watch)
+    _say(f"{template.name}: {_how(copied)} in {time.monotonic() - began:.2f} s, in {shelf.folder}")
+    return 0
+
+
+def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) -> int:
+    """A cluster from a template."""
+    shelf = templates.Store(templates.store_folder(store))
+    data = shelf.data_of(name)
+    cluster = ManagedCluster(folder)
+    with signals_raise():
+        began = time.monotonic()
+        cluster.prepare()
+        try:
+            with _watching("restore") as watch:
+                copied = shelf.restore(name, cluster.data, watch)
+            directory = datadir.DataDirectory(data, int((data / "PG_VERSION").read_text()), cluster.account)
+            programs = binaries.for_major(cluster.account, cluster.base / "programs", directory.major, pg_bin)
+            cluster.take_over(programs)
+        except BaseException:
+            cluster.abandon()
+            raise
+    _say(
+        f"restored {name}: {_how(copied)} in {time.monotonic() - began:.2f} s",
+        f"start it:  pgdyno cluster start {folder}",
+    )
+    return 0
+
+
+def list_(store: Path | None, json_output: bool) -> int:
+    """What is kept."""
+    shelf = templates.Store(templates.store_folder(store))
+    found = shelf.all()
+    if json_output:
+        sys.stdout.write(json.dumps([asdict(t) for t in found], indent=2) + "\n")
+        return 0
+    if not found:
+        _say(f"no templates in {shelf.folder}")
+        return 0
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("template", "server", "bytes", "kept since"):
+        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    for t in found:
+        table.add_row(t.name, t.version.split(" ")[0], size(t.bytes), t.created[:16].replace("T", " "))
+    _out.print(table)
+    return 0
+
+
+def drop(name: str, store: Path | None) -> int:
+    """Removes a template."""
+    shelf = templates.Store(templates.store_folder(store))
+    with signals_raise():
+        shelf.drop(name)
+    _say(f"dropped {name}")
+    return 0
+
+
+# ---------------------------------------------------------------- inside
+
+
+def _contents(target: Target) -> tuple[list[str], str, list[str]]:
+    """Datasets, version, and settings that make other bytes of the same rows."""
+    with targets.administrative(target) as conn:
+        rows = conn.execute(
+            "select distinct obj_description(oid, 'pg_class') from pg_class where relkind in ('r', 'p')"
+        ).fetchall()
+        marks = [m for (comment,) in rows if (m := mark_of(comment)) is not None]
+        version, checksums = _shown(conn, "server_version"), _shown(conn, "data_checksums")
+    names = sorted({m.name for m in marks if m.ready})
+    return names, version, ["checksums"] if checksums == "on" else ["nochecksums"]
+
+
+def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:
+    row = conn.execute(f"show {name}".encode()).fetchone()
+    return str(row[0]) if row else ""
+
+
+@contextmanager
+def _private(directory: DataDirectory, pg_bin: Path | None, user: str) -> Iterator[PrivateServer]:
+    with tempfile.TemporaryDirectory(prefix="pgdyno-programs-") as stage:
+        Path(stage).chmod(0o755)
+        programs = binaries.for_major(directory.account, Path(stage) / "programs", directory.major, pg_bin)
+        with PrivateServer(directory, programs, user or SUPERUSER, DATABASE) as server:
+            yield server
+
+
+@contextmanager
+def _watching(phase: str) -> Iterator[Callable[[int], object]]:
+    listener = listener_for(Console(stderr=True, highlight=False), quiet=False)
+    try:
+        yield lambda done: listener.loading(phase, 0, 0, done, 0)
+    finally:
+        listener.loaded()
+        listener.close()
+
+
+def _how(copied: Copied) -> str:
+    parts = []
+    if copied.shared_bytes:
+        parts.append(f"{size(copied.shared_bytes)} shared by reflink")
+    if copied.copied_bytes:
+        parts.append(f"{size(copied.copied_bytes)} copied")
+    return ", ".join(parts)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        _out.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,203 @@
+"""`pgdyno load`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pgdyno.cli.progress import listener_for
+from pgdyno.cluster import binaries, datadir
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.datadir import PrivateServer
+from pgdyno.cluster.managed import resolved
+from pgdyno.errors import RefusedError, UsageError
+from pgdyno.interrupt import signals_raise
+from pgdyno.load import find, loader
+from pgdyno.load.dataset import Dataset
+from pgdyno.load.plan import Plan, measure_disk, plan
+from pgdyno.load.result import Loaded
+from pgdyno.report.format import size
+
+METHODS = ("auto", "copy", "direct", "server")
+
+
+def main(
+    dataset: Dataset,
+    *,
+    method: str,
+    target: str | None,
+    data: Path | None,
+    user: str,
+    dbname: str,
+    connections: int | None,
+    threads: int | None,
+    plan_only: bool,
+    disk_mbps: float | None,
+    pg_bin: Path | None,
+    force: bool,
+    connect_timeout_s: float,
+    json_output: bool,
+    quiet: bool,
+) -> int:
+    """Plans or loads, shows, and returns the exit code."""
+    if method not in METHODS:
+        raise UsageError(f'--method: there is no "{method}"', f"There are {', '.join(METHODS)}.")
+    errors = Console(stderr=True, highlight=False)
+    if plan_only:
+        _show_plan(_planned(dataset, data, disk_mbps), json_output)
+        return 0
+    if data is None and target is None and not targets.named_by_environment():
+        raise UsageError(
+            "load where?",
+            "--target CONNINFO (or PGHOST) for a running server, --data FOLDER for a stopped one. --plan only says how "
+            "large it will be.",
+        )
+    if data is not None and (target is not None or method in ("copy", "server")):
+        raise UsageError(
+            "--data is for --method direct, --target for copy and server", "Give the one that you mean, not both."
+        )
+    if data is None and method == "direct":
+        raise UsageError(
+            "--method direct writes the files of a stopped server",
+            "Stop it, and name its data directory: --data FOLDER.",
+        )
+    listener = listener_for(errors, quiet=quiet)
+    with signals_raise():
+        try:
+            if data is not None:
+                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, listener)
+                disk = None if done is None else measure_disk(resolved(data))
+            else:
+                done = _over_connections(
+                    dataset, target or "", method == "server", connections, connect_timeout_s, force, listener
+                )
+                disk = None
+        finally:
+            listener.close()
+    _show(dataset, done, disk, json_output)
+    return 0
+
+
+def _into_files(
+    dataset: Dataset,
+    data: Path,
+    user: str,
+    dbname: str,
+    threads: int | None,
+    pg_bin: Path | None,
+    force: bool,
+    listener: Any,
+) -> Loaded | None:
+    directory = datadir.examine(resolved(data))
+    with tempfile.TemporaryDirectory(prefix="pgdyno-programs-") as stage:
+        Path(stage).chmod(0o755)
+        programs = binaries.for_major(directory.account, Path(stage) / "programs", directory.major, pg_bin)
+        if not force and datadir.archives(directory, programs):
+            raise RefusedError(
+                f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
+                "Load over a connection instead (--method copy), or --force, and take a new base backup afterwards.",
+            )
+        with PrivateServer(directory, programs, user, dbname) as server:
+            return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
+
+
+def _over_connections(
+    dataset: Dataset,
+    conninfo: str,
+    in_server: bool,
+    connections: int | None,
+    connect_timeout_s: float,
+    force: bool,
+    listener: Any,
+) -> Loaded | None:
+    target = targets.resolve(conninfo, connect_timeout_s)
+    with targets.administrative(target) as conn:
+        listener.note(f"target: {target.where}")
+        find.claim(conn, target)
+        find.refuse_if_busy(conn, target, force)
+        found = find.look(conn, target, dataset, force=force)
+        if found.complete and found.name == dataset.name and not found.foreign:
+            return None
+        return loader.over_connections(
+            conn,
+            target,
+            dataset,
+            found,
+            in_server=in_server,
+            connections=connections,
+            connect_timeout_s=connect_timeout_s,
+            listener=listener,
+        )
+
+
+# ---------------------------------------------------------------- what the user sees
+
+
+def _planned(dataset: Dataset, data: Path | None, disk_mbps: float | None) -> Plan:
+    if disk_mbps is not None:
+        return plan(dataset, disk=disk_mbps * 1e6, source="--disk-mbps")
+    folder = resolved(data) if data is not None else Path(tempfile.gettempdir())
+    return plan(dataset, disk=measure_disk(folder), source=f"measured in {folder}")
+
+
+def _show_plan(p: Plan, json_output: bool) -> None:
+    if json_output:
+        sys.stdout.write(json.dumps(p.as_json(), indent=2) + "\n")
+        return
+    out = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, title=f"{p.dataset}", title_justify="left")
+    table.add_column("table")
+    for name in ("rows", "heap", "key", "key level"):
+        table.add_column(name, justify="right")
+    shown = p.tables if len(p.tables) <= 12 else [*p.tables[:3], *p.tables[-1:]]
+    for t in shown:
+        if t is p.tables[-1] and len(shown) < len(p.tables):
+            table.add_row(f"… {len(p.tables) - 4} more", "", "", "", "")
+        level = str(t.key_level) if t.key_bytes else ""
+        table.add_row(t.name, f"{t.rows:,}", size(t.heap_bytes), size(t.key_bytes) if t.key_bytes else "", level)
+    table.add_row("all", f"{p.rows:,}", size(p.heap_bytes), size(p.key_bytes), "", style="bold")
+    out.print(table)
+    out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.", markup=False)
+    if p.disk and p.seconds is not None:
+        out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.", markup=False)
+
+
+def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output: bool) -> None:
+    if json_output:
+        facts = None if done is None else {**asdict(done), "total_s": done.total_s, "disk_bytes_per_s": disk}
+        sys.stdout.write(json.dumps({"dataset": dataset.name, "loaded": facts}, indent=2) + "\n")
+        return
+    out = Console(highlight=False)
+    if done is None:
+        out.print(f"{dataset.name}: it is there already; nothing was done.", markup=False)
+        return
+    rate = done.dataset_bytes / done.total_s if done.total_s else 0
+    phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items())
+    out.print(
+        f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {size(done.dataset_bytes)}, "
+        f"{rate / 1e6:,.0f} MB/s by {done.method}",
+        markup=False,
+        soft_wrap=True,
+    )
+    writing = done.phases_s.get("generate", 0.0) + done.phases_s.get("keys", 0.0)
+    if disk and writing:
+        share = f"; its disk takes {disk / 1e6:,.0f} MB/s by the same writer, measured just now" if disk else ""
+        out.print(
+            f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced{share}", markup=False, soft_wrap=True
+        )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"

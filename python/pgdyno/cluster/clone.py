@@ -1,0 +1,81 @@
+"""Copies a folder: by reference where the file system can (XFS, btrfs), byte by byte elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+#: ioctl(destination, FICLONE, source): the destination shares the source's blocks until either is written.
+_FICLONE = 0x40049409
+_NO_REFLINK = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS}
+_CHUNK = 8 << 20
+
+
+@dataclass
+class Copied:
+    """What a copy came to."""
+
+    files: int = 0
+    #: Bytes that both share.
+    shared_bytes: int = 0
+    #: Bytes that were copied.
+    copied_bytes: int = 0
+
+
+def tree(source: Path, destination: Path, watch: Callable[[int], object] = lambda _: None) -> Copied:
+    """Copies `source` to `destination`, which must not exist: files, folders, modes and owners; syncs all of it.
+
+    `watch` is told of bytes. Raises OSError, also of a symbolic link: what is behind it would not be copied.
+    """
+    done = Copied()
+    _folder(source, destination, done, watch)
+    return done
+
+
+def _folder(source: Path, destination: Path, done: Copied, watch: Callable[[int], object]) -> None:
+    status = source.stat()
+    destination.mkdir(mode=0o700)
+    with os.scandir(source) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            to = destination / entry.name
+            if entry.is_symlink():
+                raise OSError(errno.ELOOP, "a symbolic link", entry.path)
+            if entry.is_dir():
+                _folder(Path(entry.path), to, done, watch)
+            elif entry.is_file():
+                _file(Path(entry.path), to, done)
+                watch(done.shared_bytes + done.copied_bytes)
+    _like(destination, status)
+    fd = os.open(destination, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _file(source: Path, destination: Path, done: Copied) -> None:
+    with source.open("rb") as read, destination.open("xb") as write:
+        status = os.fstat(read.fileno())
+        try:
+            fcntl.ioctl(write.fileno(), _FICLONE, read.fileno())
+            done.shared_bytes += status.st_size
+        except OSError as e:
+            if e.errno not in _NO_REFLINK:
+                raise
+            shutil.copyfileobj(read, write, _CHUNK)
+            write.flush()
+            done.copied_bytes += status.st_size
+        os.fsync(write.fileno())
+    _like(destination, status)
+    done.files += 1
+
+
+def _like(path: Path, status: os.stat_result) -> None:
+    path.chmod(status.st_mode & 0o7777)
+    if os.geteuid() == 0:
+        os.chown(path, status.st_uid, status.st_gid)

@@ -1,0 +1,121 @@
+"""A cluster of ours on disk: a folder with `data`, `socket` and `server.log`; how it is made."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.binaries import Binaries
+from pgdyno.cluster.process import environment
+from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
+from pgdyno.errors import ClusterError
+
+#: The role and the database that a cluster begins with.
+SUPERUSER = "postgres"
+DATABASE = "postgres"
+PORT = 5432
+
+
+class Layout:
+    """Where things are in a cluster's folder."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.base / "data"
+
+    @property
+    def socket(self) -> Path:
+        """The folder of the server's socket."""
+        return self.base / "socket"
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.base / "server.log"
+
+    @property
+    def target(self) -> Target:
+        """How to reach it."""
+        return Target(host=str(self.socket), port=PORT, user=SUPERUSER, dbname=DATABASE)
+
+    def make_folders(self, account: Account) -> None:
+        """Makes `data` and `socket`, the account's own."""
+        for folder in (self.data, self.socket):
+            folder.mkdir(mode=0o700)
+            account.own(folder)
+
+    def configure(self, account: Account, settings: list[Setting]) -> None:
+        """Writes who gets in, and the settings."""
+        users = {account.name, our_name()}
+        write(self.data / "pg_ident.conf", "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users)))
+        write(self.data / "pg_hba.conf", "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n")
+        lines = [f"{s.name} = {s.value}  # {s.reason}" for s in settings]
+        lines.append(f"unix_socket_directories = '{self.socket}'")
+        write(self.data / "postgresql.auto.conf", "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
+
+
+def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: bool | None = None) -> None:
+    """Makes a cluster; `checksums`: None is the version's default."""
+    options = {None: [], True: ["--data-checksums"], False: ["--no-data-checksums"]}[checksums]
+    if checksums is False and binaries.major < 18:
+        # Before 18 there was no such option, and none needed.
+        options = []
+    done = subprocess.run(
+        [
+            binaries.program("initdb"),
+            "--pgdata",
+            layout.data,
+            "--username",
+            SUPERUSER,
+            "--encoding=UTF8",
+            "--locale=C",
+            # The role is the operating system's account, nobody else on this machine gets in.
+            "--auth=peer",
+            "--no-sync",
+            "--no-instructions",
+            *options,
+        ],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env=environment(),
+        check=False,
+        **account.popen(),
+    )
+    if done.returncode != 0:
+        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise ClusterError(f"initdb failed: {reason}", _remedy(reason))
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file of the server's."""
+    # The folder belongs to the server's account and we may be root: a link laid there must not lead us elsewhere.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def our_name() -> str:
+    """The name of the account that pgdyno runs as."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def _remedy(reason: str) -> str:
+    if "No space left" in reason:
+        return "The temporary folder is full. Set TMPDIR to one with more space."
+    if "shared memory" in reason:
+        return (
+            "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
+        )
+    return ""

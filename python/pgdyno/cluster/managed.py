@@ -1,0 +1,132 @@
+"""A cluster of ours that stays: a folder that the user names, started and stopped by us, restored from templates."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno.cluster import binaries
+from pgdyno.cluster.account import Account, server_account
+from pgdyno.cluster.datadir import PID_FILE
+from pgdyno.cluster.layout import Layout, initdb, write
+from pgdyno.cluster.process import STOP_TIMEOUT_S, ServerProcess, last_words
+from pgdyno.cluster.settings import Setting
+from pgdyno.errors import ClusterError, LocalError, RefusedError
+from pgdyno.interrupt import signals_held
+
+#: What the cluster was made with.
+FACTS = "cluster.json"
+
+
+class ManagedCluster:
+    """A cluster's folder."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base.absolute()
+        self.layout = Layout(self.base)
+        self.account: Account = server_account()
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.layout.data
+
+    def create(self, settings: Sequence[Setting], *, pg_bin: Path | None = None, checksums: bool | None = None) -> None:
+        """initdb, in a folder that does not exist yet or is empty. What cannot be finished is removed."""
+        self.prepare()
+        try:
+            self.layout.data.mkdir(mode=0o700)
+            self.account.own(self.layout.data)
+            programs = binaries.find(self.account, self.base / "programs", pg_bin)
+            initdb(self.layout, programs, self.account, checksums=checksums)
+            self.layout.configure(self.account, list(settings))
+            self.remember(programs)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def prepare(self) -> None:
+        """Makes the folder and the socket's; `data` is to follow."""
+        try:
+            self.base.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if any(self.base.iterdir()):
+                raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
+            self.base.chmod(0o755)
+            self.layout.socket.mkdir(mode=0o700)
+            self.account.own(self.layout.socket)
+        except OSError as e:
+            raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
+
+    def abandon(self) -> None:
+        """Removes what could not be finished."""
+        with signals_held():
+            shutil.rmtree(self.base, ignore_errors=True)
+
+    def remember(self, programs: binaries.Binaries) -> None:
+        """Notes which programs the cluster belongs to."""
+        facts = {"programs": str(programs.folder), "version": programs.version}
+        (self.base / FACTS).write_text(json.dumps(facts, indent=2) + "\n")
+
+    def programs(self) -> Path:
+        """The programs that the cluster was made with."""
+        try:
+            return Path(json.loads((self.base / FACTS).read_text())["programs"])
+        except (OSError, ValueError, KeyError) as e:
+            raise RefusedError(
+                f"{self.base} is no cluster of pgdyno's: it has no {FACTS}", "Make one: pgdyno cluster create FOLDER."
+            ) from e
+
+    def process_id(self) -> int | None:
+        """The server's process, if it runs."""
+        try:
+            pid = int((self.data / PID_FILE).read_text().splitlines()[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError, IndexError):
+            return None
+        return pid
+
+    def start(self) -> None:
+        """Starts the server; it goes on when pgdyno ends."""
+        program = self.programs() / "postgres"
+        if self.process_id() is not None:
+            return
+        # The socket's folder may be another than when the settings were written.
+        options = [f"unix_socket_directories={self.layout.socket}"]
+        ServerProcess(program, self.data, self.layout.log, self.account, options=options, stays=True).start()
+
+    def stop(self) -> None:
+        """Stops the server in order, if it runs."""
+        self.programs()
+        pid = self.process_id()
+        if pid is None:
+            return
+        for sig, patience in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, 5.0)):
+            os.kill(pid, sig)
+            deadline = time.monotonic() + patience
+            while time.monotonic() < deadline:
+                if self.process_id() is None:
+                    return
+                time.sleep(0.01)
+        raise ClusterError(f"the server in {self.base} does not stop: {last_words(self.layout.log, 2)}")
+
+    def take_over(self, programs: binaries.Binaries) -> None:
+        """After the data came from a template: where the socket is, who gets in."""
+        auto = self.data / "postgresql.auto.conf"
+        lines = [
+            line for line in auto.read_text().splitlines() if not line.startswith(("unix_socket_directories", "#"))
+        ]
+        lines.append(f"unix_socket_directories = '{self.layout.socket}'")
+        write(auto, "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
+        self.account.own(auto)
+        self.remember(programs)
+
+
+def resolved(path: Path) -> Path:
+    """The data directory that a user means by a folder: a cluster of ours, or a data directory itself."""
+    inside = path / "data"
+    return inside if (inside / "PG_VERSION").exists() and not (path / "PG_VERSION").exists() else path

@@ -1,0 +1,123 @@
+"""A server's process: started, watched, stopped. It dies with us unless it is told to stay."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno.cluster.account import Account
+from pgdyno.errors import ClusterError
+from pgdyno.interrupt import signals_held
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+
+
+class ServerProcess:
+    """`postgres` on a data directory."""
+
+    def __init__(
+        self,
+        program: Path,
+        data: Path,
+        log: Path,
+        account: Account,
+        *,
+        options: Sequence[str] = (),
+        stays: bool = False,
+    ) -> None:
+        self.program = program
+        self.data = data
+        self.log = log
+        self._account = account
+        self._options = [x for option in options for x in ("-c", option)]
+        self._stays = stays
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process_id(self) -> int | None:
+        """The postmaster's process id."""
+        return self._process.pid if self._process else None
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Starts the server, unless it runs, and waits until it takes connections."""
+        if self.is_alive():
+            return
+        dies = sys.platform == "linux" and not self._stays
+        with self.log.open("ab") as log, signals_held():
+            self._process = subprocess.Popen(
+                [self.program, "-D", self.data, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+                preexec_fn=die_with_parent if dies else None,
+                **self._account.popen(),
+            )
+        deadline = time.monotonic() + timeout_s
+        while not self._is_ready():
+            if not self.is_alive():
+                raise ClusterError(f"the server did not start: {self.last_words()}")
+            if time.monotonic() > deadline:
+                self.stop()
+                raise ClusterError(f"the server did not start within {timeout_s:g} s: {self.last_words()}")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Stops the server: fast shutdown, then immediate, then by force."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for sig, patience in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)):
+            if process.poll() is not None:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(sig)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+
+    def is_alive(self) -> bool:
+        """Whether the server's process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of the server's log."""
+        return last_words(self.log, lines)
+
+    def _is_ready(self) -> bool:
+        # The postmaster writes its state into the eighth line of its pid file.
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        mine = self._process is not None and lines[:1] == [str(self._process.pid)]
+        return mine and len(lines) >= 8 and lines[7].strip() == "ready"
+
+
+def last_words(log: Path, lines: int = 5) -> str:
+    """The end of a server's log."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "it left no log"
+    return " / ".join(line.strip() for line in text.splitlines()[-lines:]) or "it left an empty log"
+
+
+def environment() -> dict[str, str]:
+    """No PG* variable of the user's may reach the server; messages are in English, because we read them."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+    return {**env, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def die_with_parent(by: signal.Signals = signal.SIGINT) -> None:
+    """For `preexec_fn`: a signal when pgdyno dies, however it dies (PR_SET_PDEATHSIG); a fast shutdown, to a server."""
+    ctypes.CDLL(None, use_errno=True).prctl(1, by)

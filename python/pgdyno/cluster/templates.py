@@ -1,0 +1,226 @@
+"""Loaded clusters that are kept: a snapshot of a stopped cluster, restored as often as it is needed.
+
+A template is a folder in the store: `data` and `template.json`. It comes into being, and goes, by one rename.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.cluster import clone, datadir
+from pgdyno.cluster.binaries import Binaries
+from pgdyno.cluster.datadir import DataDirectory
+from pgdyno.errors import LocalError, RefusedError
+from pgdyno.interrupt import signals_held
+
+#: Where templates are, if not elsewhere.
+VARIABLE = "PGDYNO_TEMPLATES"
+FACTS = "template.json"
+_UNFINISHED = ".unfinished-"
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A template, as its file says."""
+
+    name: str
+    #: Names of the datasets in it.
+    datasets: list[str]
+    version: str
+    #: "checksums", and whatever else makes other bytes of the same rows.
+    settings: list[str]
+    bytes: int
+    created: str
+
+
+def store_folder(named: Path | None = None) -> Path:
+    """The store: the named one, PGDYNO_TEMPLATES, or the user's data folder."""
+    if named is not None:
+        return named
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "pgdyno" / "templates"
+
+
+def name_of(datasets: list[str], version: str, settings: list[str]) -> str:
+    """A name by what is in it: dataset, scale, version, settings that change bytes."""
+    words = [*(d.replace(" ", "-") for d in datasets or ["empty"]), f"pg{version.split(' ')[0]}", *settings]
+    return re.sub(r"[^A-Za-z0-9._=,+-]", "_", "-".join(words))
+
+
+class Store:
+    """A folder of templates."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def all(self) -> list[Template]:
+        """All templates, by name."""
+        return [t for path in sorted(self.folder.glob(f"*/{FACTS}")) if (t := _read(path)) is not None]
+
+    def find(self, name: str) -> Template | None:
+        """A template by name."""
+        return next((t for t in self.all() if t.name == name), None)
+
+    def data_of(self, name: str) -> Path:
+        """The data directory in a template. Raises RefusedError when there is none of that name."""
+        if not _NAME.match(name) or _read(self.folder / name / FACTS) is None:
+            known = ", ".join(t.name for t in self.all()) or "none"
+            raise RefusedError(f'there is no template "{name}" in {self.folder}', f"There are: {known}.")
+        return self.folder / name / "data"
+
+    def add(
+        self,
+        source: DataDirectory,
+        datasets: list[str],
+        version: str,
+        settings: list[str],
+        *,
+        name: str | None = None,
+        watch: Callable[[int], object] = lambda _: None,
+    ) -> tuple[Template, clone.Copied]:
+        """Keeps a copy of a stopped cluster. Nobody can start its server meanwhile."""
+        name = self._free_name(name or name_of(datasets, version, settings))
+
+        def fill(folder: Path) -> clone.Copied:
+            _refuse_links(source.path)
+            with datadir.kept_stopped(source):
+                copied = clone.tree(source.path, folder / "data", watch)
+            (folder / "data" / datadir.PID_FILE).unlink()
+            return copied
+
+        return self._finish(name, datasets, version, settings, fill)
+
+    def add_online(
+        self,
+        conninfo: str,
+        programs: Binaries,
+        datasets: list[str],
+        version: str,
+        settings: list[str],
+        *,
+        name: str | None = None,
+    ) -> tuple[Template, clone.Copied]:
+        """Keeps a base backup of a server that runs: consistent, and recovered when it is first started."""
+        name = self._free_name(name or name_of(datasets, version, settings))
+
+        def fill(folder: Path) -> clone.Copied:
+            words: list[str | Path] = [
+                programs.program("pg_basebackup"),
+                "-D",
+                folder / "data",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "-d",
+                conninfo,
+            ]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise LocalError(f"pg_basebackup failed: {' '.join(done.stderr.split())}")
+            for unwanted in ("backup_manifest",):
+                (folder / "data" / unwanted).unlink(missing_ok=True)
+            return clone.Copied(copied_bytes=_bytes_of(folder / "data"))
+
+        return self._finish(name, datasets, version, settings, fill)
+
+    def restore(self, name: str, destination: Path, watch: Callable[[int], object] = lambda _: None) -> clone.Copied:
+        """Copies a template's data to `destination`, which must not exist; it appears whole, or not at all."""
+        source = self.data_of(name)
+        part = destination.with_name(f"{destination.name}{_UNFINISHED}{os.getpid()}")
+        try:
+            copied = clone.tree(source, part, watch)
+            part.rename(destination)
+        except OSError as e:
+            raise LocalError(
+                f"restoring {name} failed: {e.strerror} ({e.filename})",
+                "Is there enough space, and may you write there?",
+            ) from e
+        finally:
+            with signals_held():
+                shutil.rmtree(part, ignore_errors=True)
+        return copied
+
+    def drop(self, name: str) -> None:
+        """Removes a template: at once by name, then its bytes."""
+        folder = self.data_of(name).parent
+        doomed = self.folder / f"{_UNFINISHED}{name}"
+        shutil.rmtree(doomed, ignore_errors=True)
+        try:
+            folder.rename(doomed)
+            shutil.rmtree(doomed)
+        except OSError as e:
+            raise LocalError(f"{name} could not be removed: {e.strerror}", f"Remove {doomed} by hand.") from e
+
+    def _free_name(self, name: str) -> str:
+        if not _NAME.match(name):
+            raise RefusedError(f'"{name}" is no name for a template', "Use letters, digits and . _ = , + -")
+        if (self.folder / name).exists():
+            raise RefusedError(
+                f'there is a template "{name}" already', f"pgdyno cluster drop {name}, or --name another."
+            )
+        return name
+
+    def _finish(
+        self,
+        name: str,
+        datasets: list[str],
+        version: str,
+        settings: list[str],
+        fill: Callable[[Path], clone.Copied],
+    ) -> tuple[Template, clone.Copied]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+        except OSError as e:
+            raise LocalError(
+                f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."
+            ) from e
+        try:
+            copied = fill(part)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            template = Template(name, datasets, version, settings, copied.shared_bytes + copied.copied_bytes, now)
+            (part / FACTS).write_text(json.dumps(asdict(template), indent=2) + "\n")
+            part.chmod(0o755)
+            part.rename(self.folder / name)
+        except OSError as e:
+            raise LocalError(
+                f"the snapshot failed: {e.strerror} ({e.filename})", "Nothing was kept. Is there enough space?"
+            ) from e
+        finally:
+            with signals_held():
+                shutil.rmtree(part, ignore_errors=True)
+        return template, copied
+
+
+def _read(path: Path) -> Template | None:
+    if path.parent.name.startswith(_UNFINISHED):
+        return None
+    try:
+        return Template(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _refuse_links(data: Path) -> None:
+    links = [p for p in (data / "pg_wal", *(data / "pg_tblspc").iterdir()) if p.is_symlink()]
+    if links:
+        raise RefusedError(
+            f"{data} has parts elsewhere: {', '.join(p.name for p in links)} (symbolic links)",
+            "Templates hold one folder. Load without tablespaces, and with pg_wal inside.",
+        )
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(p.lstat().st_size for p in folder.rglob("*") if p.is_file())

@@ -1,0 +1,201 @@
+"""The methods copy and server: any server that can be connected to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+import psycopg
+
+from pgdyno import _core
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import LocalError, PgdynoError, TargetError
+from pgdyno.load.dataset import Dataset, quoted
+from pgdyno.load.find import Connection
+from pgdyno.load.listener import LoadListener
+from pgdyno.load.result import Loaded
+
+Step = str | tuple[str, int, int, int]
+Watch = Callable[[int, int], object]
+#: Ranges that each connection gets of a table that several fill: those that are behind take fewer.
+RANGES = 4
+#: Rows from which on a table is worth several connections.
+WORTH_SPLITTING = 500_000
+#: More parallel workers do not help one index build.
+_WORKERS = 8
+
+
+class Connected:
+    """Makes a dataset over connections, in phases: create, generate, keys, vacuum."""
+
+    def __init__(
+        self,
+        target: Target,
+        dataset: Dataset,
+        schema: str,
+        *,
+        in_server: bool,
+        connections: int,
+        split: bool,
+        connect_timeout_s: float,
+        listener: LoadListener,
+    ) -> None:
+        self.target = target
+        self.dataset = dataset
+        self.in_server = in_server
+        self.connections = connections
+        self.split = split
+        self.listener = listener
+        self._timeout = connect_timeout_s
+        self._config = _core.ConnConfig(**target.core_arguments())
+        # What is made and dropped lies in this schema, whatever else the search path names.
+        self._begin = [f"set search_path to {quoted(schema)}"]
+
+    def make(self, drop: Sequence[str]) -> Loaded:
+        """Makes everything; tables in `drop` go first. What was made is dropped again when it cannot be finished."""
+        data = self.dataset
+        done = Loaded(
+            "server" if self.in_server else "copy",
+            data.rows,
+            data.heap_bytes + data.key_bytes,
+            connections=self.connections,
+        )
+        made = False
+        try:
+            with done.phase("create"):
+                self._tell("create")
+                create = [*data.create(), *data.marks("not complete")]
+                remove = [f"drop table if exists {', '.join(map(quoted, drop))}"] if drop else []
+                self.carry_out([["begin", *remove, *create, "commit"]])
+                made = True
+            with done.phase("generate"):
+                _, done.moved_bytes = self.carry_out(self.fill(), self._progress("generate", data.rows))
+            with done.phase("keys"):
+                self._tell("keys")
+                self.carry_out([[_parallel(), s] for s in data.primary_keys()])
+                self.carry_out([[*data.parent_key(), *data.brin_indexes()]])
+            with done.phase("vacuum"):
+                self._tell("vacuum")
+                self.carry_out([[f"vacuum (freeze, analyze) {t.name}"] for t in data.tables])
+                if data.parent:
+                    self.carry_out([[f"analyze {data.parent}"]])
+                # Only now is it what a run may find and use: without statistics its figures would be others.
+                self.carry_out([["begin", *data.marks(), "commit"]])
+        except BaseException as e:
+            kept = made and self._remove()
+            if isinstance(e, _core.CoreError):
+                raise explained(str(e), self.target, kept) from e
+            raise
+        finally:
+            self.listener.loaded()
+        return done
+
+    def fill(self) -> list[list[Step]]:
+        """The jobs that fill the tables."""
+        jobs: list[list[Step]] = []
+        for number, table in enumerate(self.dataset.tables):
+            rows = table.end - table.first
+            if rows == 0:
+                continue
+            split = self.split and rows >= WORTH_SPLITTING
+            ranges = pieces(table.first, table.end, self.connections) if split else [(table.first, table.end)]
+            if self.in_server:
+                for first, end in ranges:
+                    query = table.query.replace("{first}", str(first)).replace("{last}", str(end - 1))
+                    # Columns at the end that the query leaves out stay NULL.
+                    jobs.append([f"insert into {table.name} {query}"])
+            elif not split:
+                jobs.append(frozen(number, table))
+            else:
+                copy = f"copy {table.name} from stdin (format binary)"
+                jobs += [[(copy, number, first, end)] for first, end in ranges]
+        return jobs
+
+    def carry_out(self, jobs: Sequence[Sequence[Step]], watch: Watch = lambda *_: None) -> tuple[int, int]:
+        """Carries out jobs over our connections."""
+        if not jobs:
+            return 0, 0
+        try:
+            return self.dataset.core.carry_out(
+                self._config,
+                [[*self._begin, *job] for job in jobs],
+                watch,
+                connections=self.connections,
+                connect_timeout_s=self._timeout,
+            )
+        except _core.ConnectError as e:
+            raise TargetError(f"loading failed: {e}") from e
+
+    def _tell(self, phase: str) -> None:
+        self.listener.loading(phase, 0, 0, 0, 0)
+
+    def _progress(self, phase: str, total: int) -> Watch:
+        return lambda rows, sent: self.listener.loading(phase, rows, 0 if self.in_server else total, sent, 0)
+
+    def _remove(self) -> bool:
+        """Drops what could not be finished; returns whether that failed."""
+        with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
+            conn.execute(self._begin[0].encode())
+            conn.execute(f"drop table if exists {', '.join(map(quoted, self.dataset.relations))}".encode())
+            return False
+        return True
+
+
+def pieces(first: int, end: int, connections: int) -> list[tuple[int, int]]:
+    """The ranges of rows that several connections take in turn."""
+    n = connections * RANGES
+    bounds = [first + (end - first) * i // n for i in range(n + 1)]
+    return list(pairwise(bounds))
+
+
+def frozen(number: int, table: _core.Table) -> list[Step]:
+    """Fills a table at once, in the transaction that empties it: its rows are frozen from the start, and where
+    wal_level is minimal no WAL is written.
+    """
+    copy = f"copy {table.name} from stdin (format binary, freeze on)"
+    return ["begin", f"truncate {table.name}", (copy, number, table.first, table.end), "commit"]
+
+
+def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
+    """Whether several connections shall fill one table. Its rows are then not frozen, and VACUUM writes its pages
+    again: worth it while they are in memory.
+    """
+    if connections < 2 or sum(t.end - t.first >= WORTH_SPLITTING for t in dataset.tables) >= connections:
+        return False
+    try:
+        row = conn.execute("select pg_size_bytes(current_setting('shared_buffers'))").fetchone()
+    except psycopg.Error:
+        return False
+    largest = max((t.heap_bytes for t in dataset.tables), default=0)
+    return row is not None and largest <= int(row[0]) // 2
+
+
+def explained(message: str, target: Target, kept: bool) -> PgdynoError:
+    """A failed load, with what to do about it."""
+    left = (
+        "The tables could not be dropped; they are marked as not complete, and the next load replaces them."
+        if kept
+        else "Nothing was kept."
+    )
+    if "53100" in message or "No space left" in message:
+        return LocalError(
+            f"loading failed, the server's disk is full: {message}",
+            f"{left} Free some space, or use a smaller --scale.",
+        )
+    if "must be owner" in message:
+        return TargetError(f"loading failed: {message}", "Connect as their owner, or use another database.")
+    if "42501" in message:
+        return TargetError(
+            f"loading failed: {message}",
+            f'Let "{target.user}" create tables: GRANT CREATE ON SCHEMA public TO "{target.user}", '
+            "or use a database that it owns.",
+        )
+    return TargetError(f"loading failed: {message}", left)
+
+
+def _parallel() -> str:
+    """As many workers for an index build as the server has, within reason."""
+    most = f"least(current_setting('max_parallel_workers')::int, {_WORKERS})"
+    return f"select set_config('max_parallel_maintenance_workers', {most}::text, false)"

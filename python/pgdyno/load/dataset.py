@@ -1,0 +1,184 @@
+"""What a dataset is to the server: tables, the SQL that makes them, the mark by which they are known again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pgdyno import _core
+from pgdyno.errors import UsageError
+
+#: Datasets, with what their size counts, a default, and a sentence for --help.
+KINDS = {
+    "tpcb": ("scale", 0, "pgbench's four tables; a unit of scale is 100,000 accounts"),
+    "pk": ("rows", 50_000_000, "one table with a primary key: id, a text of 29 bytes, a time"),
+    "feed": ("rows", 0, "what sensors send: id, value, time, with a BRIN index; one table or many"),
+}
+#: Rows in a unit of --scale.
+ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
+_MARK = re.compile(r"^pgdyno dataset (.*?)( \(not complete\)| \(not vacuumed yet\))?$")
+#: What an int column can count.
+_INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset of a size; `size` is tpcb's scale, and of the others the rows of each table."""
+
+    kind: str
+    size: int
+    tables_wanted: int = 1
+    partitions: int = 0
+    fillfactor: int = 100
+    unlogged: bool = False
+    tablespace: str = ""
+    index_tablespace: str = ""
+    core: _core.Dataset = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UsageError(f'there is no dataset "{self.kind}"', f"There are {', '.join(KINDS)}.")
+        if self.kind == "feed" and self.size > _INT_MAX:
+            raise UsageError(f"feed has an int id: at most {_INT_MAX:,} rows a table", "Use more --tables.")
+        if self.kind == "tpcb" and self.size < 1:
+            raise UsageError("tpcb needs a --scale of 1 or more", "--scale 100 is 1.5 GB.")
+        if self.kind != "tpcb" and self.partitions:
+            raise UsageError(f"{self.kind} has no partitions", "Leave --partitions out.")
+        if self.kind != "feed" and self.tables_wanted != 1:
+            raise UsageError(f"{self.kind} has the tables that it has", "Leave --tables out.")
+        try:
+            core = _core.Dataset(
+                self.kind,
+                self.size,
+                tables=self.tables_wanted,
+                partitions=self.partitions,
+                fillfactor=self.fillfactor,
+            )
+        except _core.CoreError as e:
+            raise UsageError(f"{self.kind}: {e}") from e
+        object.__setattr__(self, "core", core)
+
+    # ------------------------------------------------------------ facts
+
+    @cached_property
+    def tables(self) -> list[_core.Table]:
+        """Its tables; partitions stand for their parent."""
+        return self.core.tables
+
+    @property
+    def parent(self) -> str:
+        """The partitioned table, or nothing."""
+        return "pgbench_accounts" if self.partitions else ""
+
+    @cached_property
+    def relations(self) -> list[str]:
+        """All its tables, the parent of partitions among them."""
+        return [*([self.parent] if self.parent else []), *(t.name for t in self.tables)]
+
+    @property
+    def rows(self) -> int:
+        """Rows in all."""
+        return sum(t.end - t.first for t in self.tables)
+
+    @property
+    def heap_bytes(self) -> int:
+        """Bytes of all heaps."""
+        return sum(t.heap_bytes for t in self.tables)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of all primary keys."""
+        return sum(t.key_bytes for t in self.tables)
+
+    @property
+    def name(self) -> str:
+        """Kind, size, and what differs from the default, in one line."""
+        parts = [self.kind, f"{KINDS[self.kind][0]}={self.size}"]
+        if self.kind == "feed":
+            parts.append(f"tables={self.tables_wanted}")
+        if self.partitions:
+            parts.append(f"partitions={self.partitions}")
+        if self.fillfactor != 100:
+            parts.append(f"fillfactor={self.fillfactor}")
+        if self.unlogged:
+            parts.append("unlogged")
+        for word, value in (("tablespace", self.tablespace), ("index_tablespace", self.index_tablespace)):
+            if value:
+                parts.append(f"{word}={value}")
+        return " ".join(parts)
+
+    # ------------------------------------------------------------ SQL
+
+    def create(self) -> list[str]:
+        """CREATE TABLE, for all."""
+        unlogged = " unlogged" if self.unlogged else ""
+        space = f" tablespace {quoted(self.tablespace)}" if self.tablespace else ""
+        statements = []
+        leaves = [t for t in self.tables if self.parent and t.name.startswith(self.parent)]
+        for table in self.tables:
+            with_ = f" with (fillfactor={table.fillfactor})" if table.key or table.fillfactor != 100 else ""
+            columns = ", ".join(" ".join(filter(None, column)) for column in table.columns)
+            if table not in leaves:
+                statements.append(f"create{unlogged} table {table.name} ({columns}){with_}{space}")
+                continue
+            if table is leaves[0]:
+                statements.append(f"create table {self.parent} ({columns}) partition by range ({table.key}){space}")
+            # Open at both ends: any key has a partition.
+            low = "minvalue" if table is leaves[0] else str(table.first + 1)
+            high = "maxvalue" if table is leaves[-1] else str(table.end + 1)
+            statements.append(
+                f"create{unlogged} table {table.name} partition of {self.parent} "
+                f"for values from ({low}) to ({high}){with_}{space}"
+            )
+        return statements
+
+    def primary_keys(self) -> list[str]:
+        """ALTER TABLE … ADD PRIMARY KEY, for each table; independent of each other."""
+        return [self._primary_key(t.name, t.key) for t in self.tables if t.key]
+
+    def parent_key(self) -> list[str]:
+        """The primary key of the parent of partitions, which takes over theirs."""
+        key = next((t.key for t in self.tables if self.parent and t.name.startswith(self.parent)), None)
+        return [self._primary_key(self.parent, key)] if key else []
+
+    def _primary_key(self, table: str, key: str) -> str:
+        space = f" using index tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
+        return f"alter table {table} add primary key ({key}){space}"
+
+    def brin_indexes(self) -> list[str]:
+        """CREATE INDEX … USING brin, for each table."""
+        space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
+        return [f"create index idx_{t.name} on {t.name} using brin ({t.brin}){space}" for t in self.tables if t.brin]
+
+    def marks(self, state: str = "") -> list[str]:
+        """COMMENT ON TABLE, for all: whose they are, and what."""
+        text = f"pgdyno dataset {self.name}" + (f" ({state})" if state else "")
+        return [f"comment on table {name} is {literal(text)}" for name in self.relations]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a table's comment says."""
+
+    #: As Dataset.name.
+    name: str
+    ready: bool
+
+
+def mark_of(comment: str | None) -> Mark | None:
+    """What a comment says, if it is a mark of ours."""
+    match = _MARK.match(comment or "")
+    return Mark(match[1], match[2] is None) if match else None
+
+
+def quoted(name: str) -> str:
+    """An identifier."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def literal(text: str) -> str:
+    """A string constant."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"

@@ -1,0 +1,299 @@
+"""The method direct: writes the files of a stopped cluster.
+
+The tables are made by the server itself, empty, in a schema of our own; while the server is stopped their files are
+written beside its own, synced, and put in their place; then one transaction moves the tables to where they belong. So
+the server never sees half a page, and nobody half a table: what is killed on the way leaves a server that starts, a
+schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgdyno-load`, which the next load removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+
+from pgdyno import _core
+from pgdyno.cluster import datadir
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.target import Target
+from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
+from pgdyno.interrupt import signals_held
+from pgdyno.load.connected import Connected
+from pgdyno.load.dataset import Dataset, literal, quoted
+from pgdyno.load.find import Connection
+from pgdyno.load.listener import LoadListener
+from pgdyno.load.result import Loaded
+
+#: Where the tables are until they are whole.
+SCHEMA = "pgdyno_loading"
+_SCHEMA_COMMENT = "pgdyno: tables that are being loaded; drop this schema if no pgdyno is at work"
+#: Where files are written, in the data directory or in a tablespace.
+STAGING = "pgdyno-load"
+_PAGE = 8192
+
+
+class Server(Protocol):
+    """A server of which we have the data directory."""
+
+    @property
+    def target(self) -> Target: ...
+    @property
+    def data(self) -> Path: ...
+    @property
+    def account(self) -> Account: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file to be written: of a table (by number), which part, and its path in the data directory."""
+
+    table: int
+    part: str
+    path: str
+
+    @property
+    def staging(self) -> str:
+        """The folder it is written in, on the same file system."""
+        words = Path(self.path).parts
+        return str(Path(*words[:2], STAGING)) if words[0] == "pg_tblspc" else STAGING
+
+
+class Direct:
+    """Makes a dataset in a server that runs at the beginning and at the end."""
+
+    def __init__(self, server: Server, dataset: Dataset, schema: str, threads: int, listener: LoadListener) -> None:
+        self.server = server
+        self.dataset = dataset
+        self.schema = schema
+        self.threads = threads
+        self.listener = listener
+
+    def make(self, drop: list[str]) -> Loaded:
+        """Makes everything; tables in `drop` are replaced in the end. Raises with nothing changed."""
+        data = self.dataset
+        done = Loaded("direct", data.rows, data.heap_bytes + data.key_bytes, threads=self.threads)
+        directory = datadir.DataDirectory(self.server.data, self._major(), self.server.account)
+        try:
+            with done.phase("create"):
+                self._tell("create")
+                self._clean()
+                files, checksums = self._create()
+                segment = datadir.shared_memory_of(self.server.data)
+                self.server.stop()
+                datadir.refuse_if_attached(segment)
+            with datadir.kept_stopped(directory):
+                with done.phase("generate"):
+                    heaps = [f for f in files if f.part != "key"]
+                    self._write(heaps, checksums, "generate", data.heap_bytes, done)
+                with done.phase("keys"):
+                    self._write([f for f in files if f.part == "key"], checksums, "keys", data.key_bytes, done)
+                with done.phase("generate"), signals_held():
+                    self._put_in_place(files)
+            with done.phase("start"):
+                self._tell("start")
+                self.server.start()
+            with done.phase("vacuum"):
+                self._tell("vacuum")
+                self._finish(drop)
+        except BaseException as e:
+            with signals_held():
+                self._undo()
+            if isinstance(e, _core.CoreError):
+                raise _explained(str(e)) from e
+            raise
+        finally:
+            self.listener.loaded()
+        return done
+
+    # ------------------------------------------------------------ steps
+
+    def _create(self) -> tuple[list[_File], bool]:
+        """Makes the empty tables; returns the files to be written, and whether pages have checksums."""
+        with self._connection() as conn:
+            shown = {
+                name: conn.execute(f"show {name}".encode()).fetchone()
+                for name in ("block_size", "segment_size", "data_checksums")
+            }
+            sizes = {name: row[0] for name, row in shown.items() if row}
+            if (sizes["block_size"], sizes["segment_size"]) != (str(_PAGE), "1GB"):
+                raise RefusedError(
+                    f"pages of {sizes['block_size']} bytes in segments of {sizes['segment_size']}: pgdyno writes pages "
+                    f"of {_PAGE} in segments of 1GB",
+                    "Load over a connection instead: --method copy.",
+                )
+            conn.execute(f"create schema {SCHEMA}".encode())
+            conn.execute(f"comment on schema {SCHEMA} is {literal(_SCHEMA_COMMENT)}".encode())
+            conn.execute(f"set search_path to {SCHEMA}".encode())
+            data = self.dataset
+            statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_key()]
+            for statement in statements:
+                conn.execute(statement.encode())
+            files = [f for number in range(len(data.tables)) for f in self._files_of(conn, number)]
+            # The server's own shutdown would write it as well; but so the files of the tables are on disk by now.
+            conn.execute("checkpoint")
+            return files, sizes["data_checksums"] == "on"
+
+    def _files_of(self, conn: Connection, number: int) -> list[_File]:
+        table = self.dataset.tables[number]
+        if table.end == table.first:
+            # What the server made is what an empty table has.
+            return []
+        row = conn.execute(
+            """select pg_relation_filepath(c.oid), pg_relation_filepath(i.indexrelid)
+               from pg_class c left join pg_index i on i.indrelid = c.oid and i.indisprimary
+               where c.oid = %s::regclass""",
+            [table.name],
+        ).fetchone()
+        assert row is not None
+        heap, key = row
+        found = [_File(number, "heap", heap), _File(number, "visibility", f"{heap}_vm")]
+        return [*found, _File(number, "key", key)] if table.key else found
+
+    def _write(self, files: list[_File], checksums: bool, phase: str, total: int, done: Loaded) -> None:
+        if not files:
+            return
+        rows = self.dataset.rows if phase == "generate" else 0
+
+        def watch(written: int, rows_done: int) -> None:
+            self.listener.loading(phase, rows_done, rows, written, total)
+
+        parts = []
+        for f in files:
+            folder = self.server.data / f.staging
+            if not folder.is_dir():
+                folder.mkdir(mode=0o700)
+            parts.append((f.table, f.part, folder / Path(f.path).name))
+        mode = (self.server.data / "PG_VERSION").stat().st_mode & 0o777
+        written, paths = self.dataset.core.write(parts, watch, threads=self.threads, checksums=checksums, mode=mode)
+        done.moved_bytes += written
+        for path in paths:
+            path.chmod(mode)
+            self.server.account.own(path)
+
+    def _put_in_place(self, files: list[_File]) -> None:
+        """Renames all files to where the server looks for them. A first segment goes last: a table that has none is
+        empty.
+        """
+        folders = {}
+        for f in files:
+            target = self.server.data / f.path
+            staging = self.server.data / f.staging
+            segments = sorted(staging.glob(f"{target.name}.*"), key=lambda p: int(p.suffix[1:]))
+            # In rising order, so that whoever unlinks the table finds each by the one before it; the first is there.
+            for path in [*segments, staging / target.name]:
+                path.rename(target.parent / path.name)
+            folders[target.parent] = folders[staging] = True
+        for folder in folders:
+            _sync(folder)
+        for folder in {self.server.data / f.staging for f in files}:
+            folder.rmdir()
+            _sync(folder.parent)
+
+    def _finish(self, drop: list[str]) -> None:
+        """Moves the tables to where they belong, in one transaction; then VACUUM and ANALYZE."""
+        data = self.dataset
+        with self._connection() as conn:
+            conn.execute(f"set search_path to {SCHEMA}".encode())
+            for statement in data.brin_indexes():
+                conn.execute(statement.encode())
+            with conn.transaction():
+                where = quoted(self.schema)
+                if drop:
+                    names = ", ".join(f"{where}.{quoted(name)}" for name in drop)
+                    conn.execute(f"drop table if exists {names}".encode())
+                for name in data.relations:
+                    conn.execute(f"alter table {SCHEMA}.{quoted(name)} set schema {where}".encode())
+                conn.execute(f"set local search_path to {where}".encode())
+                for statement in data.marks("not vacuumed yet"):
+                    conn.execute(statement.encode())
+                conn.execute(f"drop schema {SCHEMA}".encode())
+        vacuum = Connected(
+            self.server.target,
+            data,
+            self.schema,
+            in_server=False,
+            connections=min(self.threads, 8),
+            split=False,
+            connect_timeout_s=30.0,
+            listener=self.listener,
+        )
+        vacuum.carry_out([[f"vacuum (freeze, analyze) {t.name}"] for t in data.tables])
+        if data.parent:
+            vacuum.carry_out([[f"analyze {data.parent}"]])
+        vacuum.carry_out([["begin", *data.marks(), "commit"], ["checkpoint"]])
+
+    # ------------------------------------------------------------ what killed loads left
+
+    def _clean(self, *, tell: bool = True) -> None:
+        """Removes what a load that was killed has left."""
+        for folder in self._staging_folders():
+            shutil.rmtree(folder, ignore_errors=True)
+        with self._connection() as conn:
+            row = conn.execute(
+                "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [SCHEMA]
+            ).fetchone()
+            if row is None:
+                return
+            if row[0] != _SCHEMA_COMMENT:
+                raise RefusedError(f"there is a schema {SCHEMA} that pgdyno did not make", "Rename or drop it.")
+            if tell:
+                self.listener.note("removing what a load that was killed has left")
+            conn.execute(f"drop schema {SCHEMA} cascade".encode())
+
+    def _staging_folders(self) -> list[Path]:
+        data = self.server.data
+        return [p for p in (data / STAGING, *data.glob(f"pg_tblspc/*/{STAGING}")) if p.is_dir() and not p.is_symlink()]
+
+    def _undo(self) -> None:
+        """After a failure: the server runs again, and nothing of ours is in it."""
+        for folder in self._staging_folders():
+            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(PgdynoError, psycopg.Error):
+            self.server.start()
+        with contextlib.suppress(PgdynoError, psycopg.Error):
+            self._clean(tell=False)
+
+    # ------------------------------------------------------------ inside
+
+    def _major(self) -> int:
+        text = (self.server.data / "PG_VERSION").read_text().strip()
+        if not text.isdigit() or int(text) not in datadir.VERSIONS:
+            raise RefusedError(
+                f"the cluster is of PostgreSQL {text}; pgdyno writes the files of {min(datadir.VERSIONS)} to "
+                f"{max(datadir.VERSIONS)}",
+                "Load over a connection instead: --method copy.",
+            )
+        return int(text)
+
+    def _connection(self) -> Connection:
+        return targets.administrative(self.server.target)
+
+    def _tell(self, phase: str) -> None:
+        self.listener.loading(phase, 0, 0, 0, 0)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _explained(message: str) -> PgdynoError:
+    if "os error 28" in message or "No space left" in message:
+        return LocalError(
+            f"loading failed, the disk is full: {message}",
+            "Nothing was kept. Free some space, or use a smaller --scale.",
+        )
+    if message.startswith("cannot "):
+        return LocalError(f"loading failed: {message}", "Nothing was kept.")
+    return TargetError(f"loading failed: {message}", "Nothing was kept.")

@@ -1,0 +1,16 @@
+"""Who looks on while a dataset is made: the terminal, a test, nobody."""
+
+from __future__ import annotations
+
+
+class LoadListener:
+    """Hears everything; does nothing."""
+
+    def note(self, text: str) -> None:
+        """A line for the reader."""
+
+    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+        """How far a phase is. A total of 0: it cannot be told."""
+
+    def loaded(self) -> None:
+        """The dataset is there, or will not be."""

@@ -1,0 +1,147 @@
+"""Makes a dataset, by the method that is asked for or fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.collect import host
+from pgdyno.errors import UsageError
+from pgdyno.load import find
+from pgdyno.load.connected import Connected, may_split
+from pgdyno.load.dataset import KINDS, ROWS_PER_SCALE, Dataset
+from pgdyno.load.direct import Direct, Server
+from pgdyno.load.find import Connection, Found
+from pgdyno.load.listener import LoadListener
+from pgdyno.load.plan import refuse_if_too_small
+from pgdyno.load.result import Loaded
+
+#: What the heap and the key take besides, while they are loaded by a server: WAL, and the sort of the key.
+_COPY_OVERHEAD = 1.2
+#: Connections to a server of which we do not know how many cores it has.
+_REMOTE_CONNECTIONS = 4
+
+
+def over_connections(
+    conn: Connection,
+    target: Target,
+    dataset: Dataset,
+    found: Found,
+    *,
+    in_server: bool = False,
+    connections: int | None = None,
+    connect_timeout_s: float = 10.0,
+    listener: LoadListener,
+) -> Loaded:
+    """The methods copy and server."""
+    find.refuse_a_standby(conn, target)
+    schema = find.schema_of(conn, target)
+    _announce(dataset, found, f'schema "{schema}" of {target.where}', listener)
+    local = _local_data(conn, target)
+    if local is not None:
+        refuse_if_too_small(local, round((dataset.heap_bytes + dataset.key_bytes) * _COPY_OVERHEAD), dataset.name)
+    n = connections or (min(8, host.cores()) if local is not None else _REMOTE_CONNECTIONS)
+    split = n > 1 if connections else may_split(conn, dataset, n)
+    method = Connected(
+        target,
+        dataset,
+        schema,
+        in_server=in_server,
+        connections=n,
+        split=split,
+        connect_timeout_s=connect_timeout_s,
+        listener=listener,
+    )
+    return method.make([*found.foreign, *found.ours])
+
+
+def into_files(
+    server: Server, dataset: Dataset, found: Found, schema: str, *, threads: int | None = None, listener: LoadListener
+) -> Loaded:
+    """The method direct. The server runs before and after; who is connected to it is cut off."""
+    if dataset.tablespace or dataset.index_tablespace:
+        listener.note(
+            "the disks of tablespaces are not checked for space beforehand; they are when their files are made"
+        )
+    else:
+        refuse_if_too_small(server.data, dataset.heap_bytes + dataset.key_bytes, dataset.name)
+    _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
+    # Some wait for the disk while others fill pages.
+    return Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make([*found.foreign, *found.ours])
+
+
+def into_server(
+    server: Server, dataset: Dataset, *, force: bool, threads: int | None = None, listener: LoadListener
+) -> Loaded | None:
+    """The method direct, unless the dataset is there already: then None."""
+    target = server.target
+    with targets.administrative(target) as conn:
+        found = find.look(conn, target, dataset, force=force)
+        if found.complete and found.name == dataset.name and not found.foreign:
+            return None
+        schema = find.schema_of(conn, target)
+    return into_files(server, dataset, found, schema, threads=threads, listener=listener)
+
+
+def dataset_of(
+    kind: str,
+    *,
+    scale: int | None,
+    rows: int | None,
+    tables: int = 1,
+    partitions: int = 0,
+    fillfactor: int = 100,
+    unlogged: bool = False,
+    tablespace: str = "",
+    index_tablespace: str = "",
+) -> Dataset:
+    """A dataset by what a user says of its size."""
+    if kind not in KINDS:
+        raise UsageError(f'there is no dataset "{kind}"', f"There are {', '.join(KINDS)}.")
+    if scale is not None and rows is not None:
+        raise UsageError("--scale and --rows say the same", "Give one of them.")
+    if kind == "tpcb":
+        if rows is not None:
+            raise UsageError("the size of tpcb is its --scale", "A unit of scale is 100,000 accounts.")
+        size = 1 if scale is None else scale
+    else:
+        size = rows if rows is not None else KINDS[kind][1]
+        if scale is not None:
+            # All tables together, as a scale is the size of the whole.
+            size = scale * ROWS_PER_SCALE[kind] // tables
+    return Dataset(
+        kind,
+        size,
+        tables_wanted=tables,
+        partitions=partitions,
+        fillfactor=fillfactor,
+        unlogged=unlogged,
+        tablespace=tablespace,
+        index_tablespace=index_tablespace,
+    )
+
+
+def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener) -> None:
+    if found.foreign:
+        listener.note(f"dropping {', '.join(found.foreign)} in {where} (--force)")
+    elif found.ours:
+        listener.note(f"replacing pgdyno's dataset {found.name or 'of several kinds'} in {where}")
+    names = dataset.relations
+    some = ", ".join(names[:4]) + (f" … ({len(names)} tables)" if len(names) > 4 else "")
+    size = (dataset.heap_bytes + dataset.key_bytes) / 1e6
+    listener.note(f"creating {some} in {where}: {dataset.rows:,} rows, {size:,.0f} MB")
+
+
+def _local_data(conn: Connection, target: Target) -> Path | None:
+    """The data directory, if it is on this machine and its server lets us know."""
+    if not target.host.startswith("/"):
+        return None
+    try:
+        row = conn.execute("select current_setting('data_directory', true)").fetchone()
+    except psycopg.Error:
+        return None
+    path = Path(row[0]) if row and row[0] else None
+    return path if path is not None and path.exists() else None

@@ -1,0 +1,37 @@
+"""What loading came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Loaded:
+    """Rows, bytes, and how long each phase took."""
+
+    method: str
+    rows: int
+    #: Of heaps and keys, as computed beforehand.
+    dataset_bytes: int
+    #: Sent over connections, or written to files.
+    moved_bytes: int = 0
+    connections: int = 0
+    threads: int = 0
+    phases_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds in all."""
+        return sum(self.phases_s.values())
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Times what is done within it; the same phase may come several times."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - start
