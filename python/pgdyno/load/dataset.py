@@ -18,6 +18,7 @@ KINDS = {
 #: Rows in a unit of --scale.
 ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
 _MARK = re.compile(r"^pgdyno dataset (.*?)( \(not complete\)| \(not vacuumed yet\))?$")
+_PAGE, _PAGES_MAX = 8192, 2**32 - 1
 #: What an int column can count.
 _INT_MAX = 2**31 - 1
 
@@ -58,6 +59,9 @@ class Dataset:
         except _core.CoreError as e:
             raise UsageError(f"{self.kind}: {e}") from e
         object.__setattr__(self, "core", core)
+        for table in core.tables:
+            if max(table.heap_bytes, table.key_bytes) // _PAGE >= _PAGES_MAX:
+                raise UsageError(f"{table.name} would be larger than the 32 TB that a table can be", "Use partitions.")
 
     # ------------------------------------------------------------ facts
 

@@ -135,7 +135,7 @@ impl Layout {
     /// Makes the blocks from `first` on, each 8 kB of zeroes in `out`; `key` gives a row's key.
     pub fn build(&self, first: u64, out: &mut [u8], key: &dyn Fn(u64) -> i64) {
         let end = first + (out.len() / SIZE) as u64;
-        if first == 0 {
+        if first == 0 && !out.is_empty() {
             self.meta(&mut out[..SIZE]);
         }
         for (level, &pages) in self.levels.iter().enumerate() {
