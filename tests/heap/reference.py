@@ -212,7 +212,14 @@ class BTree:
         self.done[0] = bytes(page)
 
     def write(
-        self, block: int, page: Page, before: int, after: int, level: int, flags: int, stale: tuple[int, int] | None = None
+        self,
+        block: int,
+        page: Page,
+        before: int,
+        after: int,
+        level: int,
+        flags: int,
+        stale: tuple[int, int] | None = None,
     ) -> None:
         struct.pack_into("<IIIHH", page.body, PAGE - 16, before, after, level, flags, 0)
         if stale is not None:

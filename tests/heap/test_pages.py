@@ -68,7 +68,9 @@ def test_b_trees_equal_the_reference(width: int) -> None:
     # Everything around the sizes where a leaf, an inner page and a level overflow, and some in between.
     leaf, inner = 366, 285
     edges = [0, 1, 2, leaf, leaf * 2, leaf * inner, leaf * (inner + 1), leaf * inner * 2]
-    sizes = {max(0, e + d) for e in edges for d in (-1, 0, 1, 2)} | {random.Random(5).randrange(300_000) for _ in range(5)}
+    sizes = {max(0, e + d) for e in edges for d in (-1, 0, 1, 2)} | {
+        random.Random(5).randrange(300_000) for _ in range(5)
+    }
     for rows in sorted(sizes):
         expected = reference.BTree(rows, width, 61).bytes()
         assert _core.btree_pages(rows, width, 61, 0, 1 << 20) == expected, rows
@@ -76,7 +78,9 @@ def test_b_trees_equal_the_reference(width: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 400_000), st.sampled_from([4, 8]), st.integers(1, 226), st.data())
-def test_any_part_of_a_b_tree_is_the_part_of_the_whole(rows: int, width: int, on_page: int, data: st.DataObject) -> None:
+def test_any_part_of_a_b_tree_is_the_part_of_the_whole(
+    rows: int, width: int, on_page: int, data: st.DataObject
+) -> None:
     whole = _core.btree_pages(rows, width, on_page, 0, 1 << 20)
     first = data.draw(st.integers(0, len(whole) // PAGE))
     count = data.draw(st.integers(0, 700))
@@ -207,7 +211,9 @@ def test_pages_across_a_segment_and_several_pages_of_the_map(any_server: Server)
 def test_wide_keys_are_what_the_server_would_have_written(any_server: Server) -> None:
     """A bigint key, which the datasets have only from two billion rows on."""
     any_server.sql("drop table if exists wide; create table wide (id bigint)")
-    any_server.sql("insert into wide select generate_series(1, 120000); alter table wide add primary key (id); checkpoint")
+    any_server.sql(
+        "insert into wide select generate_series(1, 120000); alter table wide add primary key (id); checkpoint"
+    )
     ((path, on_page),) = any_server.sql(
         "select pg_relation_filepath('wide_pkey'), (select count(*) from wide where ctid < '(1,0)')"
     )

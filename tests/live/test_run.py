@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import psutil
-from pgdyno.cluster.embedded import PREFIX
+from pgdyno.cluster.scratch import PREFIX
 from pgdyno.store import rundir
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno

@@ -47,7 +47,13 @@ class Server:
     """A cluster in a temporary folder; trust for the superuser on the socket, `hba` for all others."""
 
     def __init__(
-        self, *, bin_folder: Path | None = None, hba: str = "", conf: str = "", folder: Path | None = None
+        self,
+        *,
+        bin_folder: Path | None = None,
+        hba: str = "",
+        conf: str = "",
+        folder: Path | None = None,
+        initdb: tuple[str, ...] = (),
     ) -> None:
         self.account = server_account()
         self.base = Path(tempfile.mkdtemp(prefix="pgdyno-test-"))
@@ -63,7 +69,17 @@ class Server:
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self._run(
-            "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-sync", "--encoding=UTF8", "--locale=C"
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
+            *initdb,
         )
         (self.data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}\nlocal all all trust\n")
         with (self.data / "postgresql.conf").open("a") as f:
@@ -118,6 +134,12 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(10)
+
+    def stop(self) -> None:
+        """In order."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
 
     def remove(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from pgdyno.cluster import account, binaries, embedded, layout
+from pgdyno.cluster import account, binaries, layout, scratch
 from pgdyno.cluster.settings import GIB, sized
 from pgdyno.errors import ClusterError
 from pgdyno.run.dataset import auto_scale
@@ -79,7 +79,7 @@ def test_binaries_in_a_closed_folder_are_named_or_copied(monkeypatch: pytest.Mon
 def test_leftovers_of_killed_runs_are_swept_and_others_are_not() -> None:
     temp = Path(tempfile.gettempdir())
     names = ("dead", "kept", "alive", "young", "old", "link")
-    dead, kept, alive, young, old, link = (temp / f"{embedded.PREFIX}test-{n}" for n in names)
+    dead, kept, alive, young, old, link = (temp / f"{scratch.PREFIX}test-{n}" for n in names)
     try:
         for folder in (dead, kept, alive, young, old):
             (folder / "data").mkdir(parents=True)
@@ -89,7 +89,7 @@ def test_leftovers_of_killed_runs_are_swept_and_others_are_not() -> None:
         (dead / "owner").touch()
         with (alive / "owner").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            embedded.sweep()
+            scratch.sweep()
         assert not dead.exists()
         # Kept, being made, somebody's: without an owner file nothing is taken, however old.
         assert kept.exists() and alive.exists() and young.exists() and old.exists() and link.is_symlink()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +19,8 @@ from pgdyno.cli.progress import listener_for
 from pgdyno.cluster import binaries, datadir, templates
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.clone import Copied
-from pgdyno.cluster.datadir import DataDirectory, PrivateServer
-from pgdyno.cluster.layout import DATABASE, SUPERUSER
+from pgdyno.cluster.datadir import PrivateServer
+from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.managed import ManagedCluster, resolved
 from pgdyno.cluster.settings import Setting, sized
 from pgdyno.cluster.target import Target
@@ -29,7 +28,7 @@ from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.interrupt import signals_raise
 from pgdyno.load.dataset import mark_of
-from pgdyno.report.format import size
+from pgdyno.report.format import pg_size
 
 _out = Console(highlight=False)
 
@@ -91,7 +90,7 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
             template, copied = shelf.add_online(target.conninfo, programs, datasets, version, settings, name=name)
         else:
             directory = datadir.examine(resolved(folder))
-            with _private(directory, pg_bin, user) as server:
+            with PrivateServer(directory, user, DATABASE, pg_bin=pg_bin) as server:
                 datasets, version, settings = _contents(server.target)
             with _watching("snapshot") as watch:
                 template, copied = shelf.add(directory, datasets, version, settings, name=name, watch=watch)
@@ -137,7 +136,7 @@ def list_(store: Path | None, json_output: bool) -> int:
     for column in ("template", "server", "bytes", "kept since"):
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for t in found:
-        table.add_row(t.name, t.version.split(" ")[0], size(t.bytes), t.created[:16].replace("T", " "))
+        table.add_row(t.name, t.version.split(" ")[0], pg_size(t.bytes), t.created[:16].replace("T", " "))
     _out.print(table)
     return 0
 
@@ -172,15 +171,6 @@ def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:
 
 
 @contextmanager
-def _private(directory: DataDirectory, pg_bin: Path | None, user: str) -> Iterator[PrivateServer]:
-    with tempfile.TemporaryDirectory(prefix="pgdyno-programs-") as stage:
-        Path(stage).chmod(0o755)
-        programs = binaries.for_major(directory.account, Path(stage) / "programs", directory.major, pg_bin)
-        with PrivateServer(directory, programs, user or SUPERUSER, DATABASE) as server:
-            yield server
-
-
-@contextmanager
 def _watching(phase: str) -> Iterator[Callable[[int], object]]:
     listener = listener_for(Console(stderr=True, highlight=False), quiet=False)
     try:
@@ -193,9 +183,9 @@ def _watching(phase: str) -> Iterator[Callable[[int], object]]:
 def _how(copied: Copied) -> str:
     parts = []
     if copied.shared_bytes:
-        parts.append(f"{size(copied.shared_bytes)} shared by reflink")
+        parts.append(f"{pg_size(copied.shared_bytes)} shared by reflink")
     if copied.copied_bytes:
-        parts.append(f"{size(copied.copied_bytes)} copied")
+        parts.append(f"{pg_size(copied.copied_bytes)} copied")
     return ", ".join(parts)
 
 

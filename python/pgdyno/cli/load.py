@@ -14,17 +14,17 @@ from rich.console import Console
 from rich.table import Table
 
 from pgdyno.cli.progress import listener_for
-from pgdyno.cluster import binaries, datadir
+from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.managed import resolved
-from pgdyno.errors import RefusedError, UsageError
+from pgdyno.errors import LocalError, UsageError
 from pgdyno.interrupt import signals_raise
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import Plan, measure_disk, plan
 from pgdyno.load.result import Loaded
-from pgdyno.report.format import size
+from pgdyno.report.format import pg_size
 
 METHODS = ("auto", "copy", "direct", "server")
 
@@ -74,7 +74,7 @@ def main(
         try:
             if data is not None:
                 done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, listener)
-                disk = None if done is None else measure_disk(resolved(data))
+                disk = None if done is None else _disk_of(resolved(data))
             else:
                 done = _over_connections(
                     dataset, target or "", method == "server", connections, connect_timeout_s, force, listener
@@ -97,16 +97,16 @@ def _into_files(
     listener: Any,
 ) -> Loaded | None:
     directory = datadir.examine(resolved(data))
-    with tempfile.TemporaryDirectory(prefix="pgdyno-programs-") as stage:
-        Path(stage).chmod(0o755)
-        programs = binaries.for_major(directory.account, Path(stage) / "programs", directory.major, pg_bin)
-        if not force and datadir.archives(directory, programs):
-            raise RefusedError(
-                f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
-                "Load over a connection instead (--method copy), or --force, and take a new base backup afterwards.",
-            )
-        with PrivateServer(directory, programs, user, dbname) as server:
-            return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
+    with PrivateServer(directory, user, dbname, pg_bin=pg_bin, archives=force) as server:
+        return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
+
+
+def _disk_of(folder: Path) -> float | None:
+    """To compare with. A disk that has become too full for it is no reason to fail."""
+    try:
+        return measure_disk(folder)
+    except LocalError:
+        return None
 
 
 def _over_connections(
@@ -162,8 +162,8 @@ def _show_plan(p: Plan, json_output: bool) -> None:
         if t is p.tables[-1] and len(shown) < len(p.tables):
             table.add_row(f"… {len(p.tables) - 4} more", "", "", "", "")
         level = str(t.key_level) if t.key_bytes else ""
-        table.add_row(t.name, f"{t.rows:,}", size(t.heap_bytes), size(t.key_bytes) if t.key_bytes else "", level)
-    table.add_row("all", f"{p.rows:,}", size(p.heap_bytes), size(p.key_bytes), "", style="bold")
+        table.add_row(t.name, f"{t.rows:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level)
+    table.add_row("all", f"{p.rows:,}", pg_size(p.heap_bytes), pg_size(p.key_bytes), "", style="bold")
     out.print(table)
     out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.", markup=False)
     if p.disk and p.seconds is not None:
@@ -182,7 +182,7 @@ def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output
     rate = done.dataset_bytes / done.total_s if done.total_s else 0
     phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items())
     out.print(
-        f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {size(done.dataset_bytes)}, "
+        f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {pg_size(done.dataset_bytes)}, "
         f"{rate / 1e6:,.0f} MB/s by {done.method}",
         markup=False,
         soft_wrap=True,

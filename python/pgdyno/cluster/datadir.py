@@ -5,24 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import signal
 import struct
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
+from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.binaries import Binaries
-from pgdyno.cluster.process import ServerProcess, die_with_parent, environment
+from pgdyno.cluster.process import ServerProcess, environment
+from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
 
 #: Versions whose files pgdyno knows how to write, with the number in their control files.
-VERSIONS = {14: 1300, 15: 1300, 16: 1300, 17: 1300, 18: 1800}
+VERSIONS = {14: 1300, 15: 1300, 16: 1300, 17: 1700, 18: 1800}
 _SHUT_DOWN = 1
 _STATES = {
     0: "starting up",
@@ -127,27 +126,29 @@ def refuse_if_attached(segment: int | None) -> None:
 
 @contextlib.contextmanager
 def kept_stopped(directory: DataDirectory) -> Iterator[None]:
-    """Nobody can start the server meanwhile: a process of ours stands in its pid file, and goes when we go.
+    """Nobody can start the server meanwhile: a process of ours stands in its pid file.
 
-    The process is the account's own: a server takes a pid file for stale whose process it may not signal.
+    The process is the account's own: a server takes a pid file for stale whose process it may not signal. When we die,
+    however we die, it removes the file: a dead process that nobody reaps (containers) would keep the server from
+    starting.
     """
     refuse_if_running(directory)
     path = directory.path / PID_FILE
     with signals_held():
         stand_in = subprocess.Popen(
-            ["sleep", "infinity"],
-            stdin=subprocess.DEVNULL,
+            ["sh", "-c", 'read -r _; rm -f -- "$1"', "pgdyno", path],
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            preexec_fn=partial(die_with_parent, signal.SIGKILL),
+            # Ctrl-C is for us, not for it.
+            start_new_session=True,
             **directory.account.popen(),
         )
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         except OSError as e:
-            stand_in.kill()
-            stand_in.wait()
+            _end(stand_in)
             raise RefusedError(
                 f"cannot claim {directory.path}: {path.name}: {e.strerror}", "Has a server been started there just now?"
             ) from e
@@ -161,67 +162,91 @@ def kept_stopped(directory: DataDirectory) -> Iterator[None]:
         yield
     finally:
         with signals_held():
+            # First the process: later it would remove the file of the server that comes.
+            _end(stand_in)
             path.unlink(missing_ok=True)
-            stand_in.kill()
-            stand_in.wait()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 class PrivateServer:
     """The directory's server, started for us alone: a socket in a closed folder, none of the user's configuration but
     what the directory itself holds (postgresql.auto.conf). Use as a context manager; it is stopped at the end.
+
+    Raises RefusedError where the directory's own configuration archives WAL, unless `archives` is allowed.
     """
 
-    def __init__(self, directory: DataDirectory, binaries: Binaries, user: str, dbname: str) -> None:
+    def __init__(
+        self, directory: DataDirectory, user: str, dbname: str, *, pg_bin: Path | None = None, archives: bool = True
+    ) -> None:
         self.directory = directory
-        self._folder = tempfile.TemporaryDirectory(prefix="pgdyno-private-")
-        self.base = Path(self._folder.name)
-        self._target = Target(host=str(self.base), port=5432, user=user, dbname=dbname)
-        directory.account.own(self.base)
-        (self.base / "hba").write_text("local all all trust\n")
-        (self.base / "conf").write_text("")
-        (self.base / "log").touch()
-        for name in ("hba", "conf"):
-            (self.base / name).chmod(0o644)
-        options = (
-            f"config_file={self.base / 'conf'}",
-            f"hba_file={self.base / 'hba'}",
-            f"ident_file={self.base / 'conf'}",
-            f"unix_socket_directories={self.base}",
-            "unix_socket_permissions=0700",
-            "port=5432",
-            "listen_addresses=",
-            "logging_collector=off",
-            "log_destination=stderr",
-            "autovacuum=off",
-            "archive_mode=off",
-            "shared_preload_libraries=",
-            "max_wal_size=4GB",
-            "maintenance_work_mem=256MB",
-            # ANALYZE reads single pages all over the table: measured, twice as fast as with the workers of 18.
-            "maintenance_io_concurrency=64",
-            *(("io_method=sync",) if directory.major >= 18 else ()),
-        )
-        self._server = ServerProcess(
-            binaries.program("postgres"), directory.path, self.base / "log", directory.account, options=options
-        )
+        self._user = user
+        self._dbname = dbname
+        self._pg_bin = pg_bin
+        self._archives = archives
+        self._scratch: Scratch | None = None
+        self._server: ServerProcess | None = None
 
     def __enter__(self) -> PrivateServer:
         try:
+            with signals_held():
+                self._scratch = Scratch()
+            base, account = self._scratch.path, self.account
+            self.programs = binaries.for_major(account, base / "programs", self.directory.major, self._pg_bin)
+            if not self._archives:
+                _refuse_an_archive(self.directory, self.programs)
+            socket, hba, nothing = base / "socket", base / "hba", base / "nothing"
+            socket.mkdir(mode=0o700)
+            account.own(socket)
+            hba.write_text("local all all trust\n")
+            nothing.touch()
+            for path in (hba, nothing):
+                path.chmod(0o644)
+            options = (
+                f"config_file={nothing}",
+                f"hba_file={hba}",
+                f"ident_file={nothing}",
+                f"unix_socket_directories={socket}",
+                "unix_socket_permissions=0700",
+                "port=5432",
+                "listen_addresses=",
+                "logging_collector=off",
+                "log_destination=stderr",
+                "autovacuum=off",
+                "archive_mode=off",
+                "shared_preload_libraries=",
+                "max_wal_size=4GB",
+                "maintenance_work_mem=256MB",
+                # ANALYZE reads single pages all over the table: measured, twice as fast as with the workers of 18.
+                "maintenance_io_concurrency=64",
+                *(("io_method=sync",) if self.directory.major >= 18 else ()),
+            )
+            program, log = self.programs.program("postgres"), base / "server.log"
+            self._server = ServerProcess(program, self.directory.path, log, account, options=options)
             self.start()
         except BaseException:
-            self._folder.cleanup()
+            self._remove()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
         with signals_held():
-            self._server.stop()
-            self._folder.cleanup()
+            if self._server is not None:
+                self._server.stop()
+            if self._scratch is not None:
+                self._scratch.remove()
 
     @property
     def target(self) -> Target:
         """How to reach it."""
-        return self._target
+        assert self._scratch is not None
+        return Target(host=str(self._scratch.path / "socket"), port=5432, user=self._user, dbname=self._dbname)
 
     @property
     def data(self) -> Path:
@@ -235,17 +260,19 @@ class PrivateServer:
 
     def start(self) -> None:
         """Starts the server."""
+        assert self._server is not None
         self._server.start()
 
     def stop(self) -> None:
         """Stops the server."""
+        assert self._server is not None
         self._server.stop()
 
 
-def archives(directory: DataDirectory, binaries: Binaries) -> bool:
-    """Whether the directory's own configuration archives WAL, as far as can be known while it is stopped."""
+def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
+    """As far as can be known while the server is stopped, and its configuration may be elsewhere."""
     done = subprocess.run(
-        [binaries.program("postgres"), "-D", directory.path, "-C", "archive_mode"],
+        [programs.program("postgres"), "-D", directory.path, "-C", "archive_mode"],
         capture_output=True,
         text=True,
         cwd="/",
@@ -253,7 +280,11 @@ def archives(directory: DataDirectory, binaries: Binaries) -> bool:
         check=False,
         **directory.account.popen(),
     )
-    return done.returncode == 0 and done.stdout.strip() in ("on", "always")
+    if done.returncode == 0 and done.stdout.strip() in ("on", "always"):
+        raise RefusedError(
+            f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
+            "Load over a connection instead (--method copy), or --force, and take a new base backup afterwards.",
+        )
 
 
 def _control(path: Path) -> tuple[int, int]:

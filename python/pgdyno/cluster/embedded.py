@@ -1,35 +1,21 @@
 """A private cluster: made in a temporary folder, reached by a Unix-domain socket, gone when we are done.
 
-The server is our child: it dies when we do (Linux's parent-death signal), and whatever a killed pgdyno left behind is
-removed by the next one.
+The server is our child: it dies when we do (Linux's parent-death signal).
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import shutil
-import signal
-import stat
-import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
-
-import psutil
 
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.process import ServerProcess
+from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.interrupt import signals_held
-
-PREFIX = "pgdyno-cluster-"
-#: Locked by the pgdyno that the folder belongs to, for as long as it lives.
-OWNER = "owner"
 
 
 class EmbeddedCluster:
@@ -43,19 +29,15 @@ class EmbeddedCluster:
         self.account: Account = server_account()
         self.layout = Layout(Path())
         self.binaries: binaries.Binaries | None = None
-        self._owner: TextIO | None = None
+        self._scratch: Scratch | None = None
 
     # ------------------------------------------------------------ life
 
     def __enter__(self) -> EmbeddedCluster:
-        sweep()
         try:
             with signals_held():
-                self.layout = Layout(Path(tempfile.mkdtemp(prefix=PREFIX)))
-                self.base.chmod(0o755)
-                # The lock says that we are alive, whatever clocks and process numbers say; it goes with us.
-                self._owner = (self.base / OWNER).open("w", encoding="utf-8")
-                fcntl.flock(self._owner, fcntl.LOCK_EX)
+                self._scratch = Scratch()
+                self.layout = Layout(self._scratch.path)
             self.layout.make_folders(self.account)
             self.binaries = binaries.find(self.account, self.base / "programs", self._pg_bin)
             initdb(self.layout, self.binaries, self.account)
@@ -73,8 +55,8 @@ class EmbeddedCluster:
             self.stop()
             if not self.keep:
                 self._remove()
-            else:
-                (self.base / OWNER).unlink(missing_ok=True)
+            elif self._scratch is not None:
+                self._scratch.keep()
 
     def start(self) -> None:
         """Starts the server, unless it runs, and waits until it takes connections."""
@@ -129,48 +111,5 @@ class EmbeddedCluster:
 
     def _remove(self) -> None:
         self.stop()
-        if self.base.name.startswith(PREFIX):
-            _remove_tree(self.base)
-        if self._owner is not None:
-            self._owner.close()
-
-
-def sweep() -> None:
-    """Removes what killed pgdynos left in the temporary folder: only folders of ours whose owner is dead."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            status = folder.lstat()
-            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
-                _kill_postmaster(folder)
-                _remove_tree(folder)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Whether nobody holds the owner's lock. Without an owner file (--keep, or just being made): hands off."""
-    try:
-        with (folder / OWNER).open("r+", encoding="utf-8") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _remove_tree(folder: Path) -> None:
-    """Removes a cluster's folder, the owner file last: what is left of a removal that failed can be swept later."""
-    for child in folder.iterdir():
-        if child.name == OWNER:
-            continue
-        if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child, ignore_errors=True)
-        else:
-            child.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _kill_postmaster(folder: Path) -> None:
-    """Ends a server that still runs in `folder`."""
-    with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
-        process = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
-        if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
-            process.send_signal(signal.SIGQUIT)
-            process.wait(5)
+        if self._scratch is not None:
+            self._scratch.remove()

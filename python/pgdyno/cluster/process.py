@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
@@ -60,7 +61,7 @@ class ServerProcess:
                 cwd="/",
                 env=environment(),
                 start_new_session=True,
-                preexec_fn=die_with_parent if dies else None,
+                preexec_fn=partial(_die_with, os.getpid()) if dies else None,
                 **self._account.popen(),
             )
         deadline = time.monotonic() + timeout_s
@@ -118,6 +119,9 @@ def environment() -> dict[str, str]:
     return {**env, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def die_with_parent(by: signal.Signals = signal.SIGINT) -> None:
-    """For `preexec_fn`: a signal when pgdyno dies, however it dies (PR_SET_PDEATHSIG); a fast shutdown, to a server."""
-    ctypes.CDLL(None, use_errno=True).prctl(1, by)
+def _die_with(parent: int) -> None:
+    # PR_SET_PDEATHSIG: a fast shutdown when pgdyno dies, however it dies.
+    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGINT)
+    # It may have died before that.
+    if os.getppid() != parent:
+        os._exit(1)

@@ -1,0 +1,82 @@
+"""Folders of ours in the temporary folder: whoever is killed leaves one behind, and the next one removes it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import tempfile
+from pathlib import Path
+
+import psutil
+
+PREFIX = "pgdyno-cluster-"
+#: Locked by the pgdyno that the folder belongs to, for as long as it lives.
+OWNER = "owner"
+
+
+class Scratch:
+    """A folder that is gone when we are done, or when the next pgdyno finds that we are dead."""
+
+    def __init__(self) -> None:
+        sweep()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        # Other accounts must get through to what is theirs.
+        self.path.chmod(0o755)
+        # The lock says that we are alive, whatever clocks and process numbers say; it goes with us.
+        self._owner = (self.path / OWNER).open("w", encoding="utf-8")
+        fcntl.flock(self._owner, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Removes it."""
+        _remove_tree(self.path)
+        self._owner.close()
+
+    def keep(self) -> None:
+        """Leaves it for good."""
+        (self.path / OWNER).unlink(missing_ok=True)
+        self._owner.close()
+
+
+def sweep() -> None:
+    """Removes what killed pgdynos left in the temporary folder: only folders of ours whose owner is dead."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
+                _kill_postmaster(folder)
+                _remove_tree(folder)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether nobody holds the owner's lock. Without an owner file (kept, or just being made): hands off."""
+    try:
+        with (folder / OWNER).open("r+", encoding="utf-8") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_tree(folder: Path) -> None:
+    """Removes a folder, the owner file last: what is left of a removal that failed can be swept later."""
+    for child in folder.iterdir():
+        if child.name == OWNER:
+            continue
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child, ignore_errors=True)
+        else:
+            child.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill_postmaster(folder: Path) -> None:
+    """Ends a server that still runs in `folder`."""
+    with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
+        process = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
+        if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
+            process.send_signal(signal.SIGQUIT)
+            process.wait(5)

@@ -1,0 +1,418 @@
+"""pgdyno load: what it makes is what the server would have made; what cannot be finished leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pgdyno.cluster import datadir
+from pgdyno.cluster.binaries import wheel_folder
+from pgdyno.load.direct import SCHEMA, STAGING
+from pgdyno.load.plan import RESERVE
+
+from tests.support import versions
+from tests.support.cli import PGDYNO, Result, environment, pgdyno
+from tests.support.server import DEBIAN_15, Server
+
+CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from {} t"
+
+
+def folder_of(major: int) -> Path | None:
+    if major == 15 and not DEBIAN_15.exists():
+        pytest.skip("PostgreSQL 15 is not installed")
+    folder = {15: DEBIAN_15, 18: None}.get(major) if major in (15, 18) else versions.programs(major)
+    if folder is None and major != 18:
+        pytest.skip(f"PostgreSQL {major} cannot be fetched")
+    return folder
+
+
+def stopped(**options: Any) -> Server:
+    s = Server(**options)
+    # Started once, so that it has been shut down in order, as a user's has.
+    s.start()
+    s.stop()
+    return s
+
+
+def direct(server: Server, *args: Any) -> Result:
+    return pgdyno("load", *args, "--data", server.data, "--pg-bin", server.bin)
+
+
+def check(server: Server) -> None:
+    """Everything that PostgreSQL has for finding damage."""
+    wheel = wheel_folder()
+    assert wheel is not None
+    words = ["--heapallindexed", "--parent-check", "--install-missing", "-h", server.socket, "-p", str(server.port),
+             "-U", "postgres", "postgres"]  # fmt: skip
+    done = subprocess.run(
+        [wheel / "pg_amcheck", *words], capture_output=True, text=True, check=False, env=environment()
+    )
+    told = [line for line in done.stderr.splitlines() if "already exists, skipping" not in line]
+    assert (done.returncode, done.stdout, told) == (0, "", [])
+
+
+def frozen(server: Server, table: str) -> None:
+    """VACUUM has nothing to do."""
+    with psycopg.connect(server.conninfo(), autocommit=True) as conn:
+        told: list[str] = []
+        conn.add_notice_handler(lambda n: told.append(n.message_primary or ""))
+        conn.execute(f"vacuum (freeze, verbose) {table}".encode())
+    text = "\n".join(told)
+    if re.search(r"pages: 0 removed", text):
+        # The last page is always looked at.
+        assert re.search(r"pages: 0 removed, \d+ remain, [01] (scanned|skipped)|, 1 scanned", text), text
+    assert "tuples: 0 removed" in text or "0 removable" in text or "found 0 removable" in text, text
+
+
+@pytest.mark.parametrize(
+    ("major", "checksums"), [(14, False), (15, True), (16, True), (17, False), (18, True), (18, False)]
+)
+def test_direct_makes_what_pgbench_makes(major: int, checksums: bool) -> None:
+    wish = ("--data-checksums",) if checksums else ("--no-data-checksums",) if major == 18 else ()
+    server = stopped(bin_folder=folder_of(major), initdb=wish)
+    try:
+        done = direct(server, "tpcb", "--scale", 3, "--json")
+        assert done.code == 0, done.err
+        assert done.json["loaded"]["method"] == "direct" and done.json["loaded"]["rows"] == 300_033
+        if checksums and (server.bin / "pg_checksums").exists():
+            words = [server.bin / "pg_checksums", "--check", "-D", server.data]
+            assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+        server.start()
+        assert server.sql("show data_checksums") == [("on" if checksums else "off",)]
+        check(server)
+        wheel = wheel_folder()
+        assert wheel is not None
+        server.sql("create database theirs")
+        where = ["-h", server.socket, "-p", str(server.port), "-U", "postgres"]
+        subprocess.run(
+            [wheel / "pgbench", "-i", "-q", "-s3", *where, "theirs"], check=True, capture_output=True, env=environment()
+        )
+        for table in ("accounts", "tellers", "branches", "history"):
+            query = CONTENT.format(f"pgbench_{table}")
+            assert server.sql(query) == server.sql(query, dbname="theirs")
+            sizes = f"select pg_relation_size('pgbench_{table}'), pg_indexes_size('pgbench_{table}')"
+            assert server.sql(sizes) == server.sql(sizes, dbname="theirs")
+        frozen(server, "pgbench_accounts")
+        # A server that goes on with it: updates, inserts, another shutdown, and still nothing is wrong.
+        subprocess.run(
+            [wheel / "pgbench", "-n", "-t500", "-c2", *where, "postgres"], check=True, capture_output=True,
+            env=environment(),
+        )  # fmt: skip
+        server.kill()
+        server.start()
+        check(server)
+        assert server.sql("select count(*) from pgbench_history") == [(1000,)]
+        assert server.sql("select count(*) from pgbench_accounts") == [(300_000,)]
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def module_cluster() -> Iterator[Server]:
+    server = stopped()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def cluster(module_cluster: Server) -> Iterator[Server]:
+    """A stopped server; stopped again after each test, however that ended."""
+    yield module_cluster
+    if module_cluster.process is not None and module_cluster.process.poll() is None:
+        module_cluster.stop()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("tpcb", "--scale=2", "--partitions=3"),
+        ("tpcb", "--scale=2", "--fillfactor=60"),
+        ("tpcb", "--scale=2", "--unlogged"),
+        ("pk", "--rows=123457"),
+        ("feed", "--rows=5000", "--tables=7"),
+        ("feed", "--rows=100000"),
+        ("feed", "--tables=3"),
+    ],
+    ids=" ".join,
+)
+def test_all_methods_make_the_same(cluster: Server, server: Server, options: tuple[str, ...]) -> None:
+    server.sql("drop database if exists same")
+    server.sql("create database same")
+    seen: list[Any] = []
+    names = ["pgbench_accounts", "pgbench_tellers", "pk", "feed", "feed1", "feed7"]
+    facts = """select relname, relkind, reloptions::text, relpersistence, pg_get_expr(relpartbound, oid),
+        obj_description(oid, 'pg_class'), (select string_agg(pg_get_indexdef(indexrelid), ';' order by 1) from pg_index
+          where indrelid = c.oid)
+        from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') order by 1"""
+    for method in ("copy", "server", "direct"):
+        if method == "direct":
+            done = direct(cluster, *options)
+            cluster.start()
+            where, dbname = cluster, "postgres"
+        else:
+            target = server.conninfo(dbname="same")
+            done = pgdyno("load", *options, "--method", method, "--target", target, "--force")
+            where, dbname = server, "same"
+        assert done.code == 0, done.err
+        there = [n for n in names if where.sql(f"select to_regclass('{n}')", dbname=dbname) != [(None,)]]
+        content = [where.sql(CONTENT.format(n), dbname=dbname) for n in there]
+        seen.append([there, content, where.sql(facts, dbname=dbname)])
+        if method == "direct":
+            check(cluster)
+        for table, *_ in seen[-1][2]:
+            where.sql(f"drop table if exists {table}", dbname=dbname)
+    cluster.stop()
+    server.sql("drop database same with (force)")
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][0]
+
+
+def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(cluster: Server) -> None:
+    assert "done in" in direct(cluster, "tpcb", "--scale=1").out
+    assert "it is there already" in direct(cluster, "tpcb", "--scale=1").out
+    again = direct(cluster, "tpcb", "--scale=2")
+    assert "replacing pgdyno's dataset tpcb scale=1" in again.err and "200,022 rows" in again.out
+    cluster.start()
+    assert cluster.sql("select count(*) from pgbench_accounts") == [(200_000,)]
+    cluster.sql("drop table pgbench_tellers; create table pgbench_tellers (mine text)")
+    cluster.stop()
+    refused = direct(cluster, "tpcb", "--scale=1")
+    assert refused.code == 3 and "already has pgbench_tellers, which pgdyno did not make" in refused.err
+    cluster.start()
+    assert cluster.sql("select count(*) from pgbench_accounts") == [(200_000,)]
+    cluster.sql("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")
+    cluster.stop()
+
+
+# ------------------------------------------------------------------ safety
+
+
+def test_what_is_not_stopped_is_refused(cluster: Server, tmp_path: Path) -> None:
+    cluster.start()
+    done = direct(cluster, "tpcb")
+    assert done.code == 3 and "a server is at work" in done.err and "pg_ctl" in done.err
+    cluster.kill()
+    done = direct(cluster, "tpcb")
+    assert done.code == 3 and "did not end in order" in done.err
+    (cluster.data / "postmaster.pid").unlink()
+    done = direct(cluster, "tpcb")
+    assert done.code == 3 and 'its state is "in production"' in done.err
+    cluster.start()
+    cluster.stop()
+    for folder, words in ((tmp_path, "no data directory"), (tmp_path / "nowhere", "no data directory")):
+        done = pgdyno("load", "tpcb", "--data", folder)
+        assert done.code == 3 and words in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("standby.signal", "is a standby"),
+        ("pg_replslot/x", "has replication slots"),
+        ("pg_twophase/x", "has prepared transactions"),
+        ("PG_VERSION", "of PostgreSQL 13"),
+    ],
+)
+def test_what_direct_would_break_is_refused(cluster: Server, name: str, words: str) -> None:
+    path = cluster.data / name
+    before = path.read_bytes() if path.exists() else None
+    try:
+        path.write_text("13\n")
+        done = direct(cluster, "tpcb")
+        assert done.code == 3 and words in done.err, done.err
+    finally:
+        path.unlink() if before is None else path.write_bytes(before)
+
+
+def test_an_archive_is_not_left_behind(cluster: Server) -> None:
+    conf = cluster.data / "postgresql.conf"
+    before = conf.read_text()
+    try:
+        conf.write_text(before + "archive_mode=on\narchive_command='true'\n")
+        done = direct(cluster, "tpcb")
+        assert done.code == 3 and "archives its WAL" in done.err and "base backup" in done.err
+    finally:
+        conf.write_text(before)
+
+
+def test_nobody_starts_the_server_meanwhile(cluster: Server) -> None:
+    directory = datadir.examine(cluster.data)
+    with datadir.kept_stopped(directory):
+        done = subprocess.run(
+            [cluster.bin / "postgres", "-D", cluster.data], capture_output=True, text=True, check=False, cwd="/",
+            env=environment(), **cluster.account.popen(),
+        )  # fmt: skip
+        assert done.returncode != 0 and 'lock file "postmaster.pid" already exists' in done.stderr
+        with pytest.raises(Exception, match="a server is at work"), datadir.kept_stopped(directory):
+            pass
+    assert not (cluster.data / "postmaster.pid").exists()
+    cluster.start()
+    cluster.stop()
+
+
+def test_a_disk_that_is_too_small_is_told_before(cluster: Server) -> None:
+    free = os.statvfs(cluster.data).f_bavail * os.statvfs(cluster.data).f_frsize
+    scale = (free - RESERVE) // 15_000_000
+    before = sorted(p.name for p in cluster.data.iterdir())
+    done = direct(cluster, "tpcb", "--scale", scale)
+    assert done.code == 5 and f"tpcb scale={scale} needs" in done.err and "smaller --scale" in done.err
+    assert sorted(p.name for p in cluster.data.iterdir()) == before
+
+
+def test_a_disk_that_gets_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    mount = tmp_path / "mnt"
+    mount.mkdir()
+    for parent in [tmp_path, *tmp_path.parents][:4]:
+        parent.chmod(parent.stat().st_mode | 0o111)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,mode=755", "none", mount], check=False).returncode:
+        pytest.skip("no tmpfs here")
+    try:
+        server = stopped(folder=mount, conf="max_wal_size=64MB\nmin_wal_size=32MB")
+        try:
+            assert direct(server, "tpcb", "--scale=1").code == 0
+            # 11 units fit when they are looked at, but the server's own files grow meanwhile: take the room away.
+            free = os.statvfs(mount).f_bavail * os.statvfs(mount).f_frsize
+            scale = (free - RESERVE) // 15_800_000
+            code = (
+                "import sys; from pgdyno.load import loader; loader.refuse_if_too_small = lambda *_: None\n"
+                "from pgdyno.cli.entry import pgdyno; sys.argv[0] = 'pgdyno'; pgdyno()"
+            )
+            done = subprocess.run(
+                [PGDYNO.parent / "python", "-c", code, "load", "tpcb", "--scale", str(scale + 10), "--data",
+                 server.data, "--pg-bin", server.bin],
+                capture_output=True, text=True, check=False, env=environment(),
+            )  # fmt: skip
+            assert done.returncode == 5 and "the disk is full" in done.stderr, done.stderr
+            assert "Nothing was kept" in done.stderr
+            server.start()
+            assert server.sql("select count(*) from pgbench_accounts") == [(100_000,)]
+            assert server.sql(f"select count(*) from pg_namespace where nspname = '{SCHEMA}'") == [(0,)]
+            assert not (server.data / STAGING).exists()
+            check(server)
+        finally:
+            server.remove()
+    finally:
+        subprocess.run(["umount", "-l", mount], check=True)
+
+
+def processes_of(server: Server) -> list[int]:
+    """Processes that have the data directory on their command line."""
+    found = subprocess.run(["pgrep", "-f", f"postgres -D {server.data}"], capture_output=True, text=True, check=False)
+    return [int(w) for w in found.stdout.split()]
+
+
+def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
+    """Fifty loads are killed; each time the server starts, with the tables of the load before or of this one."""
+    rng = random.Random(4)
+    words = [PGDYNO, "load", "tpcb", "--data", cluster.data, "--pg-bin", cluster.bin, "--quiet", "--scale"]
+    options: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment(), "start_new_session": True
+    }  # fmt: skip
+    assert subprocess.run([*words, "1"], check=False, **options).returncode == 0
+    start = time.monotonic()
+    assert subprocess.run([*words, "3"], check=False, **options).returncode == 0
+    length = time.monotonic() - start
+    there, seen = 3, {"before": 0, "after": 0}
+    for n in range(50):
+        scale = 4 if there == 3 else 3
+        load = subprocess.Popen([*words, str(scale)], **options)
+        # Start-up is of no interest; the rest is met evenly.
+        time.sleep(length * (0.3 + 0.8 * (n + rng.random()) / 50))
+        load.send_signal(signal.SIGKILL)
+        load.wait()
+        # Its server dies with it, by a fast shutdown.
+        deadline = time.monotonic() + 20
+        while processes_of(cluster) or (cluster.data / datadir.PID_FILE).exists():
+            assert time.monotonic() < deadline, f"kill {n}: a server stays: {processes_of(cluster)}"
+            time.sleep(0.01)
+        cluster.start()
+        ((accounts, tellers),) = cluster.sql(
+            "select (select count(*) from pgbench_accounts), (select count(*) from pgbench_tellers)"
+        )
+        assert accounts in (there * 100_000, scale * 100_000) and tellers * 10_000 == accounts, (n, accounts)
+        by_key = "set enable_seqscan = off; set enable_bitmapscan = off; select count(*) from pgbench_accounts"
+        assert cluster.sql(f"{by_key} where aid > 0") in ([(accounts,)], [])
+        seen["after" if accounts == scale * 100_000 else "before"] += 1
+        there = accounts // 100_000
+        cluster.stop()
+    assert seen["before"] > 5, seen
+    done = direct(cluster, "tpcb", "--scale=2")
+    assert done.code == 0, done.err
+    cluster.start()
+    check(cluster)
+    assert cluster.sql(f"select count(*) from pg_namespace where nspname = '{SCHEMA}'") == [(0,)]
+    assert not (cluster.data / STAGING).exists()
+    # Killed loads leave no files behind: each in base/ belongs to a relation.
+    orphans = """select f from pg_ls_dir('base/' || (select oid from pg_database where datname = 'postgres')) f
+        where f ~ '^[0-9]+$' and pg_filenode_relation(0, f::oid) is null"""
+    assert cluster.sql(orphans) == []
+    cluster.sql("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")
+    cluster.stop()
+
+
+# ------------------------------------------------------------------ the plan
+
+
+def test_the_plan_of_a_hundred_billion_rows() -> None:
+    """Seed 000's catalogue: key 2,092 GB and level 4, table 12 TB."""
+    done = pgdyno("load", "tpcb", "--scale", 1_000_000, "--plan", "--disk-mbps", 4096)
+    assert done.code == 0
+    line = next(x for x in done.out.splitlines() if "pgbench_accounts" in x).split()
+    assert line[1:] == ["100,000,000,000", "12", "TB", "2092", "GB", "4"]
+    assert max(map(len, done.out.splitlines())) <= 80
+    facts = pgdyno("load", "tpcb", "--scale", 1_000_000, "--plan", "--disk-mbps", 4096, "--json").json
+    assert facts["rows"] == 100_011_000_000 and facts["disk_bytes_per_s"] == 4.096e9
+    assert facts["seconds_at_disk_speed"] == pytest.approx((facts["heap_bytes"] + facts["key_bytes"]) / 4.096e9)
+
+
+def test_the_plan_is_what_becomes(cluster: Server) -> None:
+    for options in (("tpcb", "--scale=2", "--partitions=3", "--fillfactor=55"), ("pk", "--rows=200001")):
+        planned = pgdyno("load", *options, "--plan", "--disk-mbps=1000", "--json").json
+        assert direct(cluster, *options).code == 0
+        cluster.start()
+        for t in planned["tables"]:
+            query = f"select pg_relation_size('{t['name']}'), pg_indexes_size('{t['name']}')"
+            assert cluster.sql(query) == [(t["heap_bytes"], t["key_bytes"])]
+        for table in ("pk", "pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history"):
+            cluster.sql(f"drop table if exists {table}")
+        cluster.stop()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("tpcc",), 'there is no dataset "tpcc"'),
+        (("tpcb",), "load where?"),
+        (("tpcb", "--rows=5", "--plan"), "the size of tpcb is its --scale"),
+        (("pk", "--rows=5", "--scale=1", "--plan"), "say the same"),
+        (("pk", "--partitions=5", "--plan"), "pk has no partitions"),
+        (("tpcb", "--tables=5", "--plan"), "tpcb has the tables that it has"),
+        (("feed", "--rows=3000000000", "--plan"), "int id"),
+        (("tpcb", "--method=best", "--data=/tmp"), '--method: there is no "best"'),
+        (("tpcb", "--method=copy", "--data=/tmp"), "--data is for --method direct"),
+        (("tpcb", "--method=direct", "--target=host=/tmp"), "stopped server"),
+        (("tpcb", "--scale=4000000", "--plan"), "32 TB"),
+    ],
+)
+def test_mistakes_on_the_command_line(args: tuple[str, ...], words: str) -> None:
+    done = pgdyno("load", *args)
+    assert done.code == 2 and words in done.err, done.err
+
+
+def test_progress_says_how_long_it_will_take(server: Server) -> None:
+    server.sql("drop database if exists slow")
+    server.sql("create database slow")
+    done = pgdyno("load", "pk", "--rows=600000", "--target", server.conninfo(dbname="slow"))
+    server.sql("drop database slow with (force)")
+    assert done.code == 0 and re.search(r"done in [\d.]+ s \(create .*, generate .*, keys .*, vacuum .*\)", done.out)
