@@ -87,7 +87,9 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
             programs = binaries.find(cluster.account, cluster.base / "programs", cluster.programs())
             target = cluster.layout.target
             datasets, version, settings = _contents(target)
-            template, copied = shelf.add_online(target.conninfo, programs, datasets, version, settings, name=name)
+            template, copied = shelf.add_online(
+                target.conninfo, programs, cluster.account, datasets, version, settings, name=name
+            )
         else:
             directory = datadir.examine(resolved(folder))
             with PrivateServer(directory, user, DATABASE, pg_bin=pg_bin) as server:
@@ -108,7 +110,7 @@ def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) ->
         cluster.prepare()
         try:
             with _watching("restore") as watch:
-                copied = shelf.restore(name, cluster.data, watch)
+                copied = shelf.restore(name, cluster.data, cluster.account, watch)
             directory = datadir.DataDirectory(data, int((data / "PG_VERSION").read_text()), cluster.account)
             programs = binaries.for_major(cluster.account, cluster.base / "programs", directory.major, pg_bin)
             cluster.take_over(programs)

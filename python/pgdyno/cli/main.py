@@ -88,6 +88,14 @@ def run(
     pg_bin: Annotated[
         Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")
     ] = None,
+    templates: Annotated[
+        str,
+        typer.Option(
+            help="With the private cluster: use a template that holds the dataset (pgdyno cluster list); keep: also "
+            "keep what was loaded as one; off.",
+            metavar="NAME",
+        ),
+    ] = "use",
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -121,6 +129,7 @@ def run(
         keep=keep,
         force=force,
         pg_bin=pg_bin,
+        templates=templates,
         json_output=json_output,
         quiet=quiet,
     )

@@ -58,15 +58,20 @@ def main(
     keep: bool,
     force: bool,
     pg_bin: Path | None,
+    templates: str,
     json_output: bool,
     quiet: bool,
 ) -> int:
     """Runs, shows, and returns the exit code."""
     if embedded and target is not None:
         raise UsageError("--embedded and --target contradict each other", "Give one of them.")
+    if templates not in ("use", "keep", "off"):
+        raise UsageError(f'--templates: there is no "{templates}"', "There are use, keep, off.")
     errors = Console(stderr=True, highlight=False)
     listener = listener_for(errors, quiet=quiet)
-    options = Options(target=target, embedded=embedded, keep=keep, force=force, runs=runs, pg_bin=pg_bin)
+    options = Options(
+        target=target, embedded=embedded, keep=keep, force=force, runs=runs, pg_bin=pg_bin, templates=templates
+    )
     outcome = run_experiment(experiment, options, listener, lambda e: adjusted(e, scale, run, axes))
     if json_output:
         sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")

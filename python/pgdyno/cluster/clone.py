@@ -27,17 +27,25 @@ class Copied:
     copied_bytes: int = 0
 
 
-def tree(source: Path, destination: Path, watch: Callable[[int], object] = lambda _: None) -> Copied:
-    """Copies `source` to `destination`, which must not exist: files, folders, modes and owners; syncs all of it.
+def tree(
+    source: Path,
+    destination: Path,
+    watch: Callable[[int], object] = lambda _: None,
+    owner: tuple[int, int] | None = None,
+) -> Copied:
+    """Copies `source` to `destination`, which must not exist: files, folders, modes and owners (or `owner`, as uid and
+    gid, where we are root); syncs all of it.
 
     `watch` is told of bytes. Raises OSError, also of a symbolic link: what is behind it would not be copied.
     """
     done = Copied()
-    _folder(source, destination, done, watch)
+    _folder(source, destination, done, watch, owner)
     return done
 
 
-def _folder(source: Path, destination: Path, done: Copied, watch: Callable[[int], object]) -> None:
+def _folder(
+    source: Path, destination: Path, done: Copied, watch: Callable[[int], object], owner: tuple[int, int] | None
+) -> None:
     status = source.stat()
     destination.mkdir(mode=0o700)
     with os.scandir(source) as entries:
@@ -46,11 +54,11 @@ def _folder(source: Path, destination: Path, done: Copied, watch: Callable[[int]
             if entry.is_symlink():
                 raise OSError(errno.ELOOP, "a symbolic link", entry.path)
             if entry.is_dir():
-                _folder(Path(entry.path), to, done, watch)
+                _folder(Path(entry.path), to, done, watch, owner)
             elif entry.is_file():
-                _file(Path(entry.path), to, done)
+                _file(Path(entry.path), to, done, owner)
                 watch(done.shared_bytes + done.copied_bytes)
-    _like(destination, status)
+    _like(destination, status, owner)
     fd = os.open(destination, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -58,7 +66,7 @@ def _folder(source: Path, destination: Path, done: Copied, watch: Callable[[int]
         os.close(fd)
 
 
-def _file(source: Path, destination: Path, done: Copied) -> None:
+def _file(source: Path, destination: Path, done: Copied, owner: tuple[int, int] | None) -> None:
     with source.open("rb") as read, destination.open("xb") as write:
         status = os.fstat(read.fileno())
         try:
@@ -71,11 +79,11 @@ def _file(source: Path, destination: Path, done: Copied) -> None:
             write.flush()
             done.copied_bytes += status.st_size
         os.fsync(write.fileno())
-    _like(destination, status)
+    _like(destination, status, owner)
     done.files += 1
 
 
-def _like(path: Path, status: os.stat_result) -> None:
+def _like(path: Path, status: os.stat_result, owner: tuple[int, int] | None) -> None:
     path.chmod(status.st_mode & 0o7777)
     if os.geteuid() == 0:
-        os.chown(path, status.st_uid, status.st_gid)
+        os.chown(path, *(owner or (status.st_uid, status.st_gid)))

@@ -5,10 +5,11 @@ The server is our child: it dies when we do (Linux's parent-death signal).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from pgdyno.cluster import binaries
+from pgdyno.cluster import binaries, clone
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.process import ServerProcess
@@ -19,12 +20,22 @@ from pgdyno.interrupt import signals_held
 
 
 class EmbeddedCluster:
-    """One server. Use as a context manager; `keep` leaves it on disk, stopped."""
+    """One server. Use as a context manager; `keep` leaves it on disk, stopped; `template` may give, for the programs at
+    hand, a data directory to begin from.
+    """
 
-    def __init__(self, settings: list[Setting], *, keep: bool = False, pg_bin: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: list[Setting],
+        *,
+        keep: bool = False,
+        pg_bin: Path | None = None,
+        template: Callable[[binaries.Binaries], Path | None] = lambda _: None,
+    ) -> None:
         self.settings = settings
         self.keep = keep
         self._pg_bin = pg_bin
+        self._template = template
         self._server: ServerProcess | None = None
         self.account: Account = server_account()
         self.layout = Layout(Path())
@@ -38,9 +49,14 @@ class EmbeddedCluster:
             with signals_held():
                 self._scratch = Scratch()
                 self.layout = Layout(self._scratch.path)
-            self.layout.make_folders(self.account)
+            self.layout.make_folder(self.layout.socket, self.account)
             self.binaries = binaries.find(self.account, self.base / "programs", self._pg_bin)
-            initdb(self.layout, self.binaries, self.account)
+            template = self._template(self.binaries)
+            if template is not None:
+                clone.tree(template, self.data, owner=(self.account.uid, self.account.gid))
+            else:
+                self.layout.make_folder(self.data, self.account)
+                initdb(self.layout, self.binaries, self.account)
             self.layout.configure(self.account, self.settings)
             self.start()
         except BaseException:

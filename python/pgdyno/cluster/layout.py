@@ -46,11 +46,10 @@ class Layout:
         """How to reach it."""
         return Target(host=str(self.socket), port=PORT, user=SUPERUSER, dbname=DATABASE)
 
-    def make_folders(self, account: Account) -> None:
-        """Makes `data` and `socket`, the account's own."""
-        for folder in (self.data, self.socket):
-            folder.mkdir(mode=0o700)
-            account.own(folder)
+    def make_folder(self, folder: Path, account: Account) -> None:
+        """Makes one of them, the account's own."""
+        folder.mkdir(mode=0o700)
+        account.own(folder)
 
     def configure(self, account: Account, settings: list[Setting]) -> None:
         """Writes who gets in, and the settings."""

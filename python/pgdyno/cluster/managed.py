@@ -40,8 +40,7 @@ class ManagedCluster:
         """initdb, in a folder that does not exist yet or is empty. What cannot be finished is removed."""
         self.prepare()
         try:
-            self.layout.data.mkdir(mode=0o700)
-            self.account.own(self.layout.data)
+            self.layout.make_folder(self.data, self.account)
             programs = binaries.find(self.account, self.base / "programs", pg_bin)
             initdb(self.layout, programs, self.account, checksums=checksums)
             self.layout.configure(self.account, list(settings))
@@ -57,8 +56,7 @@ class ManagedCluster:
             if any(self.base.iterdir()):
                 raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
             self.base.chmod(0o755)
-            self.layout.socket.mkdir(mode=0o700)
-            self.account.own(self.layout.socket)
+            self.layout.make_folder(self.layout.socket, self.account)
         except OSError as e:
             raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
 

@@ -16,7 +16,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
 from pgdyno.cluster import clone, datadir
+from pgdyno.cluster.account import Account
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.datadir import DataDirectory
 from pgdyno.errors import LocalError, RefusedError
@@ -56,6 +59,11 @@ def name_of(datasets: list[str], version: str, settings: list[str]) -> str:
     """A name by what is in it: dataset, scale, version, settings that change bytes."""
     words = [*(d.replace(" ", "-") for d in datasets or ["empty"]), f"pg{version.split(' ')[0]}", *settings]
     return re.sub(r"[^A-Za-z0-9._=,+-]", "_", "-".join(words))
+
+
+def bytes_by_default(programs: Binaries) -> list[str]:
+    """The settings, as in a name, of a cluster that these programs' initdb makes when it is told nothing."""
+    return ["checksums"] if programs.major >= 18 else ["nochecksums"]
 
 
 class Store:
@@ -105,6 +113,7 @@ class Store:
         self,
         conninfo: str,
         programs: Binaries,
+        account: Account,
         datasets: list[str],
         version: str,
         settings: list[str],
@@ -129,18 +138,24 @@ class Store:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise LocalError(f"pg_basebackup failed: {' '.join(done.stderr.split())}")
-            for unwanted in ("backup_manifest",):
-                (folder / "data" / unwanted).unlink(missing_ok=True)
+            (folder / "data" / "backup_manifest").unlink(missing_ok=True)
+            # It was written by us, and is the server's.
+            for path in (folder / "data", *(folder / "data").rglob("*")):
+                account.own(path)
             return clone.Copied(copied_bytes=_bytes_of(folder / "data"))
 
         return self._finish(name, datasets, version, settings, fill)
 
-    def restore(self, name: str, destination: Path, watch: Callable[[int], object] = lambda _: None) -> clone.Copied:
-        """Copies a template's data to `destination`, which must not exist; it appears whole, or not at all."""
+    def restore(
+        self, name: str, destination: Path, account: Account, watch: Callable[[int], object] = lambda _: None
+    ) -> clone.Copied:
+        """Copies a template's data to `destination`, which must not exist, for an account; it appears whole, or not at
+        all.
+        """
         source = self.data_of(name)
         part = destination.with_name(f"{destination.name}{_UNFINISHED}{os.getpid()}")
         try:
-            copied = clone.tree(source, part, watch)
+            copied = clone.tree(source, part, watch, (account.uid, account.gid))
             part.rename(destination)
         except OSError as e:
             raise LocalError(
@@ -163,6 +178,13 @@ class Store:
         except OSError as e:
             raise LocalError(f"{name} could not be removed: {e.strerror}", f"Remove {doomed} by hand.") from e
 
+    def _sweep(self) -> None:
+        """Removes what snapshots have left that were killed."""
+        for path in self.folder.glob(f"{_UNFINISHED}*"):
+            pid = path.name.removeprefix(_UNFINISHED).split("-")[0]
+            if not pid.isdigit() or not psutil.pid_exists(int(pid)):
+                shutil.rmtree(path, ignore_errors=True)
+
     def _free_name(self, name: str) -> str:
         if not _NAME.match(name):
             raise RefusedError(f'"{name}" is no name for a template', "Use letters, digits and . _ = , + -")
@@ -182,7 +204,8 @@ class Store:
     ) -> tuple[Template, clone.Copied]:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+            self._sweep()
+            part = Path(tempfile.mkdtemp(prefix=f"{_UNFINISHED}{os.getpid()}-", dir=self.folder))
         except OSError as e:
             raise LocalError(
                 f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."

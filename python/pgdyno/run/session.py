@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,9 @@ from typing import Any
 import psycopg
 
 from pgdyno import __version__, _core
+from pgdyno.cluster import datadir, templates
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import Setting, sized
 from pgdyno.cluster.target import Target
@@ -55,6 +58,8 @@ class Options:
     force: bool = False
     runs: Path = Path("runs")
     pg_bin: Path | None = None
+    #: What is done about templates: "use" one that holds the dataset, also "keep" what was loaded as one, "off".
+    templates: str = "use"
 
 
 @dataclass
@@ -173,7 +178,9 @@ class _Session:
             return
         settings = sized(host.memory_bytes(), self.cores, max(self.clients))
         self.listener.note("starting a private PostgreSQL ...")
-        with EmbeddedCluster(settings, keep=self.options.keep, pg_bin=self.options.pg_bin) as cluster:
+        with EmbeddedCluster(
+            settings, keep=self.options.keep, pg_bin=self.options.pg_bin, template=self._template
+        ) as cluster:
             assert cluster.binaries is not None
             where = f"in {cluster.base}"
             self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) {where}")
@@ -195,6 +202,28 @@ class _Session:
                         shutil.copyfile(cluster.log, self.directory.path / "server.log")
                 if self.options.keep:
                     self.listener.note(f"kept (stopped): {cluster.data}")
+
+    def _template(self, programs: Binaries) -> Path | None:
+        """The data directory of a template that holds the dataset."""
+        if self.options.templates == "off":
+            return None
+        store = templates.Store(templates.store_folder())
+        wanted = dataset.chosen(self.experiment.dataset, local_data=Path(tempfile.gettempdir()))
+        found = store.find(templates.name_of([wanted.name], programs.version, templates.bytes_by_default(programs)))
+        if found is None:
+            return None
+        self.listener.note(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB")
+        return store.data_of(found.name)
+
+    def _keep_as_template(self, cluster: EmbeddedCluster, wanted: Dataset) -> None:
+        assert cluster.binaries is not None
+        store = templates.Store(templates.store_folder())
+        cluster.stop()
+        directory = datadir.DataDirectory(cluster.data, cluster.binaries.major, cluster.account)
+        settings = templates.bytes_by_default(cluster.binaries)
+        template, _ = store.add(directory, [wanted.name], cluster.binaries.version, settings)
+        self.listener.note(f"kept as the template {template.name} in {store.folder}")
+        cluster.start()
 
     def _on(self, target: Target, cluster: EmbeddedCluster | None) -> None:
         data = cluster.data if cluster else None
@@ -222,6 +251,8 @@ class _Session:
                 # The server is stopped meanwhile.
                 conn.close()
                 loaded = dataset.ensure_in(cluster, wanted, listener=self.listener)
+                if loaded["loaded"] and self.options.templates == "keep":
+                    self._keep_as_template(cluster, wanted)
                 conn = stack.enter_context(targets.administrative(target))
             sizes = server.relation_sizes(conn, wanted.relations)
             self.directory.update_manifest(dataset={"kind": wanted.kind, **loaded, "bytes": sizes})
