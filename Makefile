@@ -52,6 +52,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/startup.py
 	$(BIN)/python benches/script.py
 	$(BIN)/python benches/client.py
+	$(BIN)/python benches/load.py
 
 fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)
 	cd fuzz && for t in backend handshake script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done

@@ -22,7 +22,7 @@ from pgdyno.errors import LocalError, UsageError
 from pgdyno.interrupt import signals_raise
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.plan import Plan, measure_disk, plan
+from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk, plan
 from pgdyno.load.result import Loaded
 from pgdyno.report.format import pg_size
 
@@ -74,7 +74,7 @@ def main(
         try:
             if data is not None:
                 done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, listener)
-                disk = None if done is None else _disk_of(resolved(data))
+                disk = None if done is None else _disk_of(resolved(data), done.moved_bytes)
             else:
                 done = _over_connections(
                     dataset, target or "", method == "server", connections, connect_timeout_s, force, listener
@@ -101,10 +101,12 @@ def _into_files(
         return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
 
 
-def _disk_of(folder: Path) -> float | None:
+def _disk_of(folder: Path, written: int) -> float | None:
     """To compare with. A disk that has become too full for it is no reason to fail."""
     try:
-        return measure_disk(folder)
+        # A tenth of what was loaded: to compare with, at a price that nobody notices.
+        tenth = written // 10 // PROBE_BYTES_PER_SCALE
+        return measure_disk(folder, max(5, min(PROBE_SCALE, tenth)))
     except LocalError:
         return None
 

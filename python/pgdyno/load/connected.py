@@ -20,11 +20,18 @@ from pgdyno.load.result import Loaded
 Step = str | tuple[str, int, int, int]
 Watch = Callable[[int, int], object]
 #: Ranges that each connection gets of a table that several fill: those that are behind take fewer.
-RANGES = 4
+RANGES = 8
+#: Parts of a table after which VACUUM freezes what is there, beside the connections that go on.
+_FREEZE_AT = (0.5, 0.75)
 #: Rows from which on a table is worth several connections.
 WORTH_SPLITTING = 500_000
-#: More parallel workers do not help one index build.
-_WORKERS = 8
+#: For a session that builds indexes: as many workers as the server has, within reason, and memory to sort in.
+FOR_INDEXES = (
+    "select set_config('max_parallel_maintenance_workers', "
+    "least(current_setting('max_parallel_workers')::int, 8)::text, false)",
+    "select set_config('maintenance_work_mem', "
+    "greatest(pg_size_bytes(current_setting('maintenance_work_mem')), 512 * 1024 * 1024)::text || 'B', false)",
+)
 
 
 class Connected:
@@ -74,7 +81,7 @@ class Connected:
                 _, done.moved_bytes = self.carry_out(self.fill(), self._progress("generate", data.rows))
             with done.phase("keys"):
                 self._tell("keys")
-                self.carry_out([[_parallel(), s] for s in data.primary_keys()])
+                self.carry_out([[*FOR_INDEXES, s] for s in data.primary_keys()])
                 self.carry_out([[*data.parent_key(), *data.brin_indexes()]])
             with done.phase("vacuum"):
                 self._tell("vacuum")
@@ -109,8 +116,7 @@ class Connected:
             elif not split:
                 jobs.append(frozen(number, table))
             else:
-                copy = f"copy {table.name} from stdin (format binary)"
-                jobs += [[(copy, number, first, end)] for first, end in ranges]
+                jobs += shared(number, table, ranges)
         return jobs
 
     def carry_out(self, jobs: Sequence[Sequence[Step]], watch: Watch = lambda *_: None) -> tuple[int, int]:
@@ -158,6 +164,17 @@ def frozen(number: int, table: _core.Table) -> list[Step]:
     return ["begin", f"truncate {table.name}", (copy, number, table.first, table.end), "commit"]
 
 
+def shared(number: int, table: _core.Table, ranges: Sequence[tuple[int, int]]) -> list[list[Step]]:
+    """Fills a table by several connections. Their rows are not frozen when they come, so VACUUM follows at their heels:
+    it is work for one, and done while the others still load it costs no time.
+    """
+    copy = f"copy {table.name} from stdin (format binary)"
+    jobs: list[list[Step]] = [[(copy, number, first, end)] for first, end in ranges]
+    for part in sorted(_FREEZE_AT, reverse=True):
+        jobs.insert(round(len(ranges) * part), [f"vacuum (freeze, truncate off) {table.name}"])
+    return jobs
+
+
 def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
     """Whether several connections shall fill one table. Its rows are then not frozen, and VACUUM writes its pages
     again: worth it while they are in memory.
@@ -193,9 +210,3 @@ def explained(message: str, target: Target, kept: bool) -> PgdynoError:
             "or use a database that it owns.",
         )
     return TargetError(f"loading failed: {message}", left)
-
-
-def _parallel() -> str:
-    """As many workers for an index build as the server has, within reason."""
-    most = f"least(current_setting('max_parallel_workers')::int, {_WORKERS})"
-    return f"select set_config('max_parallel_maintenance_workers', {most}::text, false)"

@@ -17,9 +17,11 @@ from pgdyno.load.dataset import Dataset
 
 #: Free space that is left alone: WAL, temporary files, the server's own.
 RESERVE = 32 << 20
-#: Bytes that the probe of a disk writes: enough for its cache not to hide it, little enough for a second.
-_PROBE = 512 << 20
-_PROBE_SCALE = 40
+#: What the probe of a disk writes, as tpcb's scale: half a gigabyte, enough for small caches not to hide the disk,
+#: little enough for a second.
+PROBE_SCALE = 40
+#: Bytes of heap in a unit of scale.
+PROBE_BYTES_PER_SCALE = 13_434_880
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,14 @@ def plan(dataset: Dataset, *, disk: float | None = None, source: str = "") -> Pl
     return Plan(dataset.name, tables, disk, source)
 
 
-def measure_disk(folder: Path) -> float:
+def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
     """Bytes per second that pages are written with to `folder`, synced; the probe's file is gone afterwards.
 
     Takes a second on a fast disk. Raises LocalError where nothing can be written.
     """
-    core = _core.Dataset("tpcb", _PROBE_SCALE)
+    core = _core.Dataset("tpcb", scale)
     try:
-        if shutil.disk_usage(folder).free < 2 * _PROBE + RESERVE:
+        if shutil.disk_usage(folder).free < 2 * scale * PROBE_BYTES_PER_SCALE + RESERVE:
             raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
         with tempfile.TemporaryDirectory(prefix="pgdyno-probe-", dir=folder) as probe:
             start = time.monotonic()

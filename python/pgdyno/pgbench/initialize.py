@@ -10,7 +10,7 @@ import time
 from pgdyno import _core
 from pgdyno.cluster.target import target_of
 from pgdyno.errors import EXIT_SIGINT, TargetError
-from pgdyno.load.connected import WORTH_SPLITTING, Step, Watch, pieces
+from pgdyno.load.connected import WORTH_SPLITTING, Step, Watch, pieces, shared
 from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.messages import Exit, fail, log, plain
 from pgdyno.pgbench.options import Options
@@ -141,7 +141,7 @@ class _Initializer:
             self.carry_out(data, [[*begin, "commit"]], 1)
             try:
                 ranges = pieces(0, accounts.end, connections)
-                jobs: list[list[Step]] = [[(copy.format(accounts.name, ""), 2, first, end)] for first, end in ranges]
+                jobs = shared(2, accounts, ranges)
                 self.carry_out(data, jobs, connections, lambda rows, sent: watch(rows + before, sent))
             except BaseException:
                 self.execute(f"truncate table {_TABLES}")
