@@ -254,7 +254,7 @@ def test_a_full_disk_while_loading_leaves_nothing(small_disk: Path, tmp_path: Pa
         info = s.conninfo()
         # A disk that we see is looked at beforehand.
         args = ("--scale", 20, "--runs", tmp_path / "runs")
-        refused("needs 0.4 GB", "smaller --scale", code=5, args=("--target", info, *args))
+        refused("needs 359 MB", "smaller --scale", code=5, args=("--target", info, *args))
         # Over TCP the server might be anywhere.
         refused("disk is full", "Nothing was kept", code=5, args=("--target", s.conninfo(host="127.0.0.1"), *args))
         assert s.sql("select to_regclass('pgbench_accounts')") == [(None,)]

@@ -221,7 +221,8 @@ fn watched<T: Send + 'static>(
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = mpsc::channel::<(u64, u64)>();
     let flag = interrupt.clone();
-    let thread = std::thread::spawn(move || work(&flag, &mut |a, b| drop(tell.send((a, b)))));
+    // Nobody listens any more only when the thread is being given up.
+    let thread = std::thread::spawn(move || work(&flag, &mut |a, b| tell.send((a, b)).unwrap_or_default()));
     let told = Mutex::new(told);
     let mut raised = None;
     loop {

@@ -28,7 +28,7 @@ from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.interrupt import signals_raise
 from pgdyno.load.dataset import mark_of
-from pgdyno.report.format import pg_size
+from pgdyno.load.units import pg_size
 
 _out = Console(highlight=False)
 

@@ -24,7 +24,7 @@ from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk, plan
 from pgdyno.load.result import Loaded
-from pgdyno.report.format import pg_size
+from pgdyno.load.units import pg_size
 
 METHODS = ("auto", "copy", "direct", "server")
 

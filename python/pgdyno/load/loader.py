@@ -18,6 +18,7 @@ from pgdyno.load.find import Connection, Found
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.plan import refuse_if_too_small
 from pgdyno.load.result import Loaded
+from pgdyno.load.units import pg_size
 
 #: What the heap and the key take besides, while they are loaded by a server: WAL, and the sort of the key.
 _COPY_OVERHEAD = 1.2
@@ -131,8 +132,8 @@ def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener
         listener.note(f"replacing pgdyno's dataset {found.name or 'of several kinds'} in {where}")
     names = dataset.relations
     some = ", ".join(names[:4]) + (f" … ({len(names)} tables)" if len(names) > 4 else "")
-    size = (dataset.heap_bytes + dataset.key_bytes) / 1e6
-    listener.note(f"creating {some} in {where}: {dataset.rows:,} rows, {size:,.0f} MB")
+    size = pg_size(dataset.heap_bytes + dataset.key_bytes)
+    listener.note(f"creating {some} in {where}: {dataset.rows:,} rows, {size}")
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

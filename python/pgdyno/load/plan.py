@@ -14,6 +14,7 @@ from typing import Any
 from pgdyno import _core
 from pgdyno.errors import LocalError
 from pgdyno.load.dataset import Dataset
+from pgdyno.load.units import pg_size
 
 #: Free space that is left alone: WAL, temporary files, the server's own.
 RESERVE = 32 << 20
@@ -117,6 +118,6 @@ def refuse_if_too_small(folder: Path, need: int, what: str) -> None:
         free = shutil.disk_usage(folder).free
         if free < need + RESERVE:
             raise LocalError(
-                f"{what} needs {need / 1e9:,.1f} GB and {folder} has {free / 1e9:,.1f} GB free",
+                f"{what} needs {pg_size(need)} and {folder} has {pg_size(free)} free",
                 "Free some space, use a smaller --scale, or another disk.",
             )
