@@ -7,14 +7,17 @@ with the CHECKPOINT that brings the data to the disk. Medians of the rounds; rat
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,19 +34,34 @@ PGBENCH = Path(f"{wheel_folder()}/pgbench")
 
 
 class Used:
-    """Time and CPU of a program, and what it printed."""
+    """Time, CPU and memory of a program, and what it printed."""
 
     def __init__(self, argv: list[Any], env: dict[str, str] | None = None) -> None:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.monotonic()
         words = [str(a) for a in argv]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        )
+        self.peak_kib = 0
+        watcher = threading.Thread(target=self._watch, args=(process,))
+        watcher.start()
+        self.out, err = process.communicate()
         self.seconds = time.monotonic() - start
+        watcher.join()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        if done.returncode:
-            sys.exit(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
-        self.out = done.stdout
+        if process.returncode:
+            sys.exit(f"{' '.join(words)}\n{self.out}{err}")
+
+    def _watch(self, process: subprocess.Popen[str]) -> None:
+        # wait4's figure would count this Python before the exec.
+        while process.poll() is None:
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                if found := re.search(r"VmHWM:\s+(\d+) kB", status):
+                    self.peak_kib = int(found[1])
+            time.sleep(0.02)
 
 
 def fio(folder: Path, size: int) -> float:
@@ -65,12 +83,14 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
     writing: list[float] = []
     disk: list[float] = []
     peers: list[float] = []
+    memory: list[float] = []
     size = 0
     for _ in range(rounds):
         # Into a new cluster, as one that is made for a test is: its WAL segments do not exist yet.
         ours = _create(folder / "ours")
         used = Used([PGDYNO, "load", "tpcb", "--scale", scale, "--data", ours.base, "-q", "--json"])
         shutil.rmtree(ours.base)
+        memory.append(used.peak_kib)
         facts = json.loads(used.out)["loaded"]
         size = facts["dataset_bytes"]
         whole.append(used.seconds)
@@ -91,6 +111,7 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
     print(f"  fio, the same bytes, synced             {m(disk):7.2f} s  {size / m(disk) / 1e6:,.0f} MB/s")
     print(f"  ratio to fio: writing {m(writing) / m(disk):.2f}, all of the load {m(loads) / m(disk):.2f}, "
           f"whole process {m(whole) / m(disk):.2f}")  # fmt: skip
+    print(f"  memory of pgdyno load, at most          {max(memory) / 1024:7.0f} MB")
     if peers:
         print(
             f"  pgbench -i and CHECKPOINT               {m(peers):7.2f} s  (range {min(peers):.2f} to {max(peers):.2f})"

@@ -193,6 +193,18 @@ def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(clust
     cluster.stop()
 
 
+def test_more_files_than_may_be_open(cluster: Server) -> None:
+    words = [PGDYNO, "load", "feed", "--tables=400", "--rows=300", "--data", cluster.data, "--pg-bin", cluster.bin]
+    limited = ["prlimit", "--nofile=256:256", *words]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 0, done.stderr
+    cluster.start()
+    assert cluster.sql("select count(*) from pg_class where relname ~ '^feed[0-9]+$' and reltuples = 300") == [(400,)]
+    for first in (1, 201):
+        names = ", ".join(f"feed{i}" for i in range(first, first + 200))
+        cluster.sql(f"drop table {names}")
+
+
 # ------------------------------------------------------------------ safety
 
 
@@ -359,6 +371,32 @@ def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
     assert cluster.sql(orphans) == []
     cluster.sql("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")
     cluster.stop()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("method", ["direct", "copy", "server"])
+def test_stopped_it_leaves_nothing(cluster: Server, method: str, sign: signal.Signals) -> None:
+    where = ["--data", cluster.data, "--pg-bin", cluster.bin]
+    if method != "direct":
+        cluster.start()
+        where = ["--target", cluster.conninfo(), "--method", method]
+    words = [PGDYNO, "load", "tpcb", "--scale=150", *where]
+    load = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
+    # In the middle of filling the tables.
+    deadline = time.monotonic() + 30
+    filling = "select 1 from pg_stat_activity where query ~ '^(copy|insert)' and state = 'active'"
+    while not (list(cluster.data.glob(f"{STAGING}/*")) if method == "direct" else cluster.sql(filling)):
+        assert time.monotonic() < deadline and load.poll() is None
+        time.sleep(0.01)
+    load.send_signal(sign)
+    _, err = load.communicate(timeout=60)
+    said = ("interrupted by Ctrl-C", 130) if sign == signal.SIGINT else ("stopped by SIGTERM", 143)
+    assert said[0] in err and load.returncode == said[1] and "Traceback" not in err, err
+    assert not (cluster.data / STAGING).exists()
+    if method == "direct":
+        cluster.start()
+    assert cluster.sql("select count(*) from pg_class where relname ~ 'pgbench|pgdyno'") == [(0,)]
+    assert cluster.sql(f"select count(*) from pg_namespace where nspname = '{SCHEMA}'") == [(0,)]
 
 
 # ------------------------------------------------------------------ the plan

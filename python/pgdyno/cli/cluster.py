@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pgdyno.cli.progress import listener_for
+from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import binaries, datadir, templates
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.clone import Copied
@@ -26,7 +27,6 @@ from pgdyno.cluster.settings import Setting, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
-from pgdyno.interrupt import signals_raise
 from pgdyno.load.dataset import mark_of
 from pgdyno.load.units import pg_size
 
@@ -43,7 +43,7 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
         quoted = value.replace("'", "''")
         settings[name] = Setting(name, f"'{quoted}'", "given on the command line")
     cluster = ManagedCluster(folder)
-    with signals_raise():
+    with stoppable():
         cluster.create(list(settings.values()), pg_bin=pg_bin, checksums=checksums)
     _say(
         f"created: {cluster.base}",
@@ -56,7 +56,7 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
 def start(folder: Path) -> int:
     """Starts the server; prints how to reach it."""
     cluster = ManagedCluster(folder)
-    with signals_raise():
+    with stoppable():
         cluster.start()
     t = cluster.layout.target
     _say(f'started; --target "host={t.host} port={t.port} user={t.user} dbname={t.dbname}"')
@@ -66,7 +66,7 @@ def start(folder: Path) -> int:
 def stop(folder: Path) -> int:
     """Stops it."""
     cluster = ManagedCluster(folder)
-    with signals_raise():
+    with stoppable():
         cluster.stop()
     _say("stopped")
     return 0
@@ -76,7 +76,7 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
     """Keeps a copy."""
     shelf = templates.Store(templates.store_folder(store))
     began = time.monotonic()
-    with signals_raise():
+    with stoppable():
         cluster = ManagedCluster(folder)
         if cluster.process_id() is not None:
             if not online:
@@ -105,7 +105,7 @@ def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) ->
     shelf = templates.Store(templates.store_folder(store))
     data = shelf.data_of(name)
     cluster = ManagedCluster(folder)
-    with signals_raise():
+    with stoppable():
         began = time.monotonic()
         cluster.prepare()
         try:
@@ -146,7 +146,7 @@ def list_(store: Path | None, json_output: bool) -> int:
 def drop(name: str, store: Path | None) -> int:
     """Removes a template."""
     shelf = templates.Store(templates.store_folder(store))
-    with signals_raise():
+    with stoppable():
         shelf.drop(name)
     _say(f"dropped {name}")
     return 0

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from pgdyno.cli.progress import listener_for
+from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.managed import resolved
 from pgdyno.errors import LocalError, UsageError
-from pgdyno.interrupt import signals_raise
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk, plan
@@ -70,7 +70,7 @@ def main(
             "Stop it, and name its data directory: --data FOLDER.",
         )
     listener = listener_for(errors, quiet=quiet)
-    with signals_raise():
+    with stoppable():
         try:
             if data is not None:
                 done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, listener)

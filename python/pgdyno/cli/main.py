@@ -235,6 +235,27 @@ app.add_typer(cluster, name="cluster")
 
 
 @app.command()
+def storage(
+    path: Annotated[Path, typer.Argument(help="A folder on the storage to be measured.")],
+    seconds: Annotated[float, typer.Option(help="Seconds of each job.", min=1.0)] = 10.0,
+    size: Annotated[
+        str | None,
+        typer.Option(help="The file that fio works on, e.g. 10g. Default: 10g, at most a quarter of what is free."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Default: 16 a core, at most 64.", min=1)] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Measure storage: pg_test_fsync and fio.
+
+    Random and sequential, direct and buffered, in pages of 8 kB, 65% reads. Writes a file, which is gone afterwards.
+    """
+    from pgdyno.cli import storage as verb
+
+    raise typer.Exit(verb.main(path, seconds=seconds, size=size, threads=threads, json_output=json_output, quiet=quiet))
+
+
+@app.command()
 def report(
     run_directory: Annotated[Path, typer.Argument(help="A run directory, finished or not.")],
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,

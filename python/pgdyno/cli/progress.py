@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import TextIO
@@ -139,6 +140,54 @@ class PlainProgress(Listener):
         figures = f"{s.tps:,.0f} TPS, p99 {s.latency.p99_ns / 1e6:.3g} ms" if s else record.state
         bad = f", {sum(s.failed.values())} failed" if s and s.failed else ""
         self.note(f"{self._ended}/{self._total} {record.plan.slug}: {figures}{bad} ({left:.0f} s left)")
+
+
+class Steps:
+    """Progress of a few steps whose length is known beforehand: a bar on a terminal, a line for each step elsewhere."""
+
+    def __init__(self, console: Console, *, quiet: bool) -> None:
+        self._console = console
+        self._quiet = quiet
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._begun = time.monotonic()
+        self._stop = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Steps:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._task is not None:
+            self._ticker.join()
+            self._progress.stop()
+
+    def show(self, step: str, passed_s: float, total_s: float) -> None:
+        """A step begins, `passed_s` seconds into `total_s`."""
+        if self._quiet:
+            return
+        if not self._console.is_terminal:
+            self._console.print(f"{step} ({max(0.0, total_s - passed_s):.0f} s left)", markup=False)
+            return
+        if self._task is None:
+            self._task = self._progress.add_task(step, total=total_s)
+            self._progress.start()
+            self._ticker.start()
+        self._begun = time.monotonic() - passed_s
+        self._progress.update(self._task, description=step)
+
+    def _tick(self) -> None:
+        # The steps are programs that do not say how far they are.
+        while not self._stop.wait(0.2):
+            if self._task is not None:
+                self._progress.update(self._task, completed=time.monotonic() - self._begun)
 
 
 def listener_for(console: Console, *, quiet: bool) -> Listener:

@@ -42,7 +42,8 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _file_system(path: Path) -> dict[str, str]:
+def file_system(path: Path) -> dict[str, str]:
+    """The file system that `path` is on: mount, type, device, options; empty where that is not known."""
     best = {"mount": "", "type": "", "device": "", "options": ""}
     for p in psutil.disk_partitions(all=True):
         if (str(path) + "/").startswith(p.mountpoint.rstrip("/") + "/") and len(p.mountpoint) >= len(best["mount"]):
@@ -61,5 +62,5 @@ def describe(storage: Path | None = None) -> dict[str, Any]:
         "python": platform.python_version(),
     }
     if storage is not None:
-        facts["storage"] = _file_system(storage)
+        facts["storage"] = file_system(storage)
     return facts

@@ -129,13 +129,15 @@ class Direct:
                     f"of {_PAGE} in segments of 1GB",
                     "Load over a connection instead: --method copy.",
                 )
-            conn.execute(f"create schema {SCHEMA}".encode())
-            conn.execute(f"comment on schema {SCHEMA} is {literal(_SCHEMA_COMMENT)}".encode())
-            conn.execute(f"set search_path to {SCHEMA}".encode())
             data = self.dataset
-            statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_key()]
-            for statement in statements:
-                conn.execute(statement.encode())
+            # All or nothing: a schema without its comment would be taken for somebody else's.
+            with conn.transaction():
+                conn.execute(f"create schema {SCHEMA}".encode())
+                conn.execute(f"comment on schema {SCHEMA} is {literal(_SCHEMA_COMMENT)}".encode())
+                conn.execute(f"set search_path to {SCHEMA}".encode())
+                statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_key()]
+                for statement in statements:
+                    conn.execute(statement.encode())
             files = [f for number in range(len(data.tables)) for f in self._files_of(conn, number)]
             # The server's own shutdown would write it as well; but so the files of the tables are on disk by now.
             conn.execute("checkpoint")

@@ -53,12 +53,14 @@ pub struct Written {
     pub files: Vec<PathBuf>,
 }
 
+/// Up to 1 GB of a relation. Not open: there may be more of them than a process may have open.
 struct Segment {
     job: usize,
-    file: File,
     path: PathBuf,
     first: u64,
     pages: u64,
+    /// Pieces of the segments before.
+    pieces_before: u64,
     /// Pages that are not on disk yet; who writes the last syncs the file.
     left: AtomicU64,
 }
@@ -72,13 +74,8 @@ pub fn write(
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Written, LoadError> {
     let segments = create(jobs, options)?;
-    // Each is a piece of a segment.
-    let pieces: Vec<(usize, u64)> = segments
-        .iter()
-        .enumerate()
-        .flat_map(|(s, segment)| (0..segment.pages.div_ceil(PIECE)).map(move |p| (s, p * PIECE)))
-        .collect();
-    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let pieces = segments.last().map_or(0, |s| s.pieces_before + s.pages.div_ceil(PIECE));
+    let (next, ended) = (AtomicU64::new(0), AtomicUsize::new(0));
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
     let work = || -> Result<(), LoadError> {
@@ -86,10 +83,22 @@ pub fn write(
         let skip = memory.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut memory[skip..skip + PIECE as usize * SIZE];
         let mut scratch = Scratch::default();
+        let mut open: Option<(usize, File)> = None;
         while !stop.load(Ordering::Relaxed) {
-            let Some((s, from)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            let segment = &segments[*s];
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                break;
+            }
+            // Empty segments have no pieces: the last of those that begin here is the one that has it.
+            let s = segments.partition_point(|s| s.pieces_before <= piece) - 1;
+            let segment = &segments[s];
+            let cannot = |doing, e| LoadError::file(doing, &segment.path, e);
+            let file = match open.take() {
+                Some((number, file)) if number == s => file,
+                _ => reopen(&segment.path, options).map_err(|e| cannot("open", e))?,
+            };
             let relation = &jobs[segment.job].relation;
+            let from = (piece - segment.pieces_before) * PIECE;
             let pages = PIECE.min(segment.pages - from);
             let block = segment.first + from;
             let out = &mut buffer[..pages as usize * SIZE];
@@ -97,14 +106,14 @@ pub fn write(
             if options.checksums {
                 (block..).zip(out.chunks_exact_mut(SIZE)).for_each(|(b, page)| checksum::seal(page, b as u32));
             }
-            let cannot = |e| LoadError::file("write", &segment.path, e);
-            segment.file.write_all_at(out, from * SIZE as u64).map_err(cannot)?;
+            file.write_all_at(out, from * SIZE as u64).map_err(|e| cannot("write", e))?;
             bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
             let done = relation.rows_before(block + pages) - relation.rows_before(block);
             rows.fetch_add(done, Ordering::Relaxed);
             if segment.left.fetch_sub(pages, Ordering::AcqRel) == pages {
-                segment.file.sync_all().map_err(|e| LoadError::file("sync", &segment.path, e))?;
+                file.sync_all().map_err(|e| cannot("sync", e))?;
             }
+            open = Some((s, file));
         }
         Ok(())
     };
@@ -139,16 +148,13 @@ pub fn write(
     if interrupt.load(Ordering::Relaxed) {
         return Err(LoadError::Interrupted);
     }
-    // Empty files have nothing written to them, and are synced here.
-    for segment in segments.iter().filter(|s| s.pages == 0) {
-        segment.file.sync_all().map_err(|e| LoadError::file("sync", &segment.path, e))?;
-    }
     Ok(Written { bytes: bytes.into_inner(), files: segments.into_iter().map(|s| s.path).collect() })
 }
 
 /// Makes all files and claims their space.
 fn create(jobs: &[Job<'_>], options: Options) -> Result<Vec<Segment>, LoadError> {
     let mut segments = Vec::new();
+    let mut pieces_before = 0;
     for (job, j) in jobs.iter().enumerate() {
         let all = j.relation.pages();
         // A relation whose last segment is full has an empty one behind it only once the server has extended it.
@@ -156,11 +162,15 @@ fn create(jobs: &[Job<'_>], options: Options) -> Result<Vec<Segment>, LoadError>
             let first = number * SEGMENT;
             let pages = SEGMENT.min(all - first);
             let path = segment_path(&j.path, number);
-            let file = open(&path, options).map_err(|e| LoadError::file("create", &path, e))?;
+            let file = make(&path, options).map_err(|e| LoadError::file("create", &path, e))?;
             if pages > 0 {
                 claim(&file, pages * SIZE as u64).map_err(|e| LoadError::file("claim space for", &path, e))?;
+            } else {
+                // Nothing will be written to it.
+                file.sync_all().map_err(|e| LoadError::file("sync", &path, e))?;
             }
-            segments.push(Segment { job, file, path, first, pages, left: AtomicU64::new(pages) });
+            segments.push(Segment { job, path, first, pages, pieces_before, left: AtomicU64::new(pages) });
+            pieces_before += pages.div_ceil(PIECE);
         }
     }
     Ok(segments)
@@ -175,24 +185,22 @@ fn segment_path(path: &Path, number: u64) -> PathBuf {
     name.into()
 }
 
-fn open(path: &Path, options: Options) -> std::io::Result<File> {
+fn make(path: &Path, options: Options) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().write(true).create_new(true).mode(options.mode).custom_flags(flags).open(path)
+}
+
+/// To write to a file that we made; past the page cache if that is wanted and can be.
+fn reopen(path: &Path, options: Options) -> std::io::Result<File> {
     let open = |flags: OFlags| {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(options.mode)
-            .custom_flags((flags | OFlags::NOFOLLOW).bits() as i32)
-            .open(path)
+        OpenOptions::new().write(true).custom_flags((flags | OFlags::NOFOLLOW).bits() as i32).open(path)
     };
     if !options.direct_io {
         return open(OFlags::empty());
     }
     match open(OFlags::DIRECT) {
-        // The file system has no direct I/O; it may have created the file all the same.
-        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-            let _ = std::fs::remove_file(path);
-            open(OFlags::empty())
-        }
+        // The file system has no direct I/O.
+        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => open(OFlags::empty()),
         other => other,
     }
 }

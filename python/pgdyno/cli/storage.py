@@ -1,0 +1,89 @@
+"""`pgdyno storage`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pgdyno.cli.progress import Steps
+from pgdyno.cli.stopping import stoppable
+from pgdyno.errors import UsageError
+from pgdyno.load.units import pg_size
+from pgdyno.storage.model import Probe, Stream
+from pgdyno.storage.probe import probe
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def bytes_of(text: str | None) -> int | None:
+    """A size as fio takes it: 512m, 10g."""
+    if text is None:
+        return None
+    number, unit = text.strip().lower().removesuffix("b"), 1
+    if number[-1:] in _UNITS:
+        number, unit = number[:-1], _UNITS[number[-1]]
+    if not number.isdigit() or int(number) == 0:
+        raise UsageError(f'--size: "{text}" is no size', "Write it as --size 512m or --size 10g.")
+    return int(number) * unit
+
+
+def main(path: Path, *, seconds: float, size: str | None, threads: int | None, json_output: bool, quiet: bool) -> int:
+    """Measures, shows, and returns the exit code."""
+    with stoppable(), Steps(Console(stderr=True, highlight=False), quiet=quiet) as steps:
+        found = probe(path, seconds=seconds, size=bytes_of(size), threads=threads, watch=steps.show)
+    if json_output:
+        sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
+    else:
+        _show(found)
+    return 0
+
+
+def _show(p: Probe) -> None:
+    out = Console(highlight=False)
+    for caveat in p.caveats:
+        out.print(f"! {caveat}", markup=False)
+    out.print(f"{p.path}: {p.file_system} on {p.device}", markup=False)
+    if p.jobs:
+        out.print(
+            f"{p.fio_version}: {p.threads} threads, 8 kB, 65% reads, a file of {pg_size(p.file_bytes)}, "
+            f"{p.seconds:g} s a job; direct: libaio, queue of 16; buffered: sync",
+            markup=False,
+        )
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("latency in ms", no_wrap=True)
+        for name in ("", "IOPS", "MB/s", "p50", "p95", "p99", "p99.9", "max"):
+            table.add_column(name, justify="right" if name else "left", no_wrap=True)
+        for job in p.jobs:
+            for title, which, stream in ((job.title, "read", job.read), ("", "write", job.write)):
+                table.add_row(title, which, *_figures(stream))
+        out.print(table)
+    if p.syncs:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("pg_test_fsync, one session", no_wrap=True)
+        for name in ("ops/s", "µs/op"):
+            table.add_column(name, justify="right")
+        group = ""
+        for s in p.syncs:
+            if s.group != group:
+                group = s.group
+                table.add_row(group.removeprefix("Compare "), "", "", style="bold")
+            rate = s.operations_per_s
+            shown = ("n/a", "") if rate is None else (f"{rate:,.0f}", f"{1e6 / rate:,.0f}" if rate else "")
+            table.add_row(f"  {s.method}", *shown)
+        out.print(table)
+
+
+def _figures(s: Stream) -> list[str]:
+    times = (s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.max_ns)
+    return [f"{s.iops:,.0f}", f"{s.bytes_per_s / 1e6:,.0f}", *(_ms(t) for t in times)]
+
+
+def _ms(ns: float) -> str:
+    ms = ns / 1e6
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.3f}"

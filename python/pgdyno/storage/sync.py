@@ -1,0 +1,34 @@
+"""pg_test_fsync: how many writes a second one session can make durable, by each method that PostgreSQL has."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from pgdyno.errors import LocalError
+from pgdyno.storage.model import SyncMethod
+
+_LINE = re.compile(r"^\s+(.+?)\s+(?:([\d.]+) ops/sec.*|(n/a\*?))$")
+_GROUP = re.compile(r"^(Compare|Test|Non-sync)")
+
+
+def run(program: Path, folder: Path, seconds: int) -> list[SyncMethod]:
+    """Each method for so many seconds, on a file in `folder`. Raises LocalError with the program's words."""
+    argv: list[str | Path] = [program, "-s", str(seconds), "-f", folder / "fsync"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode != 0:
+        reason = " ".join(done.stderr.split())
+        raise LocalError(f"pg_test_fsync failed: {reason}", "Is there space, and may you write there?")
+    return parse(done.stdout)
+
+
+def parse(text: str) -> list[SyncMethod]:
+    """The lines of its output, with the headings that they stand under."""
+    found, group = [], ""
+    for line in text.splitlines():
+        if _GROUP.match(line):
+            group = line.rstrip(":").strip()
+        elif match := _LINE.match(line):
+            found.append(SyncMethod(group, " ".join(match[1].split()), float(match[2]) if match[2] else None))
+    return found
