@@ -379,7 +379,8 @@ def test_stopped_it_leaves_nothing(cluster: Server, method: str, sign: signal.Si
     where = ["--data", cluster.data, "--pg-bin", cluster.bin]
     if method != "direct":
         cluster.start()
-        where = ["--target", cluster.conninfo(), "--method", method]
+        # We are the other session that it would refuse to disturb.
+        where = ["--target", cluster.conninfo(), "--method", method, "--force"]
     words = [PGDYNO, "load", "tpcb", "--scale=150", *where]
     load = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
     # In the middle of filling the tables.
