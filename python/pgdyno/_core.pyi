@@ -296,15 +296,15 @@ class Dataset:
         parts: Sequence[tuple[int, str, str | PathLike[str]]],
         watch: Callable[[int, int], object],
         *,
-        xmin: int = 2,
-        cmin: int = 0,
         threads: int = 1,
         checksums: bool = False,
         direct_io: bool = True,
         mode: int = 0o600,
+        owner: tuple[int, int] | None = None,
     ) -> tuple[int, list[Path]]:
-        """Writes files anew, all segments of each (table, part, path), and syncs them. `watch` gets bytes and rows.
-        Returns bytes and paths. Raises CoreError; what is written by then stays.
+        """Writes files anew, all segments of each (table, part, path), for that owner (uid, gid), and syncs them.
+        `watch` gets bytes and rows. Returns bytes and paths, segments in order. Raises CoreError; what is written by
+        then stays.
         """
 
 def heap_page(

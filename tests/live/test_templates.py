@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from pgdyno.cluster import clone, templates
 
 from tests.support.cli import PGDYNO, SHORT, Result, environment, pgdyno
+from tests.support.server import Server
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +206,55 @@ def test_a_setting_that_the_server_refuses_is_told(folder: Path) -> None:
     assert pgdyno("cluster", "create", folder / "bad", "--set", "shared_buffers=never").code == 0
     done = pgdyno("cluster", "start", folder / "bad")
     assert done.code == 4 and "shared_buffers" in done.err
+
+
+def test_only_the_clusters_own_server_is_stopped(loaded: Path) -> None:
+    """A pid file may be stale, and its number somebody else's by now."""
+    bystander = subprocess.Popen(["sleep", "60"])
+    pid_file = loaded / "data" / "postmaster.pid"
+    try:
+        pid_file.write_text(f"{bystander.pid}\n")
+        assert pgdyno("cluster", "stop", loaded).out == "stopped\n"
+        assert bystander.poll() is None
+    finally:
+        pid_file.unlink()
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_copy_of_somebodys_server_is_not_its_twin(folder: Path) -> None:
+    """It does not listen, archive or lie in wait where the original does."""
+    with Server(conf="archive_mode=on\narchive_command='touch /tmp/pgdyno-test-archived'") as original:
+        original.stop()
+        store = folder / "foreign"
+        kept = pgdyno("cluster", "snapshot", original.data, "--name=f", "--store", store, "--pg-bin", original.bin)
+        assert kept.code == 0, kept.err
+        original.start()
+        assert cluster("restore", "f", folder / "twin", store=store).code == 0
+        started = pgdyno("cluster", "start", folder / "twin")
+        assert started.code == 0, started.err
+        shown = sql(folder / "twin", "select name, setting from pg_settings where name in "
+                    "('port', 'listen_addresses', 'archive_mode') order by 1")  # fmt: skip
+        assert shown == [("archive_mode", "off"), ("listen_addresses", ""), ("port", "5432")]
+        assert pgdyno("cluster", "stop", folder / "twin").code == 0
+
+
+@pytest.mark.parametrize("name", ["it's", "with space"])
+def test_odd_names(folder: Path, name: str) -> None:
+    path = folder / name
+    assert pgdyno("cluster", "create", path).code == 0
+    started = pgdyno("cluster", "start", path)
+    assert started.code == 0, started.err
+    (target,) = shlex.split(started.out.split("--target ")[1])
+    with psycopg.connect(target) as conn:
+        assert conn.execute("select 1").fetchone() == (1,)
+    assert pgdyno("cluster", "stop", path).code == 0
+
+
+def test_names_that_no_server_could_have(folder: Path) -> None:
+    for name in ("a,b", "x" * 100):
+        done = pgdyno("cluster", "create", folder / name)
+        assert done.code == 3 and not (folder / name).exists(), done.err
 
 
 def test_links_are_not_copied(tmp_path: Path) -> None:

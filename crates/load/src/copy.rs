@@ -59,7 +59,7 @@ pub fn carry_out(
     let config = Arc::new(config);
     let stop = Arc::new(AtomicBool::new(false));
     let failed: Mutex<Option<LoadError>> = Mutex::new(None);
-    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
     let (rows, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let sessions = options.connections.clamp(1, jobs.len().max(1));
     let work = || -> Result<(), LoadError> {
@@ -85,20 +85,20 @@ pub fn carry_out(
         let handles: Vec<_> = (0..sessions)
             .map(|_| {
                 scope.spawn(|| {
-                    if let Err(e) = work() {
-                        // The others end as interrupted, because of this.
-                        stop.store(true, Ordering::Relaxed);
-                        if let Ok(mut failed) = failed.lock() {
-                            failed.get_or_insert(e);
+                    let mut guard = Stops { stop: &stop, armed: true };
+                    match work() {
+                        Ok(()) => guard.armed = false,
+                        // First the cause is noted; then the others end as interrupted, because of it.
+                        Err(e) => {
+                            if let Ok(mut failed) = failed.lock() {
+                                failed.get_or_insert(e);
+                            }
                         }
                     }
-                    ended.fetch_add(1, Ordering::Release);
                 })
             })
             .collect();
-        while ended.load(Ordering::Acquire) < sessions
-            && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished)
-        {
+        while !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(LOOK);
             watch(rows.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
             if interrupt.load(Ordering::Relaxed) {
@@ -110,6 +110,20 @@ pub fn carry_out(
         Ok(None) if next.into_inner() >= jobs.len() => Ok((rows.into_inner(), bytes.into_inner())),
         Ok(Some(e)) => Err(e),
         _ => Err(LoadError::Wire("a loading thread has crashed".into())),
+    }
+}
+
+/// Stops the other sessions when this one fails, or panics.
+struct Stops<'a> {
+    stop: &'a AtomicBool,
+    armed: bool,
+}
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.stop.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -291,8 +291,11 @@ impl Session {
                 tag::COPY_IN_RESPONSE => break,
                 tag::ERROR => {
                     let error = Box::new(ServerError::parse(&body));
-                    self.finish(doing)?;
-                    return Err(LoadError::Server { doing: doing.to_owned(), error });
+                    // What follows, or that nothing does after a fatal error, is no news.
+                    return Err(match self.finish(doing) {
+                        Err(LoadError::Interrupted) => LoadError::Interrupted,
+                        _ => LoadError::Server { doing: doing.to_owned(), error },
+                    });
                 }
                 tag::READY_FOR_QUERY => {
                     return Err(WireError::Protocol("the server does not take COPY data".into()).into());

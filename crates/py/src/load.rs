@@ -162,19 +162,18 @@ impl Dataset {
 
     /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises
     /// stops it; the files then stay as they are.
-    #[pyo3(signature = (parts, watch, *, xmin=2, cmin=0, threads=1, checksums=false, direct_io=true, mode=0o600))]
+    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, mode=0o600, owner=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn write(
         &self,
         py: Python<'_>,
         parts: Vec<(usize, String, std::path::PathBuf)>,
         watch: &Bound<'_, PyAny>,
-        xmin: u32,
-        cmin: u32,
         threads: usize,
         checksums: bool,
         direct_io: bool,
         mode: u32,
+        owner: Option<(u32, u32)>,
     ) -> PyResult<(u64, Vec<std::path::PathBuf>)> {
         let mut checked = Vec::new();
         for (table, part, path) in parts {
@@ -182,8 +181,9 @@ impl Dataset {
             checked.push((table, part_of(&part)?, path));
         }
         let dataset = self.inner.clone();
-        let options = files::Options { threads, checksums, direct_io, mode };
-        let stamp = Stamp { xmin, cmin };
+        let options = files::Options { threads, checksums, direct_io, mode, owner };
+        // Frozen rows are nobody's: FrozenTransactionId.
+        let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, tell| {
             let job = |(table, part, path)| files::Job {
                 relation: Relation::new(dataset.as_ref(), table, part, stamp),

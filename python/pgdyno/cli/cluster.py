@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psycopg
@@ -58,8 +59,7 @@ def start(folder: Path) -> int:
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.start()
-    t = cluster.layout.target
-    _say(f'started; --target "host={t.host} port={t.port} user={t.user} dbname={t.dbname}"')
+    _say(f"started; --target {shlex.quote(cluster.layout.target.conninfo)}")
     return 0
 
 
@@ -87,6 +87,8 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
             programs = binaries.find(cluster.account, cluster.base / "programs", cluster.programs())
             target = cluster.layout.target
             datasets, version, settings = _contents(target)
+            # A base backup has no rows of unlogged tables.
+            datasets = [d for d in datasets if " unlogged" not in d]
             template, copied = shelf.add_online(
                 target.conninfo, programs, cluster.account, datasets, version, settings, name=name
             )
@@ -156,15 +158,19 @@ def drop(name: str, store: Path | None) -> int:
 
 
 def _contents(target: Target) -> tuple[list[str], str, list[str]]:
-    """Datasets, version, and settings that make other bytes of the same rows."""
+    """Datasets in all databases, version, and settings that make other bytes of the same rows."""
     with targets.administrative(target) as conn:
-        rows = conn.execute(
-            "select distinct obj_description(oid, 'pg_class') from pg_class where relkind in ('r', 'p')"
-        ).fetchall()
-        marks = [m for (comment,) in rows if (m := mark_of(comment)) is not None]
+        databases = conn.execute("select datname from pg_database where datallowconn and not datistemplate").fetchall()
         version, checksums = _shown(conn, "server_version"), _shown(conn, "data_checksums")
-    names = sorted({m.name for m in marks if m.ready})
-    return names, version, ["checksums"] if checksums == "on" else ["nochecksums"]
+    names = set()
+    for (dbname,) in databases:
+        with targets.administrative(replace(target, dbname=dbname)) as conn:
+            comments = conn.execute(
+                "select distinct obj_description(oid, 'pg_class') from pg_class where relkind in ('r', 'p')"
+            ).fetchall()
+        marks = [m for (comment,) in comments if (m := mark_of(comment)) is not None]
+        names |= {m.name for m in marks if m.ready}
+    return sorted(names), version, ["checksums"] if checksums == "on" else ["nochecksums"]
 
 
 def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:

@@ -43,6 +43,7 @@ def main(
     disk_mbps: float | None,
     pg_bin: Path | None,
     force: bool,
+    ignore_archive: bool,
     connect_timeout_s: float,
     json_output: bool,
     quiet: bool,
@@ -73,7 +74,7 @@ def main(
     with stoppable():
         try:
             if data is not None:
-                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, listener)
+                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, ignore_archive, listener)
                 disk = None if done is None else _disk_of(resolved(data), done.moved_bytes)
             else:
                 done = _over_connections(
@@ -94,10 +95,13 @@ def _into_files(
     threads: int | None,
     pg_bin: Path | None,
     force: bool,
+    ignore_archive: bool,
     listener: Any,
 ) -> Loaded | None:
     directory = datadir.examine(resolved(data))
-    with PrivateServer(directory, user, dbname, pg_bin=pg_bin, archives=force) as server:
+    with PrivateServer(
+        directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
+    ) as server:
         return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
 
 

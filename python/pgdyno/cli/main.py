@@ -146,7 +146,7 @@ def load(
     rows: Annotated[
         int | None, typer.Option(help="pk, feed: rows of each table. Default: 50,000,000; 0.", min=0)
     ] = None,
-    tables: Annotated[int, typer.Option(help="feed: how many tables.", min=1, max=100_000)] = 1,
+    tables: Annotated[int, typer.Option(help="feed: how many tables.", min=1, max=10_000)] = 1,
     method: Annotated[
         str,
         typer.Option(
@@ -189,6 +189,12 @@ def load(
         bool,
         typer.Option("--force", help="Drop tables of these names that pgdyno did not make; ignore other sessions."),
     ] = False,
+    ignore_archive: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-archive", help="With --data: load although WAL is archived; take a new base backup then."
+        ),
+    ] = False,
     connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1)] = 10.0,
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -224,6 +230,7 @@ def load(
         disk_mbps=disk_mbps,
         pg_bin=pg_bin,
         force=force,
+        ignore_archive=ignore_archive,
         connect_timeout_s=connect_timeout,
         json_output=json_output,
         quiet=quiet,
@@ -303,6 +310,9 @@ def entry() -> NoReturn:
         code = EXIT_SIGINT
     except Terminated:
         code = EXIT_SIGTERM
+    except PermissionError as e:
+        sys.stderr.write(f"pgdyno: permission denied: {e.filename}\nUse the account that it belongs to, or root.\n")
+        code = 5
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -32,9 +32,14 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.other else {}
 
     def own(self, path: Path) -> None:
-        """Hands a file or folder over."""
+        """Hands a file or folder over; a link itself, not what it leads to."""
         if self.other:
-            os.chown(path, self.uid, self.gid)
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+    @property
+    def ids(self) -> tuple[int, int] | None:
+        """User and group that files must be handed to; None when they are ours as they are."""
+        return (self.uid, self.gid) if self.other else None
 
     def can_run(self, program: Path) -> bool:
         """Whether the account can reach and run a program."""

@@ -59,7 +59,12 @@ def _folder(
                 _file(Path(entry.path), to, done, owner)
                 watch(done.shared_bytes + done.copied_bytes)
     _like(destination, status, owner)
-    fd = os.open(destination, os.O_RDONLY)
+    sync(destination)
+
+
+def sync(folder: Path) -> None:
+    """Brings a folder's entries to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     finally:
@@ -67,7 +72,8 @@ def _folder(
 
 
 def _file(source: Path, destination: Path, done: Copied, owner: tuple[int, int] | None) -> None:
-    with source.open("rb") as read, destination.open("xb") as write:
+    # Somebody might lay a link there between the look and the opening.
+    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as read, destination.open("xb") as write:
         status = os.fstat(read.fileno())
         try:
             fcntl.ioctl(write.fileno(), _FICLONE, read.fileno())

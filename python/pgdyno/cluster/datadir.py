@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ _STATES = {
     6: "in production",
 }
 PID_FILE = "postmaster.pid"
+#: Limits that a role may have for its applications are not for us: nobody else is there, and a load takes its time.
+_NO_LIMITS = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 "
+    "-c default_transaction_read_only=off"
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def examine(path: Path) -> DataDirectory:
     if (path / "standby.signal").exists() or (path / "recovery.signal").exists():
         raise RefusedError(f"{path} is a standby, or about to be restored", "Load through its primary.")
     for folder, what in (("pg_replslot", "replication slots"), ("pg_twophase", "prepared transactions")):
-        if any((path / folder).iterdir()):
+        if any((path / folder).glob("*")):
             raise RefusedError(
                 f"{path} has {what}: files written past the server would not reach whoever relies on them",
                 "Remove them first, or load over a connection: --method copy.",
@@ -154,7 +160,8 @@ def kept_stopped(directory: DataDirectory) -> Iterator[None]:
             ) from e
         with os.fdopen(fd, "w") as f:
             f.write(f"{stand_in.pid}\n{directory.path}\n0\n0\n\n\n\nstarting\n")
-        directory.account.own(path)
+            if directory.account.ids is not None:
+                os.fchown(f.fileno(), *directory.account.ids)
     try:
         # Whoever started it between the look and the claim would have left its traces by now.
         if _control(directory.path)[1] != _SHUT_DOWN:
@@ -180,13 +187,21 @@ class PrivateServer:
     """
 
     def __init__(
-        self, directory: DataDirectory, user: str, dbname: str, *, pg_bin: Path | None = None, archives: bool = True
+        self,
+        directory: DataDirectory,
+        user: str,
+        dbname: str,
+        *,
+        pg_bin: Path | None = None,
+        archives: bool = True,
+        tables: int = 0,
     ) -> None:
         self.directory = directory
         self._user = user
         self._dbname = dbname
         self._pg_bin = pg_bin
         self._archives = archives
+        self._tables = tables
         self._scratch: Scratch | None = None
         self._server: ServerProcess | None = None
 
@@ -195,7 +210,8 @@ class PrivateServer:
             with signals_held():
                 self._scratch = Scratch()
             base, account = self._scratch.path, self.account
-            self.programs = binaries.for_major(account, base / "programs", self.directory.major, self._pg_bin)
+            named = self._pg_bin or _programs_of(self.directory)
+            self.programs = binaries.for_major(account, base / "programs", self.directory.major, named)
             if not self._archives:
                 _refuse_an_archive(self.directory, self.programs)
             socket, hba, nothing = base / "socket", base / "hba", base / "nothing"
@@ -220,14 +236,26 @@ class PrivateServer:
                 "shared_preload_libraries=",
                 # Little memory is mapped and unmapped faster.
                 "shared_buffers=64MB",
+                # At least twice the largest segment that initdb makes.
+                "min_wal_size=2GB",
                 "max_wal_size=4GB",
+                # Nothing is lost that an archive, a standby or a summary still waits for.
+                "wal_keep_size=1TB",
+                "wal_level=replica",
+                "max_wal_senders=0",
+                "synchronous_standby_names=",
+                "max_logical_replication_workers=0",
+                "max_connections=100",
+                "superuser_reserved_connections=3",
+                # Each table, its key and its TOAST are locked in one transaction: old ones and new ones.
+                f"max_locks_per_transaction={256 + self._tables // 10}",
                 "maintenance_work_mem=256MB",
                 # ANALYZE reads single pages all over the table: measured, twice as fast as with the workers of 18.
                 "maintenance_io_concurrency=64",
                 *(("io_method=sync",) if self.directory.major >= 18 else ()),
             )
             program, log = self.programs.program("postgres"), base / "server.log"
-            self._server = ServerProcess(program, self.directory.path, log, account, options=options)
+            self._server = ServerProcess(program, self.directory.path, log, account, options=options, patient=True)
             self.start()
         except BaseException:
             self._remove()
@@ -248,7 +276,8 @@ class PrivateServer:
     def target(self) -> Target:
         """How to reach it."""
         assert self._scratch is not None
-        return Target(host=str(self._scratch.path / "socket"), port=5432, user=self._user, dbname=self._dbname)
+        socket = str(self._scratch.path / "socket")
+        return Target(host=socket, port=5432, user=self._user, dbname=self._dbname, options={"options": _NO_LIMITS})
 
     @property
     def data(self) -> Path:
@@ -272,21 +301,59 @@ class PrivateServer:
 
 
 def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
-    """As far as can be known while the server is stopped, and its configuration may be elsewhere."""
+    """Raises RefusedError where WAL is archived, as far as can be known while the server is stopped."""
+    waiting = any((directory.path / "pg_wal" / "archive_status").glob("*.ready"))
+    # Debian has the configuration elsewhere; it names the data directory.
+    elsewhere = [p.parent for p in Path("/etc/postgresql").glob(f"{directory.major}/*/postgresql.conf")]
+    if named := re.search(r'"config_file=([^"]+)"', _last_command(directory)):
+        elsewhere.append(Path(named[1]).parent)
+    inside = (directory.path / "postgresql.conf").exists()
+    read = False
+    for folder in [directory.path] if inside else elsewhere:
+        shown = [_configured(programs, directory.account, folder, name) for name in ("data_directory", "archive_mode")]
+        if shown[0] is not None and Path(shown[0]).resolve() == directory.path:
+            read = True
+            waiting = waiting or shown[1] in ("on", "always")
+    if waiting:
+        raise RefusedError(
+            f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
+            "Load over a connection instead (--method copy), or --ignore-archive, and take a new base backup then.",
+        )
+    if not read:
+        raise RefusedError(
+            f"the configuration of {directory.path} was not found, so we do not know whether it archives its WAL",
+            "If it does not, say --ignore-archive. If it does, load over a connection: --method copy.",
+        )
+
+
+def _last_command(directory: DataDirectory) -> str:
+    """What the server was started with last: program, and options in double quotes."""
+    try:
+        return (directory.path / "postmaster.opts").read_text()
+    except OSError:
+        return ""
+
+
+def _programs_of(directory: DataDirectory) -> Path | None:
+    """The folder of the programs that the server was started from last: they are sure to know its locales."""
+    program = Path(_last_command(directory).split(' "')[0].strip() or "/nonexistent")
+    if program.name != "postgres" or not program.exists() or not directory.account.can_run(program):
+        return None
+    return program.parent
+
+
+def _configured(programs: Binaries, account: Account, folder: Path, name: str) -> str | None:
+    """A setting in the configuration in `folder`; None where that cannot be read."""
     done = subprocess.run(
-        [programs.program("postgres"), "-D", directory.path, "-C", "archive_mode"],
+        [programs.program("postgres"), "-D", folder, "-C", name],
         capture_output=True,
         text=True,
         cwd="/",
         env=environment(),
         check=False,
-        **directory.account.popen(),
+        **account.popen(),
     )
-    if done.returncode == 0 and done.stdout.strip() in ("on", "always"):
-        raise RefusedError(
-            f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
-            "Load over a connection instead (--method copy), or --force, and take a new base backup afterwards.",
-        )
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _control(path: Path) -> tuple[int, int]:

@@ -49,6 +49,7 @@ class EmbeddedCluster:
             with signals_held():
                 self._scratch = Scratch()
                 self.layout = Layout(self._scratch.path)
+            self.layout.refuse_bad_path()
             self.layout.make_folder(self.layout.socket, self.account)
             self.binaries = binaries.find(self.account, self.base / "programs", self._pg_bin)
             template = self._template(self.binaries)

@@ -12,12 +12,14 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.process import environment
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, RefusedError
 
 #: The role and the database that a cluster begins with.
 SUPERUSER = "postgres"
 DATABASE = "postgres"
 PORT = 5432
+#: sockaddr_un's sun_path on Linux, less its end.
+_SOCKET_PATH_MAX = 107
 
 
 class Layout:
@@ -53,12 +55,54 @@ class Layout:
 
     def configure(self, account: Account, settings: list[Setting]) -> None:
         """Writes who gets in, and the settings."""
-        users = {account.name, our_name()}
-        write(self.data / "pg_ident.conf", "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users)))
-        write(self.data / "pg_hba.conf", "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n")
+        self._let_in(account)
         lines = [f"{s.name} = {s.value}  # {s.reason}" for s in settings]
-        lines.append(f"unix_socket_directories = '{self.socket}'")
-        write(self.data / "postgresql.auto.conf", "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
+        self._settings(account, lines)
+
+    def move_in(self, account: Account) -> None:
+        """The same for data that came from elsewhere; settings stay but for the socket's folder."""
+        self._let_in(account)
+        conf, auto = self.data / "postgresql.conf", self.data / "postgresql.auto.conf"
+        if not conf.exists():
+            # Debian's is in /etc.
+            self._write(account, conf, "")
+        lines = auto.read_text().splitlines() if auto.exists() and not auto.is_symlink() else []
+        # A copy is not the original: it does not listen for it, archive for it, or subscribe for it.
+        ours = {
+            "port": str(PORT),
+            "listen_addresses": "''",
+            "archive_mode": "off",
+            "max_logical_replication_workers": "0",
+        }
+        kept = [x for x in lines if x.split("=")[0].strip() not in {*ours, "unix_socket_directories"} and x[:1] != "#"]
+        self._settings(account, kept + [f"{name} = {value}" for name, value in ours.items()])
+
+    def _let_in(self, account: Account) -> None:
+        users = {account.name, our_name()}
+        idents = "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users))
+        self._write(account, self.data / "pg_ident.conf", idents)
+        access = "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n"
+        self._write(account, self.data / "pg_hba.conf", access)
+
+    def _settings(self, account: Account, lines: list[str]) -> None:
+        folder = str(self.socket).replace("'", "''")
+        text = "\n".join(["# Written by pgdyno.", *lines, f"unix_socket_directories = '{folder}'"])
+        self._write(account, self.data / "postgresql.auto.conf", text + "\n")
+
+    def _write(self, account: Account, path: Path, text: str) -> None:
+        write(path, text)
+        account.own(path)
+
+    def refuse_bad_path(self) -> None:
+        """Raises RefusedError where no server could have its socket."""
+        path = str(self.socket)
+        if len(f"{path}/.s.PGSQL.{PORT}".encode()) > _SOCKET_PATH_MAX:
+            raise RefusedError(
+                f"{self.base} is too long a name: a socket's path has at most {_SOCKET_PATH_MAX} bytes",
+                "Use a shorter one.",
+            )
+        if any(c in path for c in ",\n\r") or path.startswith("@"):
+            raise RefusedError(f"{self.base!s:.100} has a comma or a line break in it", "Use a name without.")
 
 
 def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: bool | None = None) -> None:

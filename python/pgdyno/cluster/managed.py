@@ -10,13 +10,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
-from pgdyno.cluster.layout import Layout, initdb, write
-from pgdyno.cluster.process import STOP_TIMEOUT_S, ServerProcess, last_words
+from pgdyno.cluster.layout import Layout, initdb
+from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import ClusterError, LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
 
 #: What the cluster was made with.
@@ -30,6 +32,7 @@ class ManagedCluster:
         self.base = base.absolute()
         self.layout = Layout(self.base)
         self.account: Account = server_account()
+        self._made = False
 
     @property
     def data(self) -> Path:
@@ -51,11 +54,14 @@ class ManagedCluster:
 
     def prepare(self) -> None:
         """Makes the folder and the socket's; `data` is to follow."""
+        self.layout.refuse_bad_path()
+        self._made = not self.base.exists()
         try:
             self.base.mkdir(mode=0o755, parents=True, exist_ok=True)
             if any(self.base.iterdir()):
                 raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
-            self.base.chmod(0o755)
+            # The server's account must get through.
+            self.base.chmod(self.base.stat().st_mode | 0o111)
             self.layout.make_folder(self.layout.socket, self.account)
         except OSError as e:
             raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
@@ -63,7 +69,8 @@ class ManagedCluster:
     def abandon(self) -> None:
         """Removes what could not be finished."""
         with signals_held():
-            shutil.rmtree(self.base, ignore_errors=True)
+            for path in [self.base] if self._made else list(self.base.iterdir()):
+                shutil.rmtree(path, ignore_errors=True)
 
     def remember(self, programs: binaries.Binaries) -> None:
         """Notes which programs the cluster belongs to."""
@@ -80,13 +87,24 @@ class ManagedCluster:
             ) from e
 
     def process_id(self) -> int | None:
-        """The server's process, if it runs."""
+        """The server's process, if it runs: named by the pid file, and a postgres that works in our data directory.
+
+        Raises LocalError where we may not look, RefusedError where pgdyno itself holds the directory.
+        """
         try:
-            pid = int((self.data / PID_FILE).read_text().splitlines()[0])
-            os.kill(pid, 0)
-        except (OSError, ValueError, IndexError):
-            return None
-        return pid
+            lines = (self.data / PID_FILE).read_text().splitlines()
+            process = psutil.Process(int(lines[0]))
+            if process.name() == "postgres" and Path(process.cwd()) == self.data.resolve():
+                return int(process.pid)
+            if "pgdyno" in process.cmdline() and str(self.data / PID_FILE) in process.cmdline():
+                raise RefusedError(f"a load or a snapshot is at work in {self.base}", "Wait until it has ended.")
+        except (FileNotFoundError, ValueError, IndexError, psutil.NoSuchProcess):
+            pass
+        except (OSError, psutil.AccessDenied) as e:
+            raise LocalError(
+                f"cannot see whether a server runs in {self.base}: {e}", "Use the account that the cluster belongs to."
+            ) from e
+        return None
 
     def start(self) -> None:
         """Starts the server; it goes on when pgdyno ends."""
@@ -95,32 +113,23 @@ class ManagedCluster:
             return
         # The socket's folder may be another than when the settings were written.
         options = [f"unix_socket_directories={self.layout.socket}"]
-        ServerProcess(program, self.data, self.layout.log, self.account, options=options, stays=True).start()
+        ServerProcess(
+            program, self.data, self.layout.log, self.account, options=options, stays=True, patient=True
+        ).start()
 
     def stop(self) -> None:
-        """Stops the server in order, if it runs."""
+        """Stops the server in order, if it runs; waits for as long as writing its buffers takes."""
         self.programs()
         pid = self.process_id()
         if pid is None:
             return
-        for sig, patience in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, 5.0)):
-            os.kill(pid, sig)
-            deadline = time.monotonic() + patience
-            while time.monotonic() < deadline:
-                if self.process_id() is None:
-                    return
-                time.sleep(0.01)
-        raise ClusterError(f"the server in {self.base} does not stop: {last_words(self.layout.log, 2)}")
+        os.kill(pid, signal.SIGINT)
+        while self.process_id() == pid:
+            time.sleep(0.01)
 
     def take_over(self, programs: binaries.Binaries) -> None:
         """After the data came from a template: where the socket is, who gets in."""
-        auto = self.data / "postgresql.auto.conf"
-        lines = [
-            line for line in auto.read_text().splitlines() if not line.startswith(("unix_socket_directories", "#"))
-        ]
-        lines.append(f"unix_socket_directories = '{self.layout.socket}'")
-        write(auto, "# Written by pgdyno.\n" + "\n".join(lines) + "\n")
-        self.account.own(auto)
+        self.layout.move_in(self.account)
         self.remember(programs)
 
 

@@ -33,6 +33,7 @@ class ServerProcess:
         *,
         options: Sequence[str] = (),
         stays: bool = False,
+        patient: bool = False,
     ) -> None:
         self.program = program
         self.data = data
@@ -40,6 +41,8 @@ class ServerProcess:
         self._account = account
         self._options = [x for option in options for x in ("-c", option)]
         self._stays = stays
+        #: Somebody's data: it may recover, and write its buffers, for as long as that takes.
+        self._patient = patient
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,23 +71,29 @@ class ServerProcess:
         while not self._is_ready():
             if not self.is_alive():
                 raise ClusterError(f"the server did not start: {self.last_words()}")
-            if time.monotonic() > deadline:
+            if not self._patient and time.monotonic() > deadline:
                 self.stop()
                 raise ClusterError(f"the server did not start within {timeout_s:g} s: {self.last_words()}")
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Stops the server: fast shutdown, then immediate, then by force."""
-        process, self._process = self._process, None
+        """Stops the server: fast shutdown; then, unless we are patient, immediate and by force."""
+        process = self._process
         if process is None:
             return
-        for sig, patience in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)):
-            if process.poll() is not None:
-                break
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(sig)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
+        ways: list[tuple[signal.Signals, float | None]] = [(signal.SIGINT, None if self._patient else STOP_TIMEOUT_S)]
+        if not self._patient:
+            ways += [(signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)]
+        # Interrupted half-way, we would take a server that still runs for one that has ended.
+        with signals_held():
+            for sig, patience in ways:
+                if process.poll() is not None:
+                    break
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(sig)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(patience)
+            self._process = None
 
     def is_alive(self) -> bool:
         """Whether the server's process is there."""

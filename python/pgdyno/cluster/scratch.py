@@ -26,9 +26,12 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         # Other accounts must get through to what is theirs.
         self.path.chmod(0o755)
-        # The lock says that we are alive, whatever clocks and process numbers say; it goes with us.
-        self._owner = (self.path / OWNER).open("w", encoding="utf-8")
+        # The lock says that we are alive, whatever clocks and process numbers say; it goes with us. It is taken before
+        # the file has its name: others must not find it unlocked.
+        young = self.path / f"{OWNER}.young"
+        self._owner = young.open("w", encoding="utf-8")
         fcntl.flock(self._owner, fcntl.LOCK_EX)
+        young.rename(self.path / OWNER)
 
     def remove(self) -> None:
         """Removes it."""

@@ -262,7 +262,10 @@ def remedy_for(reason: str) -> str:
 def administrative(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
     """A connection for administrative SQL; the caller closes it."""
     try:
-        return psycopg.connect(target.conninfo, autocommit=True, application_name="pgdyno admin")
+        # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
+        return psycopg.connect(
+            target.conninfo, autocommit=True, application_name="pgdyno admin", client_encoding="UTF8"
+        )
     except psycopg.Error as e:
         reason = _clean(str(e))
         raise TargetError(reason, remedy_for(reason)) from e

@@ -5,18 +5,19 @@ A template is a folder in the store: `data` and `template.json`. It comes into b
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-import psutil
 
 from pgdyno.cluster import clone, datadir
 from pgdyno.cluster.account import Account
@@ -29,7 +30,8 @@ from pgdyno.interrupt import signals_held
 VARIABLE = "PGDYNO_TEMPLATES"
 FACTS = "template.json"
 _UNFINISHED = ".unfinished-"
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$")
+_YOUNG_S = 60.0
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._=,+-]{0,199}$")
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,10 @@ class Store:
 
     def drop(self, name: str) -> None:
         """Removes a template: at once by name, then its bytes."""
-        folder = self.data_of(name).parent
+        folder = self.folder / name
+        # One whose facts are damaged must be able to go as well.
+        if not _NAME.match(name) or not folder.is_dir():
+            self.data_of(name)
         doomed = self.folder / f"{_UNFINISHED}{name}"
         shutil.rmtree(doomed, ignore_errors=True)
         try:
@@ -181,9 +186,15 @@ class Store:
     def _sweep(self) -> None:
         """Removes what snapshots have left that were killed."""
         for path in self.folder.glob(f"{_UNFINISHED}*"):
-            pid = path.name.removeprefix(_UNFINISHED).split("-")[0]
-            if not pid.isdigit() or not psutil.pid_exists(int(pid)):
-                shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    # A minute's grace for one that is not locked yet.
+                    if time.time() - os.fstat(fd).st_mtime > _YOUNG_S or any(path.iterdir()):
+                        shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    os.close(fd)
 
     def _free_name(self, name: str) -> str:
         if not _NAME.match(name):
@@ -205,7 +216,10 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
-            part = Path(tempfile.mkdtemp(prefix=f"{_UNFINISHED}{os.getpid()}-", dir=self.folder))
+            part = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+            # Held for as long as we live: what nobody holds is swept.
+            held = os.open(part, os.O_RDONLY)
+            fcntl.flock(held, fcntl.LOCK_EX)
         except OSError as e:
             raise LocalError(
                 f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."
@@ -214,9 +228,14 @@ class Store:
             copied = fill(part)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             template = Template(name, datasets, version, settings, copied.shared_bytes + copied.copied_bytes, now)
-            (part / FACTS).write_text(json.dumps(asdict(template), indent=2) + "\n")
+            with (part / FACTS).open("w", encoding="utf-8") as f:
+                f.write(json.dumps(asdict(template), indent=2) + "\n")
+                f.flush()
+                os.fsync(f.fileno())
             part.chmod(0o755)
+            clone.sync(part)
             part.rename(self.folder / name)
+            clone.sync(self.folder)
         except OSError as e:
             raise LocalError(
                 f"the snapshot failed: {e.strerror} ({e.filename})", "Nothing was kept. Is there enough space?"
@@ -224,6 +243,7 @@ class Store:
         finally:
             with signals_held():
                 shutil.rmtree(part, ignore_errors=True)
+                os.close(held)
         return template, copied
 
 

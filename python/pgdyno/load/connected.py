@@ -21,6 +21,8 @@ Step = str | tuple[str, int, int, int]
 Watch = Callable[[int, int], object]
 #: Ranges that each connection gets of a table that several fill: those that are behind take fewer.
 RANGES = 8
+#: Tables in a transaction.
+_BATCH = 500
 #: Parts of a table after which VACUUM freezes what is there, beside the connections that go on.
 _FREEZE_AT = (0.5, 0.75)
 #: Rows from which on a table is worth several connections.
@@ -73,10 +75,17 @@ class Connected:
         try:
             with done.phase("create"):
                 self._tell("create")
-                create = [*data.create(), *data.marks("not complete")]
-                remove = [f"drop table if exists {', '.join(map(quoted, drop))}"] if drop else []
-                self.carry_out([["begin", *remove, *create, "commit"]])
-                made = True
+                create, marks = data.create(), data.marks("not complete")
+                remove = _drops(drop)
+                if len(create) <= _BATCH and len(remove) <= 1:
+                    self.carry_out([["begin", *remove, *create, *marks, "commit"]])
+                    made = True
+                else:
+                    # A transaction locks each table that it touches, and the server's table of locks has an end.
+                    self.carry_out([[r] for r in remove])
+                    made = True
+                    pairs = [x for pair in zip(create, marks, strict=True) for x in pair]
+                    self.carry_out(_batches(pairs, 2 * _BATCH))
             with done.phase("generate"):
                 _, done.moved_bytes = self.carry_out(self.fill(), self._progress("generate", data.rows))
             with done.phase("keys"):
@@ -85,11 +94,7 @@ class Connected:
                 self.carry_out([[*data.parent_key(), *data.brin_indexes()]])
             with done.phase("vacuum"):
                 self._tell("vacuum")
-                self.carry_out([[f"vacuum (freeze, analyze) {t.name}"] for t in data.tables])
-                if data.parent:
-                    self.carry_out([[f"analyze {data.parent}"]])
-                # Only now is it what a run may find and use: without statistics its figures would be others.
-                self.carry_out([["begin", *data.marks(), "commit"]])
+                self.vacuum()
         except BaseException as e:
             kept = made and self._remove()
             if isinstance(e, _core.CoreError):
@@ -98,6 +103,16 @@ class Connected:
         finally:
             self.listener.loaded()
         return done
+
+    def vacuum(self) -> None:
+        """VACUUM and ANALYZE. Only then it is what a run may find and use: without statistics its figures would be
+        others.
+        """
+        data = self.dataset
+        self.carry_out([[f"vacuum (freeze, analyze) {t.name}"] for t in data.tables])
+        if data.parent:
+            self.carry_out([[f"analyze {data.parent}"]])
+        self.carry_out(_batches(data.marks()))
 
     def fill(self) -> list[list[Step]]:
         """The jobs that fill the tables."""
@@ -144,9 +159,20 @@ class Connected:
         """Drops what could not be finished; returns whether that failed."""
         with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
             conn.execute(self._begin[0].encode())
-            conn.execute(f"drop table if exists {', '.join(map(quoted, self.dataset.relations))}".encode())
+            for drop in _drops(self.dataset.relations):
+                conn.execute(drop.encode())
             return False
         return True
+
+
+def _drops(names: Sequence[str]) -> list[str]:
+    batches = [names[i : i + _BATCH] for i in range(0, len(names), _BATCH)]
+    return [f"drop table if exists {', '.join(map(quoted, batch))}" for batch in batches]
+
+
+def _batches(statements: Sequence[str], size: int = 500) -> list[list[Step]]:
+    """Transactions of so many statements."""
+    return [["begin", *statements[i : i + size], "commit"] for i in range(0, len(statements), size)]
 
 
 def pieces(first: int, end: int, connections: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,9 @@ KINDS = {
 }
 #: Rows in a unit of --scale.
 ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
-_MARK = re.compile(r"^pgdyno dataset (.*?)( \(not complete\)| \(not vacuumed yet\))?$")
+#: What the comments on tables of ours begin with.
+MARK = "pgdyno dataset"
+_MARK = re.compile(rf"^{MARK} (.*?)( \(not complete\)| \(not vacuumed yet\))?$")
 _PAGE, _PAGES_MAX = 8192, 2**32 - 1
 #: What an int column can count.
 _INT_MAX = 2**31 - 1
@@ -44,6 +47,10 @@ class Dataset:
             raise UsageError(f"feed has an int id: at most {_INT_MAX:,} rows a table", "Use more --tables.")
         if self.kind == "tpcb" and self.size < 1:
             raise UsageError("tpcb needs a --scale of 1 or more", "--scale 100 is 1.5 GB.")
+        if self.kind == "tpcb" and self.size * 10 > _INT_MAX:
+            raise UsageError(
+                f"tpcb has an int for its tellers: a scale of at most {_INT_MAX // 10:,}", "Use a smaller --scale."
+            )
         if self.kind != "tpcb" and self.partitions:
             raise UsageError(f"{self.kind} has no partitions", "Leave --partitions out.")
         if self.kind != "feed" and self.tables_wanted != 1:
@@ -84,6 +91,11 @@ class Dataset:
     def rows(self) -> int:
         """Rows in all."""
         return sum(t.end - t.first for t in self.tables)
+
+    @property
+    def rows_of_key(self) -> int:
+        """Rows that a workload draws its keys from: of the accounts, or of each table."""
+        return self.size * ROWS_PER_SCALE["tpcb"] if self.kind == "tpcb" else self.size
 
     @property
     def heap_bytes(self) -> int:
@@ -128,9 +140,10 @@ class Dataset:
                 continue
             if table is leaves[0]:
                 statements.append(f"create table {self.parent} ({columns}) partition by range ({table.key}){space}")
-            # Open at both ends: any key has a partition.
-            low = "minvalue" if table is leaves[0] else str(table.first + 1)
-            high = "maxvalue" if table is leaves[-1] else str(table.end + 1)
+            # Open at both ends: any key has a partition. As pgbench has it, the last ones may be beyond the last row.
+            number, each = leaves.index(table), math.ceil(self.rows_of_key / self.partitions)
+            low = "minvalue" if number == 0 else str(number * each + 1)
+            high = "maxvalue" if number == len(leaves) - 1 else str((number + 1) * each + 1)
             statements.append(
                 f"create{unlogged} table {table.name} partition of {self.parent} "
                 f"for values from ({low}) to ({high}){with_}{space}"
@@ -157,7 +170,7 @@ class Dataset:
 
     def marks(self, state: str = "") -> list[str]:
         """COMMENT ON TABLE, for all: whose they are, and what."""
-        text = f"pgdyno dataset {self.name}" + (f" ({state})" if state else "")
+        text = f"{MARK} {self.name}" + (f" ({state})" if state else "")
         return [f"comment on table {name} is {literal(text)}" for name in self.relations]
 
 

@@ -3,13 +3,11 @@
 The tables are made by the server itself, empty, in a schema of our own; while the server is stopped their files are
 written beside its own, synced, and put in their place; then one transaction moves the tables to where they belong. So
 the server never sees half a page, and nobody half a table: what is killed on the way leaves a server that starts, a
-schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgdyno-load`, which the next load removes.
+schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgsql_tmp_pgdyno`, which the next load removes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Protocol
 import psycopg
 
 from pgdyno import _core
-from pgdyno.cluster import datadir
+from pgdyno.cluster import clone, datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.target import Target
@@ -33,8 +31,9 @@ from pgdyno.load.result import Loaded
 #: Where the tables are until they are whole.
 SCHEMA = "pgdyno_loading"
 _SCHEMA_COMMENT = "pgdyno: tables that are being loaded; drop this schema if no pgdyno is at work"
-#: Where files are written, in the data directory or in a tablespace.
-STAGING = "pgdyno-load"
+#: Where files are written, in the data directory or in a tablespace. Base backups and pg_rewind leave out what is
+#: called so, if a killed load has left it there.
+STAGING = "pgsql_tmp_pgdyno"
 _PAGE = 8192
 
 
@@ -75,17 +74,21 @@ class Direct:
         self.schema = schema
         self.threads = threads
         self.listener = listener
+        #: Folders that were made, and files with where they belong.
+        self._folders: list[Path] = []
+        self._written: list[tuple[Path, Path]] = []
 
     def make(self, drop: list[str]) -> Loaded:
-        """Makes everything; tables in `drop` are replaced in the end. Raises with nothing changed."""
+        """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
         data = self.dataset
+        moved = False
         done = Loaded("direct", data.rows, data.heap_bytes + data.key_bytes, threads=self.threads)
         directory = datadir.DataDirectory(self.server.data, self._major(), self.server.account)
         try:
             with done.phase("create"):
                 self._tell("create")
                 self._clean()
-                files, checksums = self._create()
+                files, checksums = self._create(drop)
                 segment = datadir.shared_memory_of(self.server.data)
                 self.server.stop()
                 datadir.refuse_if_attached(segment)
@@ -96,18 +99,27 @@ class Direct:
                 with done.phase("keys"):
                     self._write([f for f in files if f.part == "key"], checksums, "keys", data.key_bytes, done)
                 with done.phase("generate"), signals_held():
-                    self._put_in_place(files)
+                    self._put_in_place()
             with done.phase("start"):
                 self._tell("start")
                 self.server.start()
             with done.phase("vacuum"):
                 self._tell("vacuum")
-                self._finish(drop)
+                with self._connection() as conn:
+                    self._move(conn, drop)
+                moved = True
+                self._vacuum()
         except BaseException as e:
             with signals_held():
-                self._undo()
-            if isinstance(e, _core.CoreError):
-                raise _explained(str(e)) from e
+                kept = (
+                    "The tables are in place, but not analyzed; the next load makes them again."
+                    if moved
+                    else self._undo()
+                )
+            if isinstance(e, _core.CoreError | psycopg.Error | OSError):
+                raise _explained(e, kept) from e
+            if isinstance(e, PgdynoError) and moved:
+                raise type(e)(e.message, kept) from e
             raise
         finally:
             self.listener.loaded()
@@ -115,7 +127,7 @@ class Direct:
 
     # ------------------------------------------------------------ steps
 
-    def _create(self) -> tuple[list[_File], bool]:
+    def _create(self, drop: list[str]) -> tuple[list[_File], bool]:
         """Makes the empty tables; returns the files to be written, and whether pages have checksums."""
         with self._connection() as conn:
             shown = {
@@ -138,6 +150,10 @@ class Direct:
                 statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_key()]
                 for statement in statements:
                     conn.execute(statement.encode())
+            # What the end will do is tried now, on empty tables: an index of the same name, a view on what is replaced.
+            with conn.transaction(force_rollback=True):
+                self._move(conn, drop)
+            conn.execute(f"set search_path to {SCHEMA}".encode())
             files = [f for number in range(len(data.tables)) for f in self._files_of(conn, number)]
             # The server's own shutdown would write it as well; but so the files of the tables are on disk by now.
             conn.execute("checkpoint")
@@ -167,56 +183,58 @@ class Direct:
         def watch(written: int, rows_done: int) -> None:
             self.listener.loading(phase, rows_done, rows, written, total)
 
-        parts = []
-        for f in files:
-            folder = self.server.data / f.staging
-            if not folder.is_dir():
-                folder.mkdir(mode=0o700)
-            parts.append((f.table, f.part, folder / Path(f.path).name))
-        mode = (self.server.data / "PG_VERSION").stat().st_mode & 0o777
-        written, paths = self.dataset.core.write(parts, watch, threads=self.threads, checksums=checksums, mode=mode)
-        done.moved_bytes += written
-        for path in paths:
-            path.chmod(mode)
-            self.server.account.own(path)
-
-    def _put_in_place(self, files: list[_File]) -> None:
-        """Renames all files to where the server looks for them. A first segment goes last: a table that has none is
-        empty.
-        """
-        folders = {}
-        for f in files:
-            target = self.server.data / f.path
-            staging = self.server.data / f.staging
-            segments = sorted(staging.glob(f"{target.name}.*"), key=lambda p: int(p.suffix[1:]))
-            # In rising order, so that whoever unlinks the table finds each by the one before it; the first is there.
-            for path in [*segments, staging / target.name]:
-                path.rename(target.parent / path.name)
-            folders[target.parent] = folders[staging] = True
-        for folder in folders:
-            _sync(folder)
         for folder in {self.server.data / f.staging for f in files}:
-            folder.rmdir()
-            _sync(folder.parent)
+            if folder not in self._folders:
+                # It must be ours: in what we did not make somebody may have laid links.
+                folder.mkdir(mode=0o700)
+                self._folders.append(folder)
+        parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
+        written, paths = self.dataset.core.write(
+            parts,
+            watch,
+            threads=self.threads,
+            checksums=checksums,
+            mode=(self.server.data / "PG_VERSION").stat().st_mode & 0o666,
+            owner=self.server.account.ids,
+        )
+        done.moved_bytes += written
+        homes = {Path(f.path).name: (self.server.data / f.path).parent for f in files}
+        self._written += [(path, homes[path.name.split(".")[0]] / path.name) for path in paths]
 
-    def _finish(self, drop: list[str]) -> None:
-        """Moves the tables to where they belong, in one transaction; then VACUUM and ANALYZE."""
+    def _put_in_place(self) -> None:
+        """Renames all files to where the server looks for them.
+
+        First segments go last: a table that has none is empty. The others go in rising order, so that whoever unlinks
+        the table finds each by the one before it.
+        """
+        for path, home in sorted(self._written, key=lambda x: not x[0].suffix):
+            path.rename(home)
+        for folder in {home.parent for _, home in self._written}:
+            clone.sync(folder)
+        for folder in self._folders:
+            folder.rmdir()
+            clone.sync(folder.parent)
+
+    def _move(self, conn: Connection, drop: list[str]) -> None:
+        """Moves the tables to where they belong, in one transaction."""
         data = self.dataset
-        with self._connection() as conn:
-            conn.execute(f"set search_path to {SCHEMA}".encode())
+        where = quoted(self.schema)
+        with conn.transaction():
+            conn.execute(f"set local search_path to {SCHEMA}".encode())
             for statement in data.brin_indexes():
                 conn.execute(statement.encode())
-            with conn.transaction():
-                where = quoted(self.schema)
-                if drop:
-                    names = ", ".join(f"{where}.{quoted(name)}" for name in drop)
-                    conn.execute(f"drop table if exists {names}".encode())
-                for name in data.relations:
-                    conn.execute(f"alter table {SCHEMA}.{quoted(name)} set schema {where}".encode())
-                conn.execute(f"set local search_path to {where}".encode())
-                for statement in data.marks("not vacuumed yet"):
-                    conn.execute(statement.encode())
-                conn.execute(f"drop schema {SCHEMA}".encode())
+            if drop:
+                names = ", ".join(f"{where}.{quoted(name)}" for name in drop)
+                conn.execute(f"drop table if exists {names}".encode())
+            for name in data.relations:
+                conn.execute(f"alter table {SCHEMA}.{quoted(name)} set schema {where}".encode())
+            conn.execute(f"set local search_path to {where}".encode())
+            for statement in data.marks("not vacuumed yet"):
+                conn.execute(statement.encode())
+            conn.execute(f"drop schema {SCHEMA}".encode())
+
+    def _vacuum(self) -> None:
+        data = self.dataset
         vacuum = Connected(
             self.server.target,
             data,
@@ -227,17 +245,16 @@ class Direct:
             connect_timeout_s=30.0,
             listener=self.listener,
         )
-        vacuum.carry_out([[f"vacuum (freeze, analyze) {t.name}"] for t in data.tables])
-        if data.parent:
-            vacuum.carry_out([[f"analyze {data.parent}"]])
-        vacuum.carry_out([["begin", *data.marks(), "commit"], ["checkpoint"]])
+        vacuum.vacuum()
+        vacuum.carry_out([["checkpoint"]])
 
     # ------------------------------------------------------------ what killed loads left
 
     def _clean(self, *, tell: bool = True) -> None:
         """Removes what a load that was killed has left."""
         for folder in self._staging_folders():
-            shutil.rmtree(folder, ignore_errors=True)
+            # A link is not ours; what it leads to stays.
+            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
         with self._connection() as conn:
             row = conn.execute(
                 "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [SCHEMA]
@@ -252,16 +269,18 @@ class Direct:
 
     def _staging_folders(self) -> list[Path]:
         data = self.server.data
-        return [p for p in (data / STAGING, *data.glob(f"pg_tblspc/*/{STAGING}")) if p.is_dir() and not p.is_symlink()]
+        return [*data.glob(f"{STAGING}*"), *data.glob(f"pg_tblspc/*/{STAGING}*")]
 
-    def _undo(self) -> None:
-        """After a failure: the server runs again, and nothing of ours is in it."""
-        for folder in self._staging_folders():
+    def _undo(self) -> str:
+        """After a failure: the server runs again, and nothing of ours is in it. Says what is so."""
+        for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(PgdynoError, psycopg.Error):
+        try:
             self.server.start()
-        with contextlib.suppress(PgdynoError, psycopg.Error):
             self._clean(tell=False)
+        except (PgdynoError, psycopg.Error) as e:
+            return f"An empty schema {SCHEMA} may be left, and the next load removes it ({' '.join(str(e).split())})."
+        return "Nothing was kept."
 
     # ------------------------------------------------------------ inside
 
@@ -282,20 +301,12 @@ class Direct:
         self.listener.loading(phase, 0, 0, 0, 0)
 
 
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _explained(message: str) -> PgdynoError:
+def _explained(error: Exception, kept: str) -> PgdynoError:
+    message = " ".join(str(error).split())
     if "os error 28" in message or "No space left" in message:
         return LocalError(
-            f"loading failed, the disk is full: {message}",
-            "Nothing was kept. Free some space, or use a smaller --scale.",
+            f"loading failed, the disk is full: {message}", f"{kept} Free some space, or use a smaller --scale."
         )
-    if message.startswith("cannot "):
-        return LocalError(f"loading failed: {message}", "Nothing was kept.")
-    return TargetError(f"loading failed: {message}", "Nothing was kept.")
+    if isinstance(error, OSError) or (isinstance(error, _core.CoreError) and message.startswith("cannot ")):
+        return LocalError(f"loading failed: {message}", kept)
+    return TargetError(f"loading failed: {message}", kept)

@@ -9,7 +9,7 @@ import psycopg
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
-from pgdyno.load.dataset import Dataset, mark_of
+from pgdyno.load.dataset import MARK, Dataset, mark_of
 
 #: Of the advisory lock that a running pgdyno holds on its database: "pgdyno" in ASCII.
 _CLAIM = 0x7067_6479_6E6F
@@ -31,18 +31,25 @@ class Found:
 
 
 def find(conn: Connection, dataset: Dataset) -> Found:
-    """Looks for the dataset's tables in the schema where they would be made."""
+    """Looks for the dataset's tables in the schema where they would be made; also for those of its kind that another
+    size had.
+    """
     rows = conn.execute(
-        """select c.relname, obj_description(c.oid, 'pg_class')
+        """select c.relname, d.description, c.relkind = 'p' or pg_relation_size(c.oid) > 0
            from pg_class c join pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = current_schema() and c.relname = any(%s)""",
-        [dataset.relations],
+             left join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
+           where n.nspname = current_schema() and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+             and (c.relname = any(%s) or d.description like %s)""",
+        [dataset.relations, f"{MARK} {dataset.kind} %"],
     ).fetchall()
-    marks = {name: mark_of(comment) for name, comment in rows}
-    ours = [n for n in dataset.relations if marks.get(n)]
+    marks = {name: mark_of(comment) for name, comment, _ in rows}
+    # After a crash unlogged tables are empty.
+    filled = {t.name for t in dataset.tables if t.end > t.first}
+    emptied = any(name in filled and not there for name, _, there in rows)
+    ours = [name for name, mark in marks.items() if mark]
     names = {m.name for m in marks.values() if m}
-    ready = all(m is not None and m.ready for m in marks.values())
-    complete = ready and len(names) == 1 and len(marks) == len(dataset.relations)
+    ready = not emptied and all(m is not None and m.ready for m in marks.values())
+    complete = ready and len(names) == 1 and set(marks) == set(dataset.relations)
     foreign = [n for n in dataset.relations if n in marks and marks[n] is None]
     return Found(foreign, ours, names.pop() if len(names) == 1 else None, complete)
 

@@ -22,6 +22,8 @@ from pgdyno.load.units import pg_size
 
 #: What the heap and the key take besides, while they are loaded by a server: WAL, and the sort of the key.
 _COPY_OVERHEAD = 1.2
+#: And the maps of visibility and of free space.
+_MAPS = 1.001
 #: Connections to a server of which we do not know how many cores it has.
 _REMOTE_CONNECTIONS = 4
 
@@ -68,7 +70,7 @@ def into_files(
             "the disks of tablespaces are not checked for space beforehand; they are when their files are made"
         )
     else:
-        refuse_if_too_small(server.data, dataset.heap_bytes + dataset.key_bytes, dataset.name)
+        refuse_if_too_small(server.data, round((dataset.heap_bytes + dataset.key_bytes) * _MAPS), dataset.name)
     _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
     # Some wait for the disk while others fill pages.
     return Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make([*found.foreign, *found.ours])
@@ -127,13 +129,15 @@ def dataset_of(
 
 def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener) -> None:
     if found.foreign:
-        listener.note(f"dropping {', '.join(found.foreign)} in {where} (--force)")
+        listener.note(f"dropping {_some(found.foreign)} in {where} (--force)")
     elif found.ours:
         listener.note(f"replacing pgdyno's dataset {found.name or 'of several kinds'} in {where}")
-    names = dataset.relations
-    some = ", ".join(names[:4]) + (f" … ({len(names)} tables)" if len(names) > 4 else "")
     size = pg_size(dataset.heap_bytes + dataset.key_bytes)
-    listener.note(f"creating {some} in {where}: {dataset.rows:,} rows, {size}")
+    listener.note(f"creating {_some(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" … ({len(names)} tables)" if len(names) > 4 else "")
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

@@ -102,7 +102,7 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
     try:
         if shutil.disk_usage(folder).free < 2 * scale * PROBE_BYTES_PER_SCALE + RESERVE:
             raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
-        with tempfile.TemporaryDirectory(prefix="pgdyno-probe-", dir=folder) as probe:
+        with tempfile.TemporaryDirectory(prefix="pgsql_tmp_pgdyno_probe_", dir=folder) as probe:
             start = time.monotonic()
             written, _ = core.write(
                 [(2, "heap", Path(probe) / "probe")], lambda *_: None, threads=max(2, os.cpu_count() or 1)

@@ -151,12 +151,14 @@ class _Initializer:
         progress.clear()
 
     def connections(self, heap_bytes: int) -> int:
-        """How many fill pgbench_accounts. Several only where VACUUM follows: it freezes their rows, as those of one are
+        """How many fill pgbench_accounts. Several only into tables that this command made: else what was there before
+        would be lost when we are stopped. And only where VACUUM follows: it freezes their rows, as those of one are
         from the start.
         """
         steps = (self.o.steps or "").replace(" ", "")
         host = self.connection.pgconn.host.decode()
-        if "v" not in steps[steps.index("g") :] or not host.startswith("/"):
+        at = steps.index("g")
+        if "t" not in steps[:at] or "v" not in steps[at:] or not host.startswith("/"):
             return 1
         shown = self.connection.execute("select pg_size_bytes(current_setting('shared_buffers'))")
         fits = heap_bytes <= int(shown.get_value(0, 0) or 0) // 2

@@ -50,11 +50,6 @@ def chosen(wish: spec.Dataset, *, local_data: Path | None) -> Dataset:
     )
 
 
-def rows_of_key(dataset: Dataset) -> int:
-    """Rows that a workload draws its keys from: those of the largest table, partitions together."""
-    return dataset.size * ROWS_PER_SCALE["tpcb"] if dataset.kind == "tpcb" else dataset.size
-
-
 def ensure(
     conn: Connection, target: Target, dataset: Dataset, *, force: bool, connect_timeout_s: float, listener: Listener
 ) -> dict[str, Any]:

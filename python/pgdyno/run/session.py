@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
     """The variables that scripts may use: `scale` (of tpcb; else 1), `range` (rows of the hot set), `hot_set`, and
     `tables` (how many there are alike).
     """
-    rows = dataset.rows_of_key(data)
+    rows = data.rows_of_key
     return {
         "scale": str(data.size if data.kind == "tpcb" else 1),
         "range": str(max(1, round(rows * hot_set))),
@@ -203,13 +204,18 @@ class _Session:
                 if self.options.keep:
                     self.listener.note(f"kept (stopped): {cluster.data}")
 
+    @cache  # noqa: B019 - once a run: what fits depends on the disk, which fills meanwhile
+    def _embedded_dataset(self) -> Dataset:
+        return dataset.chosen(self.experiment.dataset, local_data=Path(tempfile.gettempdir()))
+
     def _template(self, programs: Binaries) -> Path | None:
         """The data directory of a template that holds the dataset."""
         if self.options.templates == "off":
             return None
         store = templates.Store(templates.store_folder())
-        wanted = dataset.chosen(self.experiment.dataset, local_data=Path(tempfile.gettempdir()))
-        found = store.find(templates.name_of([wanted.name], programs.version, templates.bytes_by_default(programs)))
+        found = store.find(
+            templates.name_of([self._embedded_dataset().name], programs.version, templates.bytes_by_default(programs))
+        )
         if found is None:
             return None
         self.listener.note(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB")
@@ -221,13 +227,17 @@ class _Session:
         cluster.stop()
         directory = datadir.DataDirectory(cluster.data, cluster.binaries.major, cluster.account)
         settings = templates.bytes_by_default(cluster.binaries)
-        template, _ = store.add(directory, [wanted.name], cluster.binaries.version, settings)
-        self.listener.note(f"kept as the template {template.name} in {store.folder}")
-        cluster.start()
+        try:
+            template, _ = store.add(directory, [wanted.name], cluster.binaries.version, settings)
+            self.listener.note(f"kept as the template {template.name} in {store.folder}")
+        except PgdynoError as e:
+            self.listener.note(f"not kept as a template: {e.message}")
+        finally:
+            cluster.start()
 
     def _on(self, target: Target, cluster: EmbeddedCluster | None) -> None:
         data = cluster.data if cluster else None
-        wanted = dataset.chosen(self.experiment.dataset, local_data=data)
+        wanted = self._embedded_dataset() if cluster else dataset.chosen(self.experiment.dataset, local_data=None)
         with ExitStack() as stack:
             conn = stack.enter_context(targets.administrative(target))
             if cluster is None:
@@ -299,7 +309,7 @@ class _Session:
             server=facts,
             not_recorded=missing,
             scale=wanted.size if wanted.kind == "tpcb" else None,
-            rows=dataset.rows_of_key(wanted),
+            rows=wanted.rows_of_key,
             workloads={n: w.title or n for n, w in self.experiment.workloads.items()},
             run=self.experiment.run.model_dump(),
             trials=len(self.trials),

@@ -35,7 +35,7 @@ class Dataset(Strict):
     #: Instead of a scale: rows of each table. Not for tpcb.
     rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
     #: How many tables of feed.
-    tables: Annotated[int, Field(ge=1, le=100_000)] = 1
+    tables: Annotated[int, Field(ge=1, le=10_000)] = 1
     #: Partitions of pgbench_accounts, by range; 0: none.
     partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100

@@ -197,7 +197,7 @@ impl Layout {
             line_pointer(page, pointer, upper, length);
             pointer += 1;
         }
-        let mut lower = HEADER + (pointer - 1) * LINE_POINTER;
+        let lower = HEADER + (pointer - 1) * LINE_POINTER;
         if last {
             // The build had kept the high key's place free and moved all pointers up; the last one still stands there.
             line_pointer(page, pointer, upper, length);
@@ -209,7 +209,6 @@ impl Layout {
                 self.downlink(&mut page[upper..], level, end, false, key);
             }
             line_pointer(page, 1, upper, self.entry);
-            lower = lower.max(HEADER + LINE_POINTER);
         }
         let before = if number == 0 { 0 } else { self.block(level, number - 1) };
         let after = if last { 0 } else { self.block(level, number + 1) };

@@ -11,9 +11,9 @@ use crate::error::LoadError;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Pages of a segment: 1 GB.
@@ -42,6 +42,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Permissions of the files.
     pub mode: u32,
+    /// Who they are handed to: user and group.
+    pub owner: Option<(u32, u32)>,
 }
 
 /// What was written.
@@ -75,7 +77,7 @@ pub fn write(
 ) -> Result<Written, LoadError> {
     let segments = create(jobs, options)?;
     let pieces = segments.last().map_or(0, |s| s.pieces_before + s.pages.div_ceil(PIECE));
-    let (next, ended) = (AtomicU64::new(0), AtomicUsize::new(0));
+    let next = AtomicU64::new(0);
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
     let work = || -> Result<(), LoadError> {
@@ -119,36 +121,39 @@ pub fn write(
     };
     let threads = options.threads.max(1);
     let results: Vec<Result<(), LoadError>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let result = work();
-                    if result.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    ended.fetch_add(1, Ordering::Release);
-                    result
-                })
+        let thread = || {
+            scope.spawn(|| {
+                let _guard = Stops(&stop);
+                work()
             })
-            .collect();
-        while ended.load(Ordering::Acquire) < threads && !handles.iter().all(std::thread::ScopedJoinHandle::is_finished)
-        {
+        };
+        let handles: Vec<_> = (0..threads).map(|_| thread()).collect();
+        while !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(10));
             watch(bytes.load(Ordering::Relaxed), rows.load(Ordering::Relaxed));
             if interrupt.load(Ordering::Relaxed) {
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        handles
-            .into_iter()
-            .map(|h| h.join().unwrap_or(Err(LoadError::Wire("a writing thread has crashed".into()))))
-            .collect()
+        let crashed = || Err(LoadError::Wire("a writing thread has crashed; this is a defect of pgdyno".into()));
+        handles.into_iter().map(|h| h.join().unwrap_or_else(|_| crashed())).collect()
     });
+    // That others were stopped is no news.
     results.into_iter().collect::<Result<Vec<()>, _>>()?;
     if interrupt.load(Ordering::Relaxed) {
         return Err(LoadError::Interrupted);
     }
     Ok(Written { bytes: bytes.into_inner(), files: segments.into_iter().map(|s| s.path).collect() })
+}
+
+/// Stops the other threads when this one ends before its time: by an error, or a panic. One that has no more to do ends when
+/// all pieces are taken, and then the others need no more either than to finish theirs.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Makes all files and claims their space.
@@ -187,7 +192,13 @@ fn segment_path(path: &Path, number: u64) -> PathBuf {
 
 fn make(path: &Path, options: Options) -> std::io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
-    OpenOptions::new().write(true).create_new(true).mode(options.mode).custom_flags(flags).open(path)
+    let file = OpenOptions::new().write(true).create_new(true).mode(options.mode).custom_flags(flags).open(path)?;
+    // By the open file, not by its name, which may lead elsewhere by now. The umask has taken its part from the mode.
+    file.set_permissions(std::fs::Permissions::from_mode(options.mode))?;
+    if let Some((user, group)) = options.owner {
+        std::os::unix::fs::fchown(&file, Some(user), Some(group))?;
+    }
+    Ok(file)
 }
 
 /// To write to a file that we made; past the page cache if that is wanted and can be.
@@ -206,9 +217,12 @@ fn reopen(path: &Path, options: Options) -> std::io::Result<File> {
 }
 
 fn claim(file: &File, bytes: u64) -> std::io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        // Not every file system can.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        other => Ok(other?),
+    loop {
+        return match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::INTR) => continue,
+            // Not every file system can.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            other => Ok(other?),
+        };
     }
 }

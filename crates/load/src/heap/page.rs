@@ -46,8 +46,3 @@ pub fn item_pointer(block: u32, offset: u16) -> [u8; 6] {
     out[4..].copy_from_slice(&offset.to_le_bytes());
     out
 }
-
-/// Whether a page is all zeroes.
-pub fn is_new(page: &[u8]) -> bool {
-    page[14] == 0 && page[15] == 0
-}
