@@ -81,7 +81,8 @@ class Server:
             "--locale=C",
             *initdb,
         )
-        (self.data / "pg_hba.conf").write_text(f"local all postgres trust\nlocal replication postgres trust\n{hba}\nlocal all all trust\n")
+        first = "local all postgres trust\nlocal replication postgres trust\n"
+        (self.data / "pg_hba.conf").write_text(f"{first}{hba}\nlocal all all trust\n")
         with (self.data / "postgresql.conf").open("a") as f:
             f.write(
                 f"port={self.port}\nlisten_addresses='127.0.0.1'\nunix_socket_directories='{self.socket}'\n"
