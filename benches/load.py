@@ -121,23 +121,24 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
         )
 
 
-def copy(folder: Path, scale: int, rounds: int) -> None:
-    """COPY into a running server, against pgbench into the same."""
+def copy(folder: Path, scale: int, rounds: int, partitions: int = 0) -> None:
+    """COPY into a running server, against pgbench into the same. Only partitions can be frozen side by side."""
     cluster = _create(folder / "copy")
     cluster.start()
     t = cluster.layout.target
     conninfo = f"host={t.host} port={t.port} user={t.user} dbname={t.dbname}"
 
     def load(scale: int) -> Used:
-        used = Used([PGDYNO, "load", "tpcb", "--scale", scale, "--target", conninfo, "-q", "--json", "--force"])
+        words = ["--scale", scale, "--partitions", partitions, "--target", conninfo, "-q", "--json", "--force"]
+        used = Used([PGDYNO, "load", "tpcb", *words])
         used.seconds += _checkpoint(cluster)
         return used
 
     def initialize(scale: int) -> Used:
-        return _pgbench(cluster, scale)
+        return _pgbench(cluster, scale, partitions)
 
     def drop_in(scale: int) -> Used:
-        used = Used([PGDYNO, "pgbench", "-i", "-q", "-s", scale], _environment(cluster))
+        used = Used([PGDYNO, "pgbench", "-i", "-q", "-s", scale, f"--partitions={partitions}"], _environment(cluster))
         used.seconds += _checkpoint(cluster)
         return used
 
@@ -152,7 +153,8 @@ def copy(folder: Path, scale: int, rounds: int) -> None:
             _drop(cluster)
             used[name].append(run(scale))
     rows = (scale - 1) * 100_011
-    print(f"\ncopy, tpcb scale {scale} with keys and CHECKPOINT, {rounds} rounds (medians, in turn):")
+    table = f"{partitions} partitions" if partitions else "one table"
+    print(f"\ncopy, tpcb scale {scale}, {table}, with keys and CHECKPOINT, {rounds} rounds (medians, in turn):")
     cpu = {}
     for name, all_ in used.items():
         cpu[name] = (statistics.median(u.cpu for u in all_) - idle[name]) / rows * 1e9
@@ -171,9 +173,9 @@ def _create(path: Path) -> ManagedCluster:
     return cluster
 
 
-def _pgbench(cluster: ManagedCluster, scale: int) -> Used:
+def _pgbench(cluster: ManagedCluster, scale: int, partitions: int = 0) -> Used:
     _drop(cluster)
-    used = Used([PGBENCH, "-i", "-q", "-s", scale], _environment(cluster))
+    used = Used([PGBENCH, "-i", "-q", "-s", scale, f"--partitions={partitions}"], _environment(cluster))
     used.seconds += _checkpoint(cluster)
     return used
 
@@ -212,6 +214,7 @@ def main() -> None:
         if args.large and shutil.disk_usage(folder).free > 3 * 16_000_000 * args.large:
             direct(folder, args.large, 2, with_pgbench=False)
         copy(folder, args.scale, max(3, args.rounds - 2))
+        copy(folder, args.scale, 3, partitions=8)
 
 
 if __name__ == "__main__":

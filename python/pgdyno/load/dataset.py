@@ -82,6 +82,10 @@ class Dataset:
         """The partitioned table, or nothing."""
         return "pgbench_accounts" if self.partitions else ""
 
+    def is_partition(self, table: _core.Table) -> bool:
+        """Whether it is a partition of the parent."""
+        return bool(self.parent) and table.name.startswith(self.parent)
+
     @cached_property
     def relations(self) -> list[str]:
         """All its tables, the parent of partitions among them."""
@@ -131,7 +135,7 @@ class Dataset:
         unlogged = " unlogged" if self.unlogged else ""
         space = f" tablespace {quoted(self.tablespace)}" if self.tablespace else ""
         statements = []
-        leaves = [t for t in self.tables if self.parent and t.name.startswith(self.parent)]
+        leaves = [t for t in self.tables if self.is_partition(t)]
         for table in self.tables:
             with_ = f" with (fillfactor={table.fillfactor})" if table.key or table.fillfactor != 100 else ""
             columns = ", ".join(" ".join(filter(None, column)) for column in table.columns)
@@ -156,7 +160,7 @@ class Dataset:
 
     def parent_key(self) -> list[str]:
         """The primary key of the parent of partitions, which takes over theirs."""
-        key = next((t.key for t in self.tables if self.parent and t.name.startswith(self.parent)), None)
+        key = next((t.key for t in self.tables if self.is_partition(t)), None)
         return [self._primary_key(self.parent, key)] if key else []
 
     def _primary_key(self, table: str, key: str) -> str:
