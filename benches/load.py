@@ -207,6 +207,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="where clusters are made; default: the temporary folder")
     args = parser.parse_args()
+    if shutil.which("fio") is None:
+        sys.exit("this bench needs fio, to compare with the disk: apt-get install fio")
     with tempfile.TemporaryDirectory(prefix="pgdyno-bench-", dir=args.folder) as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -598,7 +598,7 @@ def test_mistakes_on_the_command_line(args: tuple[str, ...], words: str) -> None
     assert done.code == 2 and words in done.err, done.err
 
 
-def test_progress_says_how_long_it_will_take(server: Server) -> None:
+def test_the_summary_says_how_long_each_phase_took(server: Server) -> None:
     server.sql("drop database if exists slow")
     server.sql("create database slow")
     done = pgdyno("load", "pk", "--rows=600000", "--target", server.conninfo(dbname="slow"))

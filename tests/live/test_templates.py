@@ -224,7 +224,7 @@ def test_only_the_clusters_own_server_is_stopped(loaded: Path) -> None:
 
 def test_a_copy_of_somebodys_server_is_not_its_twin(folder: Path) -> None:
     """It does not listen, archive or lie in wait where the original does."""
-    with Server(conf="archive_mode=on\narchive_command='touch /tmp/pgdyno-test-archived'") as original:
+    with Server(conf="archive_mode=on\narchive_command='true'") as original:
         original.stop()
         store = folder / "foreign"
         kept = pgdyno("cluster", "snapshot", original.data, "--name=f", "--store", store, "--pg-bin", original.bin)

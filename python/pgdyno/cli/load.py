@@ -22,7 +22,7 @@ from pgdyno.cluster.managed import resolved
 from pgdyno.errors import LocalError, UsageError
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk, plan
+from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
 from pgdyno.load.result import Loaded
 from pgdyno.load.units import pg_size
 
@@ -149,31 +149,39 @@ def _over_connections(
 
 def _planned(dataset: Dataset, data: Path | None, disk_mbps: float | None) -> Plan:
     if disk_mbps is not None:
-        return plan(dataset, disk=disk_mbps * 1e6, source="--disk-mbps")
+        return Plan(dataset, disk_mbps * 1e6, "--disk-mbps")
     folder = resolved(data) if data is not None else Path(tempfile.gettempdir())
-    return plan(dataset, disk=measure_disk(folder), source=f"measured in {folder}")
+    return Plan(dataset, measure_disk(folder), f"measured in {folder}")
 
 
 def _show_plan(p: Plan, json_output: bool) -> None:
     if json_output:
         sys.stdout.write(json.dumps(p.as_json(), indent=2) + "\n")
         return
-    out = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, title=f"{p.dataset}", title_justify="left")
+    out, tables = Console(highlight=False), p.dataset.tables
+    table = Table(box=box.SIMPLE_HEAD, title=p.dataset.name, title_justify="left")
     table.add_column("table")
     for name in ("rows", "heap", "key", "key level"):
         table.add_column(name, justify="right")
-    shown = p.tables if len(p.tables) <= 12 else [*p.tables[:3], *p.tables[-1:]]
+    shown = tables if len(tables) <= 12 else [*tables[:3], *tables[-1:]]
     for t in shown:
-        if t is p.tables[-1] and len(shown) < len(p.tables):
-            table.add_row(f"… {len(p.tables) - 4} more", "", "", "", "")
+        if t is tables[-1] and len(shown) < len(tables):
+            table.add_row(f"… {len(tables) - 4} more", "", "", "", "")
         level = str(t.key_level) if t.key_bytes else ""
-        table.add_row(t.name, f"{t.rows:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level)
-    table.add_row("all", f"{p.rows:,}", pg_size(p.heap_bytes), pg_size(p.key_bytes), "", style="bold")
+        table.add_row(
+            t.name, f"{t.end - t.first:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level
+        )
+    table.add_row(
+        "all",
+        f"{p.dataset.rows:,}",
+        pg_size(p.dataset.heap_bytes),
+        pg_size(p.dataset.key_bytes),
+        "",
+        style="bold",
+    )
     out.print(table)
     out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.", markup=False)
-    if p.disk and p.seconds is not None:
-        out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.", markup=False)
+    out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.", markup=False)
 
 
 def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output: bool) -> None:

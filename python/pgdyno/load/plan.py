@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,71 +26,47 @@ PROBE_BYTES_PER_SCALE = 13_434_880
 
 
 @dataclass(frozen=True)
-class TablePlan:
-    """A table as it will be; bytes as pg_relation_size will say them."""
-
-    name: str
-    rows: int
-    heap_bytes: int
-    key_bytes: int
-    #: As bt_metap's level: 0 when the root is a leaf.
-    key_level: int
-
-
-@dataclass(frozen=True)
 class Plan:
-    """A dataset as it will be."""
+    """A dataset as it will be, and a disk."""
 
-    dataset: str
-    tables: list[TablePlan]
-    #: Bytes per second that are written durably; None: not known.
-    disk: float | None
+    dataset: Dataset
+    #: Bytes per second that are written durably.
+    disk: float
     #: Where that figure comes from.
     disk_source: str
 
     @property
-    def rows(self) -> int:
-        """Rows in all."""
-        return sum(t.rows for t in self.tables)
-
-    @property
-    def heap_bytes(self) -> int:
-        """Bytes of all heaps."""
-        return sum(t.heap_bytes for t in self.tables)
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of all keys."""
-        return sum(t.key_bytes for t in self.tables)
-
-    @property
     def bytes(self) -> int:
         """Bytes of heaps and keys."""
-        return self.heap_bytes + self.key_bytes
+        return self.dataset.heap_bytes + self.dataset.key_bytes
 
     @property
-    def seconds(self) -> float | None:
+    def seconds(self) -> float:
         """How long writing them takes the disk."""
-        return self.bytes / self.disk if self.disk else None
+        return self.bytes / self.disk
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
+        tables = [
+            {
+                "name": t.name,
+                "rows": t.end - t.first,
+                "heap_bytes": t.heap_bytes,
+                "key_bytes": t.key_bytes,
+                "key_level": t.key_level,
+            }
+            for t in self.dataset.tables
+        ]
         return {
-            "dataset": self.dataset,
-            "rows": self.rows,
-            "heap_bytes": self.heap_bytes,
-            "key_bytes": self.key_bytes,
+            "dataset": self.dataset.name,
+            "rows": self.dataset.rows,
+            "heap_bytes": self.dataset.heap_bytes,
+            "key_bytes": self.dataset.key_bytes,
             "disk_bytes_per_s": self.disk,
             "disk_source": self.disk_source,
             "seconds_at_disk_speed": self.seconds,
-            "tables": [asdict(t) for t in self.tables],
+            "tables": tables,
         }
-
-
-def plan(dataset: Dataset, *, disk: float | None = None, source: str = "") -> Plan:
-    """The plan of a dataset; `disk` in bytes per second."""
-    tables = [TablePlan(t.name, t.end - t.first, t.heap_bytes, t.key_bytes, t.key_level) for t in dataset.tables]
-    return Plan(dataset.name, tables, disk, source)
 
 
 def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
