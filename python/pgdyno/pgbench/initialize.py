@@ -10,7 +10,7 @@ import time
 from pgdyno import _core
 from pgdyno.cluster.target import target_of
 from pgdyno.errors import EXIT_SIGINT, TargetError
-from pgdyno.load.connected import WORTH_SPLITTING, Step, Watch, pieces, shared
+from pgdyno.load.connected import WORTH_SPLITTING, Step, Watch, frozen, pieces, shared
 from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.messages import Exit, fail, log, plain
 from pgdyno.pgbench.options import Options
@@ -23,6 +23,7 @@ BIGINT_FROM = 20_000
 STEP = 100_000
 #: How often `--quiet` still speaks.
 QUIET_S = 5
+_COPY = "copy {} from stdin (format binary{})"
 _TABLES = "pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers"
 
 
@@ -118,16 +119,19 @@ class _Initializer:
         # What the server refuses, it refuses here, in libpq's words.
         for sql in ("begin", f"truncate table {_TABLES}", "rollback"):
             self.execute(sql)
+        if self.o.partition_method == "range" and self.connections() > 1:
+            self.generate_partitions()
+            return
         data = _core.Dataset("tpcb", self.o.scale)
         small, accounts = data.tables[:2], data.tables[2]
         kind = self.connection.execute("select relkind from pg_class where oid = 'pgbench_accounts'::regclass")
         plain_table = kind.get_value(0, 0) == b"r"
         freeze = ", freeze on" if plain_table and self.connection.pgconn.server_version >= 140000 else ""
-        copy = "copy {} from stdin (format binary{})"
         # In one transaction: what it truncates and fills can be frozen, and needs no WAL where wal_level allows that.
-        fill: list[Step] = [(copy.format(t.name, freeze), i, 0, t.end) for i, t in enumerate(small)]
+        fill: list[Step] = [(_COPY.format(t.name, freeze), i, 0, t.end) for i, t in enumerate(small)]
         begin: list[Step] = ["begin", f"truncate table {_TABLES}", *fill]
-        connections = self.connections(accounts.heap_bytes) if freeze and accounts.end >= WORTH_SPLITTING else 1
+        worth_it = freeze and accounts.end >= WORTH_SPLITTING and self.fits(accounts.heap_bytes)
+        connections = self.connections() if worth_it else 1
         progress = _Progress(accounts.name, accounts.end, self.o.quiet)
         before = sum(t.end for t in small)
 
@@ -135,7 +139,7 @@ class _Initializer:
             progress.show(max(0, rows - before))
 
         if connections == 1:
-            whole = (copy.format(accounts.name, freeze), 2, 0, accounts.end)
+            whole = (_COPY.format(accounts.name, freeze), 2, 0, accounts.end)
             self.carry_out(data, [[*begin, whole, "commit"]], 1, watch)
         else:
             self.carry_out(data, [[*begin, "commit"]], 1)
@@ -150,19 +154,40 @@ class _Initializer:
         progress.show(accounts.end)
         progress.clear()
 
-    def connections(self, heap_bytes: int) -> int:
+    def generate_partitions(self) -> None:
+        """Fills range partitions side by side: each is a table of its own, which its own connection can freeze."""
+        data = _core.Dataset("tpcb", self.o.scale, partitions=self.o.partitions)
+        accounts = [t for t in data.tables if t.name.startswith("pgbench_accounts")]
+        rows = sum(t.end - t.first for t in accounts)
+        progress = _Progress("pgbench_accounts", rows, self.o.quiet)
+        jobs = [frozen(number, table) for number, table in enumerate(data.tables) if table.end > table.first]
+        try:
+            # The small tables come first: what is counted beyond the accounts is theirs.
+            self.carry_out(data, jobs, self.connections(), lambda done, _: progress.show(min(done, rows)))
+        except BaseException:
+            self.execute(f"truncate table {_TABLES}")
+            raise
+        progress.show(rows)
+        progress.clear()
+
+    def connections(self) -> int:
         """How many fill pgbench_accounts. Several only into tables that this command made: else what was there before
-        would be lost when we are stopped. And only where VACUUM follows: it freezes their rows, as those of one are
-        from the start.
+        would be lost when we are stopped; and foreign keys let nobody empty them one by one.
         """
-        steps = (self.o.steps or "").replace(" ", "")
+        before = (self.o.steps or "").replace(" ", "").partition("g")[0]
         host = self.connection.pgconn.host.decode()
-        at = steps.index("g")
-        if "t" not in steps[:at] or "v" not in steps[at:] or not host.startswith("/"):
+        if "t" not in before or "f" in before or not host.startswith("/"):
             return 1
+        return min(8, os.cpu_count() or 1)
+
+    def fits(self, heap_bytes: int) -> bool:
+        """Whether one table is worth several connections: VACUUM must follow, for it freezes their rows as those of one
+        are from the start, and find the pages in memory.
+        """
+        if "v" not in (self.o.steps or "").replace(" ", "").partition("g")[2]:
+            return False
         shown = self.connection.execute("select pg_size_bytes(current_setting('shared_buffers'))")
-        fits = heap_bytes <= int(shown.get_value(0, 0) or 0) // 2
-        return min(8, os.cpu_count() or 1) if fits else 1
+        return heap_bytes <= int(shown.get_value(0, 0) or 0) // 2
 
     def carry_out(
         self, data: _core.Dataset, jobs: list[list[Step]], connections: int, watch: Watch = lambda *_: None
