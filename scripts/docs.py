@@ -12,7 +12,7 @@ from pgdyno.spec.experiment import Experiment
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 CLUSTER = tuple(f"cluster {v}" for v in ("create", "snapshot", "restore", "list", "drop"))
-VERBS = ("run", "load", "cluster", *CLUSTER, "storage", "report", "sql")
+VERBS = ("run", "plan", "experiments", "load", "cluster", *CLUSTER, "storage", "report", "sql")
 
 
 def command_line() -> str:

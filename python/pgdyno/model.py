@@ -5,6 +5,8 @@ Times are integer nanoseconds, sizes bytes; a name ends in its unit.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -91,6 +93,15 @@ class StatementLatency:
     latency: Latency
 
 
+#: A configuration: workload, hot set, clients, and pairs of what else is varied.
+Key = tuple[Any, ...]
+
+
+def spelled(value: Any) -> str:
+    """A value as configuration files have it."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True)
 class TrialPlan:
     """One timed run of one workload in one configuration."""
@@ -100,11 +111,25 @@ class TrialPlan:
     hot_set: float
     clients: int
     repetition: int
+    #: What else is varied in its experiment, by axis: target, dataset, version, a setting.
+    varied: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """The configuration; repetitions share it."""
+        return (self.workload, self.hot_set, self.clients, *self.varied.items())
+
+    @property
+    def label(self) -> str:
+        """What else is varied, in words."""
+        return ", ".join(f"{name}={spelled(value)}" for name, value in self.varied.items())
 
     @property
     def slug(self) -> str:
         """Its folder's name, less the number."""
-        return f"{self.workload}-hot{self.hot_set * 100:g}pct-c{self.clients}-r{self.repetition}"
+        more = "".join(f"-{name}{spelled(value)}" for name, value in self.varied.items())
+        named = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{self.workload}{more}")[:150]
+        return f"{named}-hot{self.hot_set * 100:g}pct-c{self.clients}-r{self.repetition}"
 
     @property
     def folder(self) -> str:
@@ -173,6 +198,10 @@ class TrialRecord:
     error: str = ""
     summary: TrialSummary | None = None
     caveats: list[Caveat] = field(default_factory=list)
+    #: What the server did meanwhile: bytes of WAL, rows, growth, as pgdyno.collect.activity names them.
+    activity: dict[str, float] = field(default_factory=dict)
+    #: Rows that each transaction wrote, if the experiment says so.
+    rows_per_transaction: int = 0
 
 
 @dataclass(frozen=True)
@@ -182,10 +211,10 @@ class RunData:
     path: str
     manifest: dict[str, Any]
     trials: list[TrialRecord]
-    series: dict[int, list[IntervalRow]]
+    series: Mapping[int, list[IntervalRow]]
     #: Buckets (value in nanoseconds, count) of the committed transactions' latency, by trial number.
-    buckets: dict[int, list[tuple[int, int]]]
-    #: Percentiles over merged repetitions, by (workload, hot set, clients).
-    pooled: dict[tuple[str, float, int], Latency]
+    buckets: Mapping[int, list[tuple[int, int]]]
+    #: Percentiles over merged repetitions, by configuration.
+    pooled: Mapping[Key, Latency]
     #: The same by statement.
-    pooled_statements: dict[tuple[str, float, int], list[StatementLatency]]
+    pooled_statements: Mapping[Key, list[StatementLatency]]

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pgdyno
-from pgdyno.spec.experiment import Axes, Dataset, Run
+from pgdyno.spec.experiment import Axes, Dataset, Experiment, Run, Target
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,9 +24,12 @@ def test_generated_pages_are_current() -> None:
 
 def test_every_key_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "experiment.md").read_text()
-    for prefix, model in (("dataset", Dataset), ("axes", Axes), ("run", Run)):
+    sections = page.split("\n## ")
+    for heading, model in (("", Experiment), ("Targets", Target), ("Datasets", Dataset), ("Axes", Axes), ("Run", Run)):
+        section = sections[0] if not heading else next(s for s in sections if s.startswith(heading))
         for key in model.model_fields:
-            assert f"`{prefix}.{key}`" in page, f"{prefix}.{key}"
+            # Sections of their own explain these.
+            assert re.search(rf"`{key}(\.|`)", section) or key in ("datasets", "run"), f"{heading}: {key}"
 
 
 def test_links_lead_somewhere() -> None:

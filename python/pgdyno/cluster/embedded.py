@@ -12,6 +12,7 @@ from types import TracebackType
 from pgdyno.cluster import binaries, clone
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.layout import Layout, initdb
+from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting
@@ -31,8 +32,13 @@ class EmbeddedCluster:
         keep: bool = False,
         pg_bin: Path | None = None,
         template: Callable[[binaries.Binaries], Path | None] = lambda _: None,
+        parent: Path | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        """The data lie in a new folder in `parent` (None: the temporary folder); the server runs within `limits`."""
         self.settings = settings
+        self._parent = parent
+        self._limits = limits
         self.keep = keep
         self._pg_bin = pg_bin
         self._template = template
@@ -47,7 +53,7 @@ class EmbeddedCluster:
     def __enter__(self) -> EmbeddedCluster:
         try:
             with signals_held():
-                self._scratch = Scratch()
+                self._scratch = Scratch(self._parent)
                 self.layout = Layout(self._scratch.path)
             self.layout.refuse_bad_path()
             self.layout.make_folder(self.layout.socket, self.account)
@@ -80,8 +86,16 @@ class EmbeddedCluster:
         assert self.binaries is not None
         if self.is_alive():
             return
-        self._server = ServerProcess(self.binaries.program("postgres"), self.data, self.log, self.account)
+        held = None if self._limits is None else self._limits.hold
+        self._server = ServerProcess(self.binaries.program("postgres"), self.data, self.log, self.account, hold=held)
         self._server.start()
+
+    def configure(self, settings: list[Setting]) -> None:
+        """Other settings: the server is stopped, and started with them."""
+        self.stop()
+        self.settings = settings
+        self.layout.configure(self.account, settings)
+        self.start()
 
     def stop(self) -> None:
         """Stops the server."""

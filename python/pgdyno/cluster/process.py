@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,13 +34,16 @@ class ServerProcess:
         options: Sequence[str] = (),
         stays: bool = False,
         patient: bool = False,
+        hold: Callable[[int], None] | None = None,
     ) -> None:
+        """`hold` is told the process id as soon as there is one, and again when the server takes connections."""
         self.program = program
         self.data = data
         self.log = log
         self._account = account
         self._options = [x for option in options for x in ("-c", option)]
         self._stays = stays
+        self._hold = hold or (lambda _: None)
         #: Somebody's data: it may recover, and write its buffers, for as long as that takes.
         self._patient = patient
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,6 +70,7 @@ class ServerProcess:
                 preexec_fn=partial(_die_with, os.getpid()) if dies else None,
                 **self._account.popen(),
             )
+        self._hold(self._process.pid)
         deadline = time.monotonic() + timeout_s
         while not self._is_ready():
             if not self.is_alive():
@@ -75,6 +79,7 @@ class ServerProcess:
                 self.stop()
                 raise ClusterError(f"the server did not start within {timeout_s:g} s: {self.last_words()}")
             time.sleep(0.005)
+        self._hold(self._process.pid)
 
     def stop(self) -> None:
         """Stops the server: fast shutdown; then, unless we are patient, immediate and by force."""

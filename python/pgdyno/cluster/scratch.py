@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -21,9 +22,10 @@ OWNER = "owner"
 class Scratch:
     """A folder that is gone when we are done, or when the next pgdyno finds that we are dead."""
 
-    def __init__(self) -> None:
-        sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+    def __init__(self, parent: Path | None = None) -> None:
+        """In `parent`, or in the temporary folder."""
+        sweep(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         # Other accounts must get through to what is theirs.
         self.path.chmod(0o755)
         # The lock says that we are alive, whatever clocks and process numbers say; it goes with us. It is taken before
@@ -44,13 +46,14 @@ class Scratch:
         self._owner.close()
 
 
-def sweep() -> None:
-    """Removes what killed pgdynos left in the temporary folder: only folders of ours whose owner is dead."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+def sweep(parent: Path | None = None) -> None:
+    """Removes what killed pgdynos left in `parent` (the temporary folder): only folders of ours whose owner is dead."""
+    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
             if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
                 _kill_postmaster(folder)
+                _unmount(folder)
                 _remove_tree(folder)
 
 
@@ -74,6 +77,16 @@ def _remove_tree(folder: Path) -> None:
         else:
             child.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unmount(folder: Path) -> None:
+    """Unmounts a file system that was made for a run."""
+    mount = folder / "mount"
+    if mount.is_mount():
+        # What is below it is ours as well, and gone with it.
+        for inside in mount.glob(f"{PREFIX}*"):
+            _kill_postmaster(inside)
+        subprocess.run(["umount", "-l", str(mount)], capture_output=True, check=False)
 
 
 def _kill_postmaster(folder: Path) -> None:

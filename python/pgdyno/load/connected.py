@@ -91,7 +91,7 @@ class Connected:
             with done.phase("keys"):
                 self._tell("keys")
                 self.carry_out([[*FOR_INDEXES, s] for s in data.primary_keys()])
-                self.carry_out([[*data.parent_key(), *data.brin_indexes()]])
+                self.carry_out([[*data.parent_key(), *data.time_indexes()]])
             with done.phase("vacuum"):
                 self._tell("vacuum")
                 self.vacuum()

@@ -38,6 +38,8 @@ class Dataset:
     unlogged: bool = False
     tablespace: str = ""
     index_tablespace: str = ""
+    #: On feed's time: brin, btree or none.
+    index: str = "brin"
     core: _core.Dataset = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,8 @@ class Dataset:
             parts.append(f"fillfactor={self.fillfactor}")
         if self.unlogged:
             parts.append("unlogged")
+        if self.index != "brin":
+            parts.append(f"index={self.index}")
         for word, value in (("tablespace", self.tablespace), ("index_tablespace", self.index_tablespace)):
             if value:
                 parts.append(f"{word}={value}")
@@ -167,10 +171,13 @@ class Dataset:
         space = f" using index tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
         return f"alter table {table} add primary key ({key}){space}"
 
-    def brin_indexes(self) -> list[str]:
-        """CREATE INDEX … USING brin, for each table."""
+    def time_indexes(self) -> list[str]:
+        """CREATE INDEX on the time, for each table that has one."""
+        if self.index == "none":
+            return []
         space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
-        return [f"create index idx_{t.name} on {t.name} using brin ({t.brin}){space}" for t in self.tables if t.brin]
+        timed = [t for t in self.tables if t.brin]
+        return [f"create index idx_{t.name} on {t.name} using {self.index} ({t.brin}){space}" for t in timed]
 
     def marks(self, state: str = "") -> list[str]:
         """COMMENT ON TABLE, for all: whose they are, and what."""

@@ -221,7 +221,7 @@ class Direct:
         where = quoted(self.schema)
         with conn.transaction():
             conn.execute(f"set local search_path to {SCHEMA}".encode())
-            for statement in data.brin_indexes():
+            for statement in data.time_indexes():
                 conn.execute(statement.encode())
             if drop:
                 names = ", ".join(f"{where}.{quoted(name)}" for name in drop)

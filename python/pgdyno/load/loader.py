@@ -100,6 +100,7 @@ def dataset_of(
     unlogged: bool = False,
     tablespace: str = "",
     index_tablespace: str = "",
+    index: str = "brin",
 ) -> Dataset:
     """A dataset by what a user says of its size."""
     if kind not in KINDS:
@@ -124,6 +125,7 @@ def dataset_of(
         unlogged=unlogged,
         tablespace=tablespace,
         index_tablespace=index_tablespace,
+        index=index,
     )
 
 

@@ -47,6 +47,9 @@ def chosen(wish: spec.Dataset, *, local_data: Path | None) -> Dataset:
         partitions=wish.partitions,
         fillfactor=wish.fillfactor,
         unlogged=wish.unlogged,
+        tablespace=wish.tablespace,
+        index_tablespace=wish.index_tablespace,
+        index=wish.index,
     )
 
 

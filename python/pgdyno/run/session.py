@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import random
-import shutil
+import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from pgdyno import __version__, _core
-from pgdyno.cluster import datadir, templates
+from pgdyno import __version__
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.binaries import Binaries
-from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.cluster.settings import Setting, sized
-from pgdyno.cluster.target import Target
-from pgdyno.collect import host, server
-from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, EXIT_WITH_CAVEATS, ClusterError, PgdynoError, TargetError
+from pgdyno.collect import activity, host, relations, server
+from pgdyno.errors import (
+    EXIT_OK,
+    EXIT_SIGINT,
+    EXIT_SIGTERM,
+    EXIT_WITH_CAVEATS,
+    ClusterError,
+    LocalError,
+    PgdynoError,
+    TargetError,
+)
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
-from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat, RunData, TrialPlan
 from pgdyno.report import write as reports
-from pgdyno.run import dataset
+from pgdyno.run import dataset, plan, resume
 from pgdyno.run.listener import Listener
+from pgdyno.run.plan import Configuration, Planned
+from pgdyno.run.resume import Prepared
+from pgdyno.run.servers import Options, Servers, Site
 from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
 from pgdyno.spec import load as specs
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.storage import probe
 from pgdyno.store import rundir
 from pgdyno.store.rundir import RunDirectory
 
@@ -46,21 +52,8 @@ WRONG = {
     Caveat.TRIAL_FAILED,
     Caveat.INTERRUPTED,
 }
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line adds to an experiment file."""
-
-    #: libpq connection string; None: the embedded cluster, unless the environment names a server.
-    target: str | None = None
-    embedded: bool = False
-    keep: bool = False
-    force: bool = False
-    runs: Path = Path("runs")
-    pg_bin: Path | None = None
-    #: What is done about templates: "use" one that holds the dataset, also "keep" what was loaded as one, "off".
-    templates: str = "use"
+_LOG = "The server's log is in the run directory: server.log."
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 @dataclass
@@ -72,32 +65,6 @@ class Outcome:
     data: RunData | None = None
     error: str = ""
     reports: list[Path] = field(default_factory=list)
-
-
-def plan_trials(experiment: Experiment, clients: list[int]) -> list[TrialPlan]:
-    """All trials: repetitions outermost, so that a slow drift of the machine meets every configuration alike; the order
-    within a repetition is drawn from the seed.
-    """
-    rng = random.Random(experiment.run.seed)
-    plans: list[TrialPlan] = []
-    for repetition in range(1, experiment.run.repetitions + 1):
-        round_ = [
-            (workload, hot_set, c)
-            for workload in experiment.workload_names
-            for hot_set in experiment.axes.hot_set
-            for c in clients
-        ]
-        rng.shuffle(round_)
-        plans += [
-            TrialPlan(len(plans) + n, workload, hot_set, c, repetition)
-            for n, (workload, hot_set, c) in enumerate(round_, 1)
-        ]
-    return plans
-
-
-def client_counts(experiment: Experiment, cores: int) -> list[int]:
-    """The axis of clients: as written, or 1, 4 and 16 a core."""
-    return [cores, 4 * cores, 16 * cores] if experiment.axes.clients == "auto" else list(experiment.axes.clients)
 
 
 def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
@@ -113,47 +80,52 @@ def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
     }
 
 
-def run_experiment(
-    name_or_path: str, options: Options, listener: Listener, adjust: Callable[[Experiment], Experiment]
-) -> Outcome:
-    """Carries out an experiment. Mistakes in it are raised before anything is touched; what happens later is in the
-    outcome, beside the run directory.
+def prepare(
+    name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path
+) -> Prepared:
+    """An experiment, ready to be run: valid, and its scripts compiled, before anything is touched. The path of a run
+    directory continues that run.
     """
-    experiment, text, folder = specs.read(name_or_path)
-    experiment = adjust(experiment)
-    scripts = specs.script_texts(experiment, folder)
-    # All scripts compile before a server is started.
-    for texts in scripts.values():
-        compile_scripts(texts, variables_for(Dataset("tpcb", 1), 1.0))
-    session = _Session(experiment, text, scripts, options, listener)
+    if (Path(name_or_path) / "manifest.json").exists():
+        prepared = resume.read(Path(name_or_path))
+    else:
+        experiment, text, folder = specs.read(name_or_path)
+        experiment, shrunk = adjust(experiment)
+        scripts = specs.script_texts(experiment, folder)
+        prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
+    variables = {name: "1" for axes in prepared.experiment.matrices for name in axes.variables}
+    for texts in prepared.scripts.values():
+        compile_scripts(texts, {**variables_for(Dataset("tpcb", 1), 1.0), **variables})
+    return prepared
+
+
+def run_experiment(prepared: Prepared, options: Options, listener: Listener) -> Outcome:
+    """Carries out an experiment. What happens is in the outcome, beside the run directory."""
+    session = _Session(prepared, options, listener)
     with signals_raise():
         return session.run()
 
 
 class _Session:
-    def __init__(
-        self,
-        experiment: Experiment,
-        text: str,
-        scripts: dict[str, list[tuple[str, str, int]]],
-        options: Options,
-        listener: Listener,
-    ) -> None:
-        self.experiment = experiment
-        self.text = text
-        self.scripts = scripts
-        self.options = options
+    def __init__(self, prepared: Prepared, options: Options, listener: Listener) -> None:
+        self.prepared = prepared
+        self.experiment = prepared.experiment
         self.listener = listener
-        self.cores = host.cores()
-        self.clients = client_counts(experiment, self.cores)
-        self.trials = plan_trials(experiment, self.clients)
+        self.options = options
+        self.configurations = plan.configurations(self.experiment, prepared.cores)
+        self.trials = plan.trials(self.experiment, prepared.cores)
         self.directory: RunDirectory | None = None
+        self._places: dict[str, Any] = {}
 
     def run(self) -> Outcome:
         outcome = Outcome(EXIT_OK)
         try:
-            with self._server() as (target, cluster):
-                self._on(target, cluster)
+            with Servers(self.experiment, self.configurations, self.options, self.listener) as servers:
+                try:
+                    self._run_trials(servers)
+                finally:
+                    if self.directory is not None:
+                        servers.logs(self.directory.path)
         except KeyboardInterrupt:
             outcome = Outcome(EXIT_SIGINT, error="interrupted by Ctrl-C")
         except Terminated:
@@ -166,142 +138,66 @@ class _Session:
         with signals_held():
             return self._report(outcome)
 
-    # ------------------------------------------------------------ server
+    # ------------------------------------------------------------ places
 
-    @contextmanager
-    def _server(self) -> Iterator[tuple[Target, EmbeddedCluster | None]]:
-        """The database under test: the user's, or one of our own for the length of the run."""
-        wanted = self.options.target
-        if wanted is None and not self.options.embedded and targets.named_by_environment():
-            wanted = ""
-        if wanted is not None:
-            yield targets.resolve(wanted, self.experiment.run.connect_timeout_s), None
-            return
-        settings = sized(host.memory_bytes(), self.cores, max(self.clients))
-        self.listener.note("starting a private PostgreSQL ...")
-        with EmbeddedCluster(
-            settings, keep=self.options.keep, pg_bin=self.options.pg_bin, template=self._template
-        ) as cluster:
-            assert cluster.binaries is not None
-            where = f"in {cluster.base}"
-            self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) {where}")
-            shown = (
-                "shared_buffers",
-                "effective_cache_size",
-                "maintenance_work_mem",
-                "max_connections",
-                "max_wal_size",
-            )
-            self.listener.note(
-                "settings for this machine: " + ", ".join(f"{s.name}={s.value}" for s in settings if s.name in shown)
-            )
-            try:
-                yield cluster.target, cluster
-            finally:
-                if self.directory is not None:
-                    with suppress(OSError):
-                        shutil.copyfile(cluster.log, self.directory.path / "server.log")
-                if self.options.keep:
-                    self.listener.note(f"kept (stopped): {cluster.data}")
-
-    @cache  # noqa: B019 - once a run: what fits depends on the disk, which fills meanwhile
-    def _embedded_dataset(self) -> Dataset:
-        return dataset.chosen(self.experiment.dataset, local_data=Path(tempfile.gettempdir()))
-
-    def _template(self, programs: Binaries) -> Path | None:
-        """The data directory of a template that holds the dataset."""
-        if self.options.templates == "off":
-            return None
-        store = templates.Store(templates.store_folder())
-        found = store.find(
-            templates.name_of([self._embedded_dataset().name], programs.version, templates.bytes_by_default(programs))
-        )
-        if found is None:
-            return None
-        self.listener.note(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB")
-        return store.data_of(found.name)
-
-    def _keep_as_template(self, cluster: EmbeddedCluster, wanted: Dataset) -> None:
-        assert cluster.binaries is not None
-        store = templates.Store(templates.store_folder())
-        cluster.stop()
-        directory = datadir.DataDirectory(cluster.data, cluster.binaries.major, cluster.account)
-        settings = templates.bytes_by_default(cluster.binaries)
-        try:
-            template, _ = store.add(directory, [wanted.name], cluster.binaries.version, settings)
-            self.listener.note(f"kept as the template {template.name} in {store.folder}")
-        except PgdynoError as e:
-            self.listener.note(f"not kept as a template: {e.message}")
-        finally:
-            cluster.start()
-
-    def _on(self, target: Target, cluster: EmbeddedCluster | None) -> None:
-        data = cluster.data if cluster else None
-        wanted = self._embedded_dataset() if cluster else dataset.chosen(self.experiment.dataset, local_data=None)
-        with ExitStack() as stack:
-            conn = stack.enter_context(targets.administrative(target))
-            if cluster is None:
-                self.listener.note(f"target: {target.where}")
-                find.claim(conn, target)
-                find.refuse_if_busy(conn, target, self.options.force)
+    def _at(self, servers: Servers, configuration: Configuration) -> Site:
+        """The configuration's server, running and loaded; what it is stands in the manifest."""
+        site = servers.reach(configuration)
+        known = configuration.place.label in self._places and bool(site.loaded)
+        if known:
+            servers.load(site)
+            return site
+        with targets.administrative(site.target) as conn:
             facts, missing = server.describe(conn)
-            self._check_connections(facts)
-            self.directory = RunDirectory.create(self.options.runs, self.experiment.name, self.text)
-            self._write_manifest(target, cluster.settings if cluster else [], facts, missing, wanted, data)
-            if cluster is None:
-                loaded = dataset.ensure(
-                    conn,
-                    target,
-                    wanted,
-                    force=self.options.force,
-                    connect_timeout_s=self.experiment.run.connect_timeout_s,
-                    listener=self.listener,
-                )
-            else:
-                # The server is stopped meanwhile.
-                conn.close()
-                loaded = dataset.ensure_in(cluster, wanted, listener=self.listener)
-                if loaded["loaded"] and self.options.templates == "keep":
-                    self._keep_as_template(cluster, wanted)
-                conn = stack.enter_context(targets.administrative(target))
-            sizes = server.relation_sizes(conn, wanted.relations)
-            self.directory.update_manifest(dataset={"kind": wanted.kind, **loaded, "bytes": sizes})
-            # The connection stays open: it holds the claim on the database.
-            self._run_trials(target, cluster, wanted)
+        self._check_connections(facts)
+        if self.directory is None:
+            self._begin(site, facts, missing)
+            self._probe_storage(servers)
+        servers.load(site)
+        self._record_place(site, facts)
+        return site
+
+    def _begin(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
+        """The run directory: a new one, or the one that is continued."""
+        if self.prepared.resumed is not None:
+            self.directory = RunDirectory.resume(self.prepared.resumed)
+            self._places = dict(self.directory.manifest.get("places") or {})
+            self.directory.update_manifest(ended_at=None, error="", resumed_at=rundir.now_text())
+        else:
+            self.directory = RunDirectory.create(self.prepared.runs, self.experiment.name, self.prepared.text)
+            self._write_manifest(site, facts, missing)
 
     def _check_connections(self, facts: dict[str, Any]) -> None:
         shown = facts.get("settings") or {}
+        most = max(c.clients for c in self.configurations)
         try:
             limit = int(shown["max_connections"]["value"])
         except (KeyError, ValueError):
             return
-        if max(self.clients) > limit - 3:
+        if most > limit - 3:
             raise TargetError(
-                f"{max(self.clients)} clients do not fit into max_connections = {limit} (3 are reserved)",
+                f"{most} clients do not fit into max_connections = {limit} (3 are reserved)",
                 f"Raise it in the server, or use fewer clients: --clients {max(1, limit - 10)}.",
             )
 
-    def _write_manifest(
-        self,
-        target: Target,
-        settings: list[Setting],
-        facts: dict[str, Any],
-        missing: list[str],
-        wanted: Dataset,
-        data: Path | None,
-    ) -> None:
+    def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
         assert self.directory is not None
+        target, wanted, settings = site.target, site.dataset, site.cluster.settings if site.cluster else []
         local = target.host.startswith(("/", "@")) or bool(facts.get("same_machine"))
         version = target.server_version or facts.get("protocol_version", 0)
         if 0 < version < 140000:
             missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
+        experiment = self.experiment
         self.directory.update_manifest(
             pgdyno=__version__,
-            name=self.experiment.name,
-            title=self.experiment.title,
-            note=self.experiment.note,
+            name=experiment.name,
+            title=experiment.title,
+            title_zh=experiment.title_zh,
+            note=experiment.note,
+            note_zh=experiment.note_zh,
+            source=experiment.source,
             started_at=rundir.now_text(),
-            host=host.describe(data),
+            host=host.describe(site.cluster.data if site.cluster else None),
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
             same_machine=local,
             managed=bool(settings),
@@ -310,49 +206,144 @@ class _Session:
             not_recorded=missing,
             scale=wanted.size if wanted.kind == "tpcb" else None,
             rows=wanted.rows_of_key,
-            workloads={n: w.title or n for n, w in self.experiment.workloads.items()},
-            run=self.experiment.run.model_dump(),
+            workloads={n: w.title or n for n, w in experiment.workloads.items()},
+            workloads_zh={n: w.title_zh for n, w in experiment.workloads.items() if w.title_zh},
+            run=experiment.run.model_dump(),
             trials=len(self.trials),
+            shrunk=self.prepared.shrunk,
+            # What a run that was cut off is continued by.
+            experiment=experiment.model_dump(mode="json"),
+            scripts=self.prepared.scripts,
+            cores=self.prepared.cores,
         )
+
+    def _record_place(self, site: Site, facts: dict[str, Any]) -> None:
+        assert self.directory is not None
+        wanted, place = site.dataset, site.place
+        with targets.administrative(site.target) as conn:
+            sizes = server.relation_sizes(conn, wanted.relations)
+            described = relations.describe(conn, wanted.relations)
+        named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
+        wish = self.experiment.all_targets[place.target]
+        self._places[place.label] = {
+            "target": place.target,
+            "title": wish.title,
+            "cpus": wish.cpus,
+            "memory_bytes": size_bytes(wish.memory) if wish.memory else None,
+            "rows": wanted.rows_of_key,
+            "server": facts,
+            "storage": host.file_system(site.cluster.data) if site.cluster else None,
+            "dataset": named,
+        }
+        first = {} if "dataset" in self.directory.manifest else {"dataset": named}
+        # Sizes that were left to us stay as they are when the run is continued.
+        written = self.directory.manifest["experiment"]
+        key = written["datasets"].get(place.dataset) or written["dataset"]
+        if key is not None and key["scale"] == "auto" and key["rows"] is None and wanted.kind != "feed":
+            key |= {"scale": wanted.size} if wanted.kind == "tpcb" else {"rows": wanted.size}
+        elif key is None:
+            written["dataset"] = {"kind": "tpcb", "scale": wanted.size}
+        self.directory.update_manifest(places=self._places, experiment=written, **first)
+
+    def _probe_storage(self, servers: Servers) -> None:
+        wish = self.experiment.storage
+        assert self.directory is not None
+        if wish is None or "storage_probes" in self.directory.manifest:
+            return
+        probes = {}
+        for name in dict.fromkeys(c.place.target for c in self.configurations):
+            if not servers.is_private(name):
+                continue
+            folder = servers.folder_of(name) or Path(tempfile.gettempdir())
+            self.listener.note(f"probing the storage of {name}: {folder} ...")
+            size = size_bytes(wish.size) if wish.size else None
+            try:
+                probes[name] = asdict(probe.probe(folder, seconds=wish.seconds, size=size, threads=wish.threads))
+            except LocalError as e:
+                self.listener.note(f"the storage was not probed: {' '.join(str(e).split())}")
+        self.directory.update_manifest(storage_probes=probes)
 
     # ------------------------------------------------------------ trials
 
-    def _run_trials(self, target: Target, cluster: EmbeddedCluster | None, data: Dataset) -> None:
-        assert self.directory is not None
+    def _run_trials(self, servers: Servers) -> None:
         run = self.experiment.run
+        finished = resume.finished(self.prepared.resumed)
+        left = [t for t in self.trials if t.plan not in finished]
+        warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
+        if not left:
+            raise LocalError("this run is complete: there is nothing to continue", "pgdyno report shows it.")
+        self._at(servers, left[0].configuration)
+        if self.prepared.resumed is not None:
+            self.listener.note(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
+        self.listener.planned([t.plan for t in left], warmup + run.duration_s)
+        for planned in left:
+            self._run_trial(servers, planned)
 
-        def died() -> str | None:
-            if cluster is None or cluster.is_alive():
-                return None
-            return f"the server has died: {cluster.last_words(2)}"
+    def _run_trial(self, servers: Servers, planned: Planned) -> None:
+        run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
+        site = self._at(servers, configuration)
+        assert self.directory is not None
+        run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
+        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener)
+        if (gone := site.died()) is not None:
+            raise ClusterError(gone, _LOG)
+        variables = variables_for(site.dataset, trial.hot_set)
+        variables |= {name: str(value) for name, value in configuration.variables}
+        scripts = compile_scripts(self.prepared.scripts[trial.workload], variables)
+        # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
+        # it is, so that repetitions are independent.
+        seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
+        before = self._between(site)
+        parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
+        parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
+        parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
+        writer = self.directory.begin_trial(trial, parameters)
+        self.listener.trial_started(trial)
+        record, raised = run_trial(context, trial, scripts, seed, writer, lambda: self._activity(site, before))
+        self.listener.trial_ended(record)
+        if raised is not None:
+            gone = site.died() if isinstance(raised, PgdynoError) else None
+            raise ClusterError(gone, _LOG) if gone else raised
 
-        context = TrialContext(target, run, self.cores, died, self.listener)
-        self.listener.planned(self.trials, run.warmup_s + run.duration_s)
-        for plan in self.trials:
-            gone = died()
-            if gone is not None:
-                raise ClusterError(gone, "The server's log is in the run directory: server.log.")
-            variables = variables_for(data, plan.hot_set)
-            scripts = compile_scripts(self.scripts[plan.workload], variables)
-            # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
-            # it is, so that repetitions are independent.
-            seed = (run.seed + 1_000_003 * plan.repetition) % 2**63
-            self._refresh(target, data)
-            writer = self.directory.begin_trial(plan, {**variables, "seed": seed, "protocol": run.protocol})
-            self.listener.trial_started(plan)
-            record, raised = run_trial(context, plan, scripts, seed, writer)
-            self.listener.trial_ended(record)
-            if raised is not None:
-                gone = died() if isinstance(raised, PgdynoError) else None
-                raise ClusterError(gone, "The server's log is in the run directory: server.log.") if gone else raised
-
-    def _refresh(self, target: Target, data: Dataset) -> None:
-        """Repetitions begin alike. A server that is away just now, or will not let us, is no reason to end the run."""
+    def _between(self, site: Site) -> dict[str, float]:
+        """Trials begin alike; returns the server's counters. A server that is away just now, or will not let us, is no
+        reason to end the run.
+        """
+        between = self.experiment.run.between
         try:
-            with targets.administrative(target) as conn:
-                dataset.refresh(conn, data)
+            if between.restart and site.cluster is not None:
+                site.cluster.stop()
+                self._drop_caches()
+                site.cluster.start()
+            with targets.administrative(site.target) as conn:
+                dataset.refresh(conn, site.dataset)
+                if between.checkpoint:
+                    conn.execute("checkpoint")
+                if not between.restart:
+                    self._drop_caches()
+                time.sleep(between.pause_s)
+                return activity.snapshot(conn, self.experiment.run.record)
         except (TargetError, psycopg.Error) as e:
             self.listener.note(f"the tables could not be vacuumed before the trial: {' '.join(str(e).split())}")
+        return {}
+
+    def _drop_caches(self) -> None:
+        if not self.experiment.run.between.drop_caches:
+            return
+        try:
+            # Dirty pages stay; they must be written first.
+            os.sync()
+            _DROP_CACHES.write_text("3\n")
+        except OSError as e:
+            raise LocalError(
+                f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
+            ) from e
+
+    def _activity(self, site: Site, before: dict[str, float]) -> dict[str, float]:
+        with suppress(PgdynoError, psycopg.Error), targets.administrative(site.target) as conn:
+            activity.wait_until_settled(conn)
+            return activity.between(before, activity.snapshot(conn, self.experiment.run.record))
+        return {}
 
     # ------------------------------------------------------------ report
 
@@ -371,7 +362,3 @@ class _Session:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
             outcome.exit_code = outcome.exit_code or 5
         return outcome
-
-
-#: Versions for `pgdyno --version`.
-CORE_VERSION = _core.__version__

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _core
+from pgdyno.analysis import steady
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
@@ -118,14 +119,24 @@ def message_of(e: _core.CoreError) -> str:
 
 
 def run_trial(
-    context: TrialContext, plan: TrialPlan, workload: _core.Workload, seed: int, writer: TrialWriter
+    context: TrialContext,
+    plan: TrialPlan,
+    workload: _core.Workload,
+    seed: int,
+    writer: TrialWriter,
+    activity: Callable[[], dict[str, float]],
 ) -> tuple[TrialRecord, BaseException | None]:
-    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
+    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then.
+    `activity` is asked at the end what the server did meanwhile.
+    """
     run = context.run
     started_at = now_text()
     workers = run.workers or workers_for_clients(plan.clients, context.cores)
     raised: BaseException | None = None
     try:
+        warmup_s = run.warmup_s
+        if warmup_s == "steady":
+            warmup_s = _until_steady(context, plan, workload, writer, clients=plan.clients, workers=workers, seed=seed)
         result = _run_when_ready(
             context,
             workload,
@@ -134,7 +145,7 @@ def run_trial(
             workers=workers,
             protocol=run.protocol,
             duration_s=run.duration_s,
-            warmup_s=run.warmup_s,
+            warmup_s=warmup_s,
             interval_s=run.interval_s,
             rate=None if run.rate is None else (run.rate, run.rate, 0.0, False),
             seed=seed,
@@ -147,12 +158,12 @@ def run_trial(
         raised = e
     else:
         with signals_held():
-            return _finish(context, plan, writer, started_at, result)
-    return _ended(context, plan, writer, started_at, None, raised)
+            return _finish(context, plan, writer, started_at, result, activity())
+    return _ended(context, plan, writer, started_at, None, raised, {})
 
 
 def _run_when_ready(
-    context: TrialContext, workload: _core.Workload, observer: _Observer, **plan: Any
+    context: TrialContext, workload: _core.Workload, observer: _Observer | _WarmUp, **plan: Any
 ) -> _core.RunResult:
     """Runs; a server that is just restarting is waited for as long as a connection may take."""
     deadline = time.monotonic() + context.run.connect_timeout_s
@@ -166,8 +177,72 @@ def _run_when_ready(
             time.sleep(0.2)
 
 
+class _SteadyError(Exception):
+    """Ends a warm-up: it has done its work."""
+
+
+class _WarmUp:
+    """Looks on until the throughput has no trend any more."""
+
+    def __init__(self, context: TrialContext, plan: TrialPlan) -> None:
+        self._context = context
+        self._plan = plan
+        self._tps: list[float] = []
+        self.steady = False
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        """Nothing to do."""
+
+    def interval(self, i: _core.Interval) -> None:
+        if i.end_ns <= i.start_ns or i.phase == "drain":
+            return
+        row = row_of(i)
+        self._context.listener.interval(self._plan, row)
+        self._tps.append(row.committed / ((row.end_ns - row.start_ns) / 1e9))
+        if (died := self._context.cluster_died()) is not None:
+            raise ClusterError(died, "The server's log is in the run directory: server.log.")
+        if steady.has_settled(self._tps):
+            self.steady = True
+            raise _SteadyError
+
+    def event(self, e: _core.Event) -> None:
+        """Nothing to do."""
+
+
+def _until_steady(
+    context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, **more: Any
+) -> float:
+    """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up that
+    the trial itself still needs: its sessions are new.
+    """
+    run = context.run
+    watcher = _WarmUp(context, plan)
+    began = time.monotonic()
+    result = _run_when_ready(
+        context,
+        workload,
+        watcher,
+        protocol=run.protocol,
+        duration_s=run.warmup_limit_s,
+        warmup_s=0.0,
+        interval_s=run.interval_s,
+        rate=None if run.rate is None else (run.rate, run.rate, 0.0, False),
+        connect_timeout_s=run.connect_timeout_s,
+        driver=run.driver,
+        **more,
+    )
+    if result.raised is not None and not isinstance(result.raised, _SteadyError):
+        raise result.raised
+    if result.error is not None:
+        raise TrialError(result.error, remedy_for(result.error))
+    spent = time.monotonic() - began
+    words = "steady" if watcher.steady else "not steady yet: the limit was reached"
+    writer.event(0, "warm-up", f"{words} after {spent:.1f} s")
+    return min(1.0, run.interval_s)
+
+
 def _finish(
-    context: TrialContext, plan: TrialPlan, writer: TrialWriter, started_at: str, result: _core.RunResult
+    context: TrialContext, plan: TrialPlan, writer: TrialWriter, started_at: str, result: _core.RunResult, activity: dict[str, float]
 ) -> tuple[TrialRecord, BaseException | None]:
     raised = result.raised
     if raised is None and result.error is not None:
@@ -175,7 +250,7 @@ def _finish(
             raised = SpecError(result.error)
         else:
             raised = TrialError(result.error, remedy_for(result.error))
-    return _ended(context, plan, writer, started_at, summarise(result), raised)
+    return _ended(context, plan, writer, started_at, summarise(result), raised, activity)
 
 
 def _ended(
@@ -185,13 +260,14 @@ def _ended(
     started_at: str,
     summary: TrialSummary | None,
     raised: BaseException | None,
+    activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
     caveats = _caveats(context.run, summary, state)
     error = str(raised) if isinstance(raised, Exception) else ""
-    writer.finish(state, summary, caveats, error)
-    return TrialRecord(plan, state, started_at, error, summary, caveats), raised
+    writer.finish(state, summary, caveats, error, activity)
+    return TrialRecord(plan, state, started_at, error, summary, caveats, activity), raised
 
 
 def _translated(e: _core.CoreError) -> PgdynoError:

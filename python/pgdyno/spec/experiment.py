@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 #: Becomes part of a path.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
+#: What a server setting, or a script's variable, may be.
+Value = bool | int | float | str
+#: A major version of PostgreSQL, or a whole one.
+Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]
+#: A size as PostgreSQL writes it.
+Size = Annotated[str, Field(pattern=r"^\d+ ?(kB|MB|GB|TB)$")]
+Protocol = Literal["simple", "extended", "prepared"]
+Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
+#: The target that an experiment has which names none.
+PRIVATE = "private"
 
 
 def _distinct(values: list[Any] | str) -> list[Any] | str:
@@ -19,15 +39,79 @@ def _distinct(values: list[Any] | str) -> list[Any] | str:
 Distinct = AfterValidator(_distinct)
 
 
+def _some(values: Any) -> Any:
+    if isinstance(values, list) and not values:
+        raise ValueError("an axis needs at least one value")
+    return values
+
+
+Some = BeforeValidator(_some)
+
+
+_UNITS = {"kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a Size: "4GB"."""
+    digits = text.rstrip("kMGTB ")
+    return int(digits) * _UNITS[text[len(digits) :].strip()]
+
+
 class Strict(BaseModel):
     """Unknown keys are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class FileSystem(Strict):
+    """A file system made for the run: in a file, mounted through a loop device. Only root may."""
+
+    type: Literal["xfs", "ext4", "btrfs"]
+    #: Of the file that holds it.
+    size: Size = "4GB"
+    #: For mkfs, e.g. ["-d", "agcount=4"].
+    mkfs: list[str] = []
+    #: For mount, e.g. "noatime".
+    mount: str = "noatime"
+
+
+class Target(Strict):
+    """A database under test: a private server, or one that is there already."""
+
+    title: str = ""
+    #: Connection string of a running server, as libpq takes it; none: a private server is started for the run.
+    conninfo: str | None = None
+    #: Of the private server; none: the embedded one. "17": an installed one, else one that is fetched.
+    version: Version | None = None
+    #: Server settings, over those that pgdyno chooses for the machine.
+    settings: dict[str, Value] = {}
+    #: Where its data directory is made: any folder, on the storage to be measured. None: the temporary folder.
+    folder: str | None = None
+    file_system: FileSystem | None = None
+    #: Tablespaces: name, and the folder in which they are made.
+    tablespaces: dict[Name, str] = {}
+    #: As small as an instance: processors and memory that the server may use (a control group; only root may).
+    cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
+    memory: Size | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Target:
+        if self.conninfo is not None:
+            ours = ("version", "settings", "folder", "file_system", "tablespaces", "cpus", "memory")
+            for name in ours:
+                if getattr(self, name):
+                    raise ValueError(f"{name} goes with a private server, not with conninfo")
+            if re.search(r"password\s*=|//[^/@]*:[^/@]*@", self.conninfo):
+                raise ValueError("a password does not belong into a file: use ~/.pgpass, PGPASSWORD or a service file")
+        if self.folder is not None and self.file_system is not None:
+            raise ValueError("give either folder or file_system")
+        return self
+
+
 class Dataset(Strict):
     """What the tables hold."""
 
+    title: str = ""
     kind: Literal["tpcb", "pk", "feed"] = "tpcb"
     #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; of the others 1,000,000 rows in all tables. "auto":
     #: what fits this machine.
@@ -40,6 +124,12 @@ class Dataset(Strict):
     partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
     unlogged: bool = False
+    #: The index on feed's time.
+    index: Literal["brin", "btree", "none"] = "brin"
+    tablespace: str = ""
+    index_tablespace: str = ""
+    #: SQL that is carried out when the tables are there (functions, further tables); each must bear being repeated.
+    setup: list[str] = []
 
     @model_validator(mode="after")
     def _one_size(self) -> Dataset:
@@ -47,22 +137,25 @@ class Dataset(Strict):
             raise ValueError("rows goes with pk and feed, instead of scale")
         if self.tables != 1 and self.kind != "feed":
             raise ValueError("tables goes with feed")
+        if self.index != "brin" and self.kind != "feed":
+            raise ValueError("index goes with feed")
         if self.partitions and self.kind != "tpcb":
             raise ValueError("partitions goes with tpcb")
         return self
 
 
 class Script(Strict):
-    """A script in pgbench's language, given here or in a file beside the experiment."""
+    """A script in pgbench's language, given here or in a file beside the experiment, or a built-in of pgbench."""
 
     text: str | None = None
     file: str | None = None
+    builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
     weight: Annotated[int, Field(ge=0)] = 1
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Script:
-        if (self.text is None) == (self.file is None):
-            raise ValueError('give either "text" or "file"')
+    def _one_of_them(self) -> Script:
+        if sum(x is not None for x in (self.text, self.file, self.builtin)) != 1:
+            raise ValueError('give either "text" or "file" or "builtin"')
         return self
 
 
@@ -72,35 +165,78 @@ class Workload(Strict):
     scripts: Annotated[list[Script], Field(min_length=1)]
     #: How the table of results calls its figure.
     title: str = ""
+    title_zh: str = ""
+    #: Rows that each transaction writes: the report then tells rows per second.
+    rows: Annotated[int, Field(ge=0)] = 0
 
 
 class Axes(Strict):
-    """What is varied; each combination is a trial."""
+    """What is varied; each combination is a trial. An axis that is left out has one value."""
 
     workload: Annotated[list[str], Distinct] = []
+    #: Names of targets.
+    target: Annotated[list[str], Distinct] = []
+    #: Names of datasets.
+    dataset: Annotated[list[str], Distinct] = []
+    #: Versions of the private server.
+    version: Annotated[list[Version], Distinct] = []
+    #: In place of the dataset's own.
+    scale: Annotated[list[Annotated[int, Field(ge=1, le=1_000_000)]], Distinct] = []
     #: Part of the rows that the workload touches.
-    hot_set: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1), Distinct] = [1.0]
+    hot_set: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Some, Distinct] = [1.0]
     #: Connections; "auto": 1, 4 and 16 a core.
-    clients: (
-        Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1), Distinct]
-    ) = "auto"
+    clients: Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Some, Distinct] = "auto"
+    protocol: Annotated[list[Protocol], Distinct] = []
+    rate: Annotated[list[Rate], Distinct] = []
+    #: Server settings, of private servers: each with its values.
+    settings: dict[str, Annotated[list[Value], Some, Distinct]] = {}
+    #: Variables of scripts: each with its values.
+    variables: dict[Name, Annotated[list[Value], Some, Distinct]] = {}
+
+
+class Between(Strict):
+    """What is done before each trial, so that they begin alike."""
+
+    checkpoint: bool = False
+    #: Of private servers.
+    restart: bool = False
+    #: The kernel's page cache; only root may.
+    drop_caches: bool = False
+    pause_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0.0
 
 
 class Run(Strict):
     """How each trial is run."""
 
-    protocol: Literal["simple", "extended", "prepared"] = "prepared"
+    protocol: Protocol = "prepared"
     duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
-    warmup_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    #: Seconds before the measurement; "steady": until the throughput has no trend any more.
+    warmup_s: Literal["steady"] | Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    #: With "steady": at most so long.
+    warmup_limit_s: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 300.0
     interval_s: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] = 1.0
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
+    repetitions: Annotated[int, Field(ge=1, le=10_000)] = 3
+    #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B).
+    order: Literal["random", "interleaved", "written"] = "random"
+    between: Between = Between()
     #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
-    rate: Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)] | None = None
+    rate: Rate | None = None
     #: Worker threads; absent: one, and one more for each 64 clients, at most one a core.
     workers: Annotated[int, Field(ge=1)] | None = None
     driver: Literal["auto", "epoll", "uring", "polling"] = "auto"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 20180901
     connect_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
+    #: What is recorded of the server beside the client's figures: before and after each trial.
+    record: list[Literal["tables", "wal", "checkpoints"]] = ["tables", "wal", "checkpoints"]
+
+
+class Storage(Strict):
+    """A probe of the storage that the private servers' data lie on, before anything is loaded."""
+
+    #: Of each job.
+    seconds: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 10.0
+    size: Size | None = None
+    threads: Annotated[int, Field(ge=1, le=4096)] | None = None
 
 
 class Experiment(Strict):
@@ -108,21 +244,59 @@ class Experiment(Strict):
 
     name: Name
     title: str
+    title_zh: str = ""
     #: A sentence under the table of results.
     note: str = ""
-    dataset: Dataset = Dataset()
+    note_zh: str = ""
+    #: Where the matrix comes from: what was published, and where.
+    source: str = ""
+    targets: dict[Name, Target] = {}
+    #: Of one dataset, or of several that have names.
+    dataset: Dataset | None = None
+    datasets: dict[Name, Dataset] = {}
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)]
-    axes: Axes = Axes()
+    #: One matrix, or several that are carried out together.
+    axes: Annotated[
+        Annotated[Axes, Tag("alternative-one")]
+        | Annotated[list[Axes], Field(min_length=1), Tag("alternative-several")],
+        Discriminator(lambda given: "alternative-several" if isinstance(given, list) else "alternative-one"),
+    ] = Axes()
     run: Run = Run()
+    storage: Storage | None = None
 
     @model_validator(mode="after")
-    def _axes_name_workloads(self) -> Experiment:
-        for name in self.axes.workload:
-            if name not in self.workloads:
-                raise ValueError(f'axes.workload: "{name}" is not among the workloads ({", ".join(self.workloads)})')
+    def _names_are_known(self) -> Experiment:
+        if self.dataset is not None and self.datasets:
+            raise ValueError("give either dataset or datasets")
+        known: dict[str, list[str]] = {
+            "workload": list(self.workloads),
+            "target": list(self.all_targets),
+            "dataset": list(self.all_datasets),
+        }
+        for i, axes in enumerate(self.matrices):
+            where = f"axes.{i}" if isinstance(self.axes, list) else "axes"
+            for axis, names in known.items():
+                for name in getattr(axes, axis):
+                    if name not in names:
+                        raise ValueError(f'{where}.{axis}: "{name}" is not among the {axis}s ({", ".join(names)})')
+            private = [n for n in axes.target or self.all_targets if self.all_targets[n].conninfo is None]
+            if len(private) < len(axes.target or self.all_targets):
+                for axis in ("version", "settings"):
+                    if getattr(axes, axis):
+                        raise ValueError(f"{where}.{axis} goes with private servers, not with conninfo")
         return self
 
     @property
-    def workload_names(self) -> list[str]:
-        """The workloads to run, in order."""
-        return self.axes.workload or list(self.workloads)
+    def matrices(self) -> list[Axes]:
+        """The axes, of one matrix or of several."""
+        return self.axes if isinstance(self.axes, list) else [self.axes]
+
+    @property
+    def all_targets(self) -> dict[str, Target]:
+        """The targets by name; one private server where none is named."""
+        return self.targets or {PRIVATE: Target()}
+
+    @property
+    def all_datasets(self) -> dict[str, Dataset]:
+        """The datasets by name; "dataset" where there is one."""
+        return self.datasets or {"dataset": self.dataset or Dataset()}

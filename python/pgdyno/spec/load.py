@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno.errors import SpecError
+from pgdyno.spec import builtins
 from pgdyno.spec.experiment import Experiment
 
 
@@ -70,7 +71,7 @@ def _describe(text: str, file: str, error: Any) -> str:
     path = [
         str(p)
         for p in error["loc"]
-        if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-"))
+        if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-", "alternative-"))
     ]
     key = ".".join(path) or "the file"
     message = error["msg"].removeprefix("Value error, ")
@@ -97,6 +98,9 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
     for name, workload in experiment.workloads.items():
         out[name] = []
         for i, script in enumerate(workload.scripts):
+            if script.builtin is not None:
+                out[name].append((script.builtin, builtins.named(script.builtin).text, script.weight))
+                continue
             if script.text is not None:
                 label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
                 out[name].append((f"{label}.sql", script.text, script.weight))

@@ -64,3 +64,17 @@ def read_merged(path: Path, starts_ns: set[int]) -> dict[str, Histogram]:
             continue
         merged.setdefault(parts[0].removeprefix("Tag="), Histogram()).merge(h)
     return merged
+
+
+def merged_lines(merged: dict[str, Histogram]) -> str:
+    """A line for each tag: the tag, and the histogram as in a log."""
+    return "".join(f"{tag},{base64.b64encode(h.encode()).decode()}\n" for tag, h in merged.items())
+
+
+def read_lines(path: Path) -> dict[str, Histogram] | None:
+    """What merged_lines wrote; None where there is no such file, or a damaged one."""
+    try:
+        pairs = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+        return {tag: Histogram.decode(base64.b64decode(data, validate=True)) for tag, data in pairs}
+    except Exception:
+        return None

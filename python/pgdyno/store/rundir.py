@@ -6,14 +6,15 @@ a kill can leave. When a trial ends, its intervals become Parquet as well. Files
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from pgdyno.errors import LocalError, UsageError
 from pgdyno.model import (
     Caveat,
     IntervalRow,
+    Key,
     Latency,
     RunData,
     StatementLatency,
@@ -31,6 +33,10 @@ from pgdyno.model import (
     TrialSummary,
 )
 from pgdyno.store import hlog
+
+T = TypeVar("T")
+#: Of a trial that has ended: its histograms, merged over its intervals.
+MERGED = "latency.merged"
 
 
 @contextmanager
@@ -84,6 +90,18 @@ class RunDirectory:
                 return run
         raise LocalError(f"cannot make a new folder in {parent}")
 
+    @classmethod
+    def resume(cls, path: Path) -> RunDirectory:
+        """The directory of a run that is continued."""
+        run = cls(path)
+        run._manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        return run
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The facts so far."""
+        return self._manifest
+
     def update_manifest(self, **facts: Any) -> None:
         """Adds facts to manifest.json."""
         self._manifest.update(facts)
@@ -93,6 +111,12 @@ class RunDirectory:
         """Opens a trial's folder."""
         folder = self.path / "trials" / plan.folder
         with writing(folder):
+            if folder.exists():
+                # Of a run that was cut off: what it measured is kept, and counted nowhere.
+                broken = self.path / "broken"
+                broken.mkdir(exist_ok=True)
+                names = (broken / f"{plan.folder}.{n}" for n in itertools.count(1))
+                folder.rename(next(n for n in names if not n.exists()))
             folder.mkdir(parents=True, exist_ok=True)
         return TrialWriter(folder, plan, parameters)
 
@@ -111,6 +135,8 @@ class TrialWriter:
         self._parameters = parameters
         self._started_at = now_text()
         self._rows: list[IntervalRow] = []
+        #: By tag, all intervals but the warm-up's together.
+        self._merged: dict[str, Histogram] = {}
         with writing(folder):
             # Kept open for the length of the trial: lines are flushed one by one.
             self._intervals = (folder / "intervals.jsonl").open("w", encoding="utf-8", buffering=1)
@@ -130,6 +156,8 @@ class TrialWriter:
             for tag, h in histograms.items():
                 if h.count:
                     self._latency.write(hlog.line(tag, row.start_ns, row.end_ns, h))
+                    if row.phase != "warmup":
+                        self._merged.setdefault(tag, Histogram()).merge(h)
         self._rows.append(row)
 
     def event(self, at_ns: int, kind: str, text: str, **more: Any) -> None:
@@ -137,7 +165,14 @@ class TrialWriter:
         with writing(self.folder):
             self._events.write(json.dumps({"at_ns": at_ns, "kind": kind, "text": text, **more}) + "\n")
 
-    def finish(self, state: str, summary: TrialSummary | None, caveats: list[Caveat], error: str = "") -> None:
+    def finish(
+        self,
+        state: str,
+        summary: TrialSummary | None,
+        caveats: list[Caveat],
+        error: str = "",
+        activity: dict[str, float] | None = None,
+    ) -> None:
         """Closes the trial: finished, failed or interrupted."""
         with writing(self.folder):
             for f in (self._intervals, self._latency, self._events):
@@ -148,10 +183,16 @@ class TrialWriter:
                 pq.write_table(pa.table(columns), temporary)
                 temporary.replace(self.folder / "intervals.parquet")
                 (self.folder / "intervals.jsonl").unlink(missing_ok=True)
-        self._write_state(state, summary, caveats, error)
+        replace_file(self.folder / MERGED, hlog.merged_lines(self._merged))
+        self._write_state(state, summary, caveats, error, activity)
 
     def _write_state(
-        self, state: str, summary: TrialSummary | None = None, caveats: list[Caveat] | None = None, error: str = ""
+        self,
+        state: str,
+        summary: TrialSummary | None = None,
+        caveats: list[Caveat] | None = None,
+        error: str = "",
+        activity: dict[str, float] | None = None,
     ) -> None:
         record = {
             "plan": asdict(self.plan),
@@ -162,11 +203,24 @@ class TrialWriter:
             "error": error,
             "caveats": [c.name for c in caveats or []],
             "summary": asdict(summary) if summary else None,
+            "activity": activity or {},
         }
         replace_file(self.folder / "trial.json", json.dumps(record, indent=2) + "\n")
 
 
 # ---------------------------------------------------------------- reading
+
+
+class _Lazy(dict[int, T]):
+    """By trial number; each read when it is first asked for: a run may have thousands of trials."""
+
+    def __init__(self, load: Callable[[int], T]) -> None:
+        super().__init__()
+        self._load = load
+
+    def __missing__(self, number: int) -> T:
+        self[number] = value = self._load(number)
+        return value
 
 
 def read(path: Path) -> RunData:
@@ -177,24 +231,73 @@ def read(path: Path) -> RunData:
         raise UsageError(f"{path} is no run directory: it has no manifest.json", "Runs are in runs/ by default.") from e
     except ValueError as e:
         raise UsageError(f"{path}/manifest.json cannot be read: {e}") from e
-    trials: list[TrialRecord] = []
-    series: dict[int, list[IntervalRow]] = {}
-    histograms: dict[int, dict[str, Histogram]] = {}
-    for folder in sorted((path / "trials").glob("*/")):
-        record = _read_trial(folder)
-        if record is None:
-            continue
-        trials.append(record)
-        series[record.plan.number] = read_intervals(folder)
-        histograms[record.plan.number] = hlog.read_merged(folder / "latency.hlog", set(_counted(series, record)))
-    buckets = {n: _transactions(h).buckets() for n, h in histograms.items()}
-    pooled, pooled_statements = _pool(trials, histograms)
-    return RunData(str(path), manifest, trials, series, buckets, pooled, pooled_statements)
+    trials = read_records(path)
+    folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
+    series = _Lazy(lambda number: read_intervals(folders[number]))
+    merged = _Lazy(lambda number: _read_merged(folders[number], series, number))
+    buckets = _Lazy(lambda number: _transactions(merged[number]).buckets())
+    repetitions: dict[Key, list[TrialRecord]] = {}
+    for t in trials:
+        if t.summary is not None and t.state == "finished":
+            repetitions.setdefault(t.plan.key, []).append(t)
+
+    def pooled(tag: str, key: Key) -> Latency:
+        """Percentiles are never averaged: histograms of repetitions are merged."""
+        together = Histogram()
+        for t in repetitions[key]:
+            h = merged[t.plan.number].get(tag)
+            if h is not None:
+                together.merge(h)
+        return latency_of(together)
+
+    latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
+    statements = _LazyKeys(
+        repetitions,
+        lambda key: [
+            StatementLatency(s.script, s.line, s.text, pooled(hlog.statement(i), key))
+            for i, s in enumerate(_statements(repetitions[key]))
+        ],
+    )
+    return RunData(str(path), manifest, trials, series, buckets, latencies, statements)
 
 
-def _counted(series: dict[int, list[IntervalRow]], record: TrialRecord) -> list[int]:
-    """Starts of the intervals whose latencies count: all but the warm-up's."""
-    return [r.start_ns for r in series[record.plan.number] if r.phase != "warmup"]
+class _LazyKeys(Mapping[Key, T]):
+    """By configuration; each computed when it is first asked for."""
+
+    def __init__(self, keys: Iterable[Key], load: Callable[[Key], T]) -> None:
+        self._keys = list(keys)
+        self._load = load
+        self._known: dict[Key, T] = {}
+
+    def __getitem__(self, key: Key) -> T:
+        if key not in self._known:
+            self._known[key] = self._load(key)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _statements(repetitions: list[TrialRecord]) -> list[StatementLatency]:
+    return repetitions[0].summary.statements if repetitions[0].summary else []
+
+
+def read_records(path: Path) -> list[TrialRecord]:
+    """The trials of a run directory, without their series and histograms."""
+    records = (_read_trial(folder) for folder in sorted((path / "trials").glob("*/")))
+    return [r for r in records if r is not None]
+
+
+def _read_merged(folder: Path, series: _Lazy[list[IntervalRow]], number: int) -> dict[str, Histogram]:
+    """Histograms by tag, of all but the warm-up; of a trial that was killed, from its log."""
+    found = hlog.read_lines(folder / MERGED)
+    if found is not None:
+        return found
+    counted = {r.start_ns for r in series[number] if r.phase != "warmup"}
+    return hlog.read_merged(folder / "latency.hlog", counted)
 
 
 def _read_trial(folder: Path) -> TrialRecord | None:
@@ -203,8 +306,17 @@ def _read_trial(folder: Path) -> TrialRecord | None:
         summary = _summary(d["summary"]) if d.get("summary") else None
         state = "interrupted" if d["state"] == "running" else d["state"]
         caveats = [Caveat[name] for name in d.get("caveats", []) if name in Caveat.__members__]
-        return TrialRecord(TrialPlan(**d["plan"]), state, d["started_at"], d.get("error", ""), summary, caveats)
-    except (OSError, ValueError, KeyError, TypeError):
+        return TrialRecord(
+            TrialPlan(**d["plan"]),
+            state,
+            d["started_at"],
+            d.get("error", ""),
+            summary,
+            caveats,
+            d.get("activity") or {},
+            int(d["parameters"].get("rows_per_transaction") or 0),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         # A folder that was just being made when the run was killed.
         return None
 
@@ -245,28 +357,3 @@ def latency_of(h: Histogram) -> Latency:
     """A histogram's figures."""
     p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
     return Latency(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)
-
-
-def _pool(
-    trials: list[TrialRecord], histograms: dict[int, dict[str, Histogram]]
-) -> tuple[dict[tuple[str, float, int], Latency], dict[tuple[str, float, int], list[StatementLatency]]]:
-    """Merges the histograms of repetitions; percentiles are never averaged."""
-    groups: dict[tuple[str, float, int], dict[str, Histogram]] = {}
-    names: dict[tuple[str, float, int], list[StatementLatency]] = {}
-    for t in trials:
-        if t.summary is None or t.state != "finished":
-            continue
-        key = (t.plan.workload, t.plan.hot_set, t.plan.clients)
-        merged = groups.setdefault(key, {})
-        for tag, h in histograms[t.plan.number].items():
-            merged.setdefault(tag, Histogram()).merge(h)
-        names.setdefault(key, t.summary.statements)
-    pooled = {key: latency_of(_transactions(h)) for key, h in groups.items()}
-    statements = {
-        key: [
-            StatementLatency(s.script, s.line, s.text, latency_of(groups[key].get(hlog.statement(i)) or Histogram()))
-            for i, s in enumerate(names[key])
-        ]
-        for key in groups
-    }
-    return pooled, statements

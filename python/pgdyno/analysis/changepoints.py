@@ -1,0 +1,102 @@
+"""Where a history of figures changed its level: E-divisive means (Matteson and James 2014) with a t test for
+significance, as Hunter and Apache Otava have it. docs/math.md, History.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from pgdyno.analysis.series import Array
+
+#: A change counts when such a difference would come by chance less often than this.
+ALPHA = 0.001
+#: And when the level moved by this part, at least.
+SMALLEST = 0.01
+#: Values on each side, at least.
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """The first value of a new level."""
+
+    index: int
+    before: float
+    after: float
+    p: float
+
+    @property
+    def ratio(self) -> float:
+        """The new level by the old one."""
+        return self.after / self.before if self.before else math.nan
+
+
+def change_points(values: Sequence[float], *, alpha: float = ALPHA, smallest: float = SMALLEST) -> list[ChangePoint]:
+    """All of them, in order. Assumes independent values: one a run."""
+    x = np.asarray(values, dtype=np.float64)
+    bounds = sorted(_split(x, 0, len(x), alpha))
+    # What was split off first may not stand out any more between its final neighbours.
+    while bounds:
+        tested = [_tested(x, low, at, high) for low, at, high in _neighbours(bounds, len(x))]
+        weakest = max(tested, key=lambda c: c.p)
+        small = [c for c in tested if abs(c.after - c.before) < smallest * abs(c.before)]
+        if weakest.p >= alpha:
+            bounds.remove(weakest.index)
+        elif small:
+            bounds.remove(min(small, key=lambda c: abs(c.after - c.before)).index)
+        else:
+            return tested
+    return []
+
+
+def _neighbours(bounds: list[int], n: int) -> list[tuple[int, int, int]]:
+    edges = [0, *bounds, n]
+    return list(zip(edges, edges[1:], edges[2:], strict=False))
+
+
+def _split(x: Array, low: int, high: int, alpha: float) -> list[int]:
+    if high - low < 2 * FEWEST:
+        return []
+    at = low + best_split(x[low:high])
+    if _tested(x, low, at, high).p >= alpha:
+        return []
+    return [*_split(x, low, at, alpha), at, *_split(x, at, high, alpha)]
+
+
+def best_split(x: Array) -> int:
+    """Where two parts differ most: the largest Q of E-divisive, which is mn/(m+n) times twice the mean distance between
+    the parts, less the mean distances within them. By prefix sums of the distances; the tests have the plain form.
+    """
+    n = len(x)
+    distances = np.abs(x[:, None] - x[None, :])
+    # within[k]: of the first k values to each other; all pairs once.
+    rows = np.cumsum(distances, axis=1)
+    first = np.concatenate([[0.0], np.cumsum([rows[k, k] for k in range(n)])])
+    total = first[n]
+    back = distances[::-1, ::-1]
+    back_rows = np.cumsum(back, axis=1)
+    last = np.concatenate([[0.0], np.cumsum([back_rows[k, k] for k in range(n)])])[::-1]
+    best, at = -math.inf, FEWEST
+    for k in range(FEWEST, n - FEWEST + 1):
+        m = n - k
+        between = total - first[k] - last[k]
+        within = first[k] / (k * (k - 1) / 2) + last[k] / (m * (m - 1) / 2)
+        q = k * m / n * (2 * between / (k * m) - within)
+        if q > best:
+            best, at = q, k
+    return at
+
+
+def _tested(x: Array, low: int, at: int, high: int) -> ChangePoint:
+    a, b = x[low:at], x[at:high]
+    spread = float(a.std()) + float(b.std())
+    if spread == 0:
+        p = 1.0 if a.mean() == b.mean() else 0.0
+    else:
+        p = float(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    return ChangePoint(at, float(a.mean()), float(b.mean()), p)

@@ -1,0 +1,144 @@
+"""The Universal Scalability Law over clients or cores (Gunther 1993, 2007). docs/math.md, Scaling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from pgdyno.analysis.series import Array
+
+#: Of the intervals, percent on each side.
+_TAIL = 2.5
+_RESAMPLES = 400
+_SEED = 20180901
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the law says of a number of clients or cores."""
+
+    n: float
+    throughput: Interval
+    #: Beyond what was measured.
+    predicted: bool
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))."""
+
+    #: Throughput of one.
+    lambda_: Interval
+    #: Contention: the part of the work that is done one after the other.
+    sigma: Interval
+    #: Coherency: what keeping each two of them in agreement costs.
+    kappa: Interval
+    #: Where the curve is highest; infinite where nothing turns it down.
+    knee: Interval
+    #: The highest throughput; infinite as above.
+    peak: Interval
+    curve: list[Point]
+    #: Root of the mean square of the relative errors.
+    error: float
+    #: Different numbers of clients or cores that were measured.
+    levels: int
+
+
+def usl(n: Array, lambda_: float, sigma: float, kappa: float) -> Array:
+    """The law."""
+    return np.asarray(lambda_ * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)), dtype=np.float64)
+
+
+def fit(levels: Sequence[float], throughputs: Sequence[float], *, until: float | None = None) -> Scaling:
+    """Fits the law by least squares of relative errors, with sigma in 0..1 and kappa not negative.
+
+    Intervals are percentiles of a bootstrap over the residuals, enlarged by what the fit itself took (n / (n - 3)); those
+    of the curve hold a new measurement, not only the mean. Raises ValueError with fewer than 4 different levels.
+    """
+    n, x = np.asarray(levels, dtype=np.float64), np.asarray(throughputs, dtype=np.float64)
+    distinct = len(set(n.tolist()))
+    if distinct < 4 or len(n) != len(x) or (x <= 0).any() or (n <= 0).any():
+        raise ValueError("the law has three parameters: it needs at least 4 different levels, all positive")
+    best = _fitted(n, x)
+    residuals = np.log(x) - np.log(usl(n, *best))
+    error = math.sqrt(float((residuals**2).mean()))
+    noise = (residuals - residuals.mean()) * math.sqrt(len(n) / (len(n) - 3))
+    rng = np.random.default_rng(_SEED)
+    grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
+    parameters, curves = [], []
+    for _ in range(_RESAMPLES):
+        again = np.exp(np.log(usl(n, *best)) + rng.choice(noise, len(n)))
+        p = _fitted(n, again, start=best)
+        parameters.append(p)
+        curves.append(usl(grid, *p) * np.exp(rng.choice(noise, len(grid))))
+    lambdas, sigmas, kappas = np.asarray(parameters).T
+    knees = np.asarray([_knee(s, k) for _, s, k in parameters])
+    peaks = np.asarray([_peak(*p) for p in parameters])
+    low, high = np.percentile(np.asarray(curves), [_TAIL, 100 - _TAIL], axis=0)
+    middle = usl(grid, *best)
+    curve = [
+        Point(float(g), Interval(float(m), float(min(lo, m)), float(max(hi, m))), bool(g > n.max()))
+        for g, m, lo, hi in zip(grid, middle, low, high, strict=True)
+    ]
+    return Scaling(
+        _interval(best[0], lambdas),
+        _interval(best[1], sigmas),
+        _interval(best[2], kappas),
+        _interval(_knee(best[1], best[2]), knees),
+        _interval(_peak(*best), peaks),
+        curve,
+        error,
+        distinct,
+    )
+
+
+def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[float, float, float]:
+    # Logarithms keep lambda positive and make the errors relative; kappa is scaled to the range of n.
+    scale = float(n.max()) ** 2
+
+    def residuals(p: Array) -> Array:
+        return np.asarray(np.log(usl(n, math.exp(p[0]), p[1], p[2] / scale)) - np.log(x))
+
+    first = float(x[np.argmin(n)] / n.min())
+    starts = [(first, 0.01, 0.1), (first, 0.1, 1.0), (first, 0.5, 0.01)] if start is None else []
+    if start is not None:
+        starts.append((start[0], min(start[1], 0.999), start[2] * scale))
+    best = None
+    for lambda_, sigma, kappa in starts:
+        found = optimize.least_squares(
+            residuals, [math.log(lambda_), sigma, kappa], bounds=([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf])
+        )
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None
+    return math.exp(best.x[0]), float(best.x[1]), float(best.x[2]) / scale
+
+
+def _knee(sigma: float, kappa: float) -> float:
+    """The n of the highest throughput: sqrt((1 - sigma) / kappa)."""
+    return math.sqrt((1 - sigma) / kappa) if kappa > 1e-12 else math.inf
+
+
+def _peak(lambda_: float, sigma: float, kappa: float) -> float:
+    knee = _knee(sigma, kappa)
+    if math.isinf(knee):
+        return lambda_ / sigma if sigma > 1e-9 else math.inf
+    return float(usl(np.asarray([max(1.0, knee)]), lambda_, sigma, kappa)[0])
+
+
+def _interval(value: float, samples: Array) -> Interval:
+    low, high = np.percentile(samples, [_TAIL, 100 - _TAIL], method="nearest")
+    return Interval(float(value), float(min(low, value)), float(max(high, value)))

@@ -1,0 +1,65 @@
+"""A figure from a time series whose neighbours resemble each other. Formulas and sources: docs/math.md, Series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgdyno.analysis.spread import student_975
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SeriesMean:
+    """A mean over time, with what it is worth."""
+
+    n: int
+    mean: float
+    #: Independent values that would tell as much; at most n.
+    effective: float
+    #: Half the width of the 95% confidence interval; None where there are too few values to tell.
+    half_width: float | None
+
+
+def autocorrelation_time(values: Sequence[float] | Array) -> float:
+    """How many values tell as much as one independent one: 1 + 2 times the sum of the autocorrelations, summed in
+    neighbouring pairs while a pair is positive (Geyer 1992, the initial positive sequence). At least 1.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    n = len(x)
+    if n < 4:
+        return 1.0
+    x = x - x.mean()
+    variance = float(x @ x) / n
+    if variance <= 0:
+        return 1.0
+    # All lags at once; padded, so that the ends do not meet.
+    spectrum = np.fft.rfft(x, 2 * n)
+    rho = np.fft.irfft(spectrum * np.conj(spectrum))[:n] / (n * variance)
+    total = 0.0
+    for lag in range(1, n - 1, 2):
+        pair = float(rho[lag] + rho[lag + 1])
+        if pair <= 0:
+            break
+        total += pair
+    return max(1.0, 1.0 + 2.0 * total)
+
+
+def mean_of(values: Sequence[float] | Array) -> SeriesMean:
+    """The mean of a series with an interval that respects its autocorrelation: the standard error of n values is that of
+    n / autocorrelation time independent ones.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    n = len(x)
+    if n == 0:
+        return SeriesMean(0, math.nan, 0.0, None)
+    effective = n / autocorrelation_time(x)
+    if n < 4 or effective < 2:
+        return SeriesMean(n, float(x.mean()), effective, None)
+    error = float(x.std(ddof=1)) / math.sqrt(effective)
+    return SeriesMean(n, float(x.mean()), effective, student_975(max(1, int(effective) - 1)) * error)

@@ -1,0 +1,92 @@
+"""Where a warm-up ends, and whether what follows is steady. Formulas and sources: docs/math.md, Steady state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgdyno.analysis.series import Array, autocorrelation_time
+
+#: MSER-5: values are averaged by fives first.
+BATCH = 5
+#: A drift over the measurement that matters, as a part of the mean.
+DRIFT = 0.05
+#: Fewer values tell nothing about a trend.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """What a series says of itself."""
+
+    #: Values at the beginning that belong to the warm-up.
+    drop: int
+    #: None: too short to tell.
+    steady: bool | None
+    #: The trend over the rest, as a part of its mean: 0.1 is 10% more at the end than at the beginning.
+    drift: float
+
+
+def warmup_end(values: Sequence[float] | Array) -> int:
+    """How many values to drop: MSER-5 (White 1997; White, Cobb and Spratt 2000). The truncation that makes the standard
+    error of the rest smallest, or the first that comes within a tenth of it: the minimum is flat, and what is dropped is
+    lost. At most half, and then the series is not steady at all.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    batches = len(x) // BATCH
+    if batches < 4:
+        return 0
+    means = x[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
+    # Sums from the end: of d batches dropped, n - d are left.
+    left = np.arange(batches, 0, -1)
+    sums = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum((means**2)[::-1])[::-1]
+    errors = (squares - sums**2 / left) / left**2
+    half = errors[: batches // 2 + 1]
+    return int(np.argmax(half <= 1.1 * half.min())) * BATCH
+
+
+def judge(values: Sequence[float] | Array) -> Steadiness:
+    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above 5% of the mean and beyond what
+    its autocorrelated noise makes (|t| > 3).
+    """
+    x = np.asarray(values, dtype=np.float64)
+    drop = warmup_end(x)
+    rest = x[drop:]
+    drift, t = _trend(rest)
+    if len(rest) < FEWEST:
+        return Steadiness(drop, None, drift)
+    # The best truncation is no truncation: it would go on beyond half.
+    still = drop > 0 and drop >= len(x) // BATCH // 2 * BATCH
+    never = still and abs(float(x[:drop].mean() / rest.mean()) - 1) > DRIFT
+    return Steadiness(drop, not (never or (abs(drift) > DRIFT and abs(t) > 3)), drift)
+
+
+def has_settled(values: Sequence[float]) -> bool:
+    """Whether a warm-up that is under way may end: its last half, of at least ten values, has no trend."""
+    window = np.asarray(values[len(values) // 2 :], dtype=np.float64)
+    if len(window) < FEWEST or warmup_end(values) > len(values) // 2:
+        return False
+    drift, t = _trend(window)
+    return abs(drift) < DRIFT / 2 or (abs(drift) < DRIFT and abs(t) < 2)
+
+
+def _trend(x: Array) -> tuple[float, float]:
+    """The drift of a fitted line over the series, as a part of the mean, and its t value, with the residuals'
+    autocorrelation time in the standard error.
+    """
+    n = len(x)
+    if n < 4 or x.mean() == 0:
+        return 0.0, 0.0
+    at = np.arange(n) - (n - 1) / 2
+    slope = float(at @ x) / float(at @ at)
+    residuals = x - x.mean() - slope * at
+    variance = float(residuals @ residuals) / (n - 2)
+    error = math.sqrt(variance * autocorrelation_time(residuals) / float(at @ at))
+    drift = slope * (n - 1) / float(x.mean())
+    if error == 0:
+        return drift, 0.0 if slope == 0 else math.copysign(math.inf, slope)
+    return drift, slope / error

@@ -1,0 +1,71 @@
+"""Options that several verbs have: each is declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help='Your server, as libpq takes it: "host=db1 dbname=bench user=me". Default: what PGHOST, PGHOSTADDR or '
+        "PGSERVICE name, else a private PostgreSQL that is started for the run.",
+        metavar="CONNINFO",
+    ),
+]
+Embedded = Annotated[bool, typer.Option("--embedded", help="The private PostgreSQL, whatever PG* says.")]
+Shrink = Annotated[
+    float | None,
+    typer.Option(
+        help="Make a large experiment small: rows, tables, durations and clients divided by K; not below what still "
+        "says something. The report tells.",
+        metavar="K",
+        min=1.0,
+    ),
+]
+Scale = Annotated[int | None, typer.Option(help="pgbench's scale: 100,000 rows each.", min=1)]
+Clients = Annotated[str | None, typer.Option(help="Numbers of connections, e.g. 1,8,64.", metavar="N,N,...")]
+HotSet = Annotated[
+    str | None, typer.Option("--hot-set", help="Parts of the rows to touch, e.g. 0.1,1.", metavar="F,F,...")
+]
+Duration = Annotated[float | None, typer.Option(help="Seconds measured in each trial.", min=0.1)]
+WarmUp = Annotated[
+    str | None, typer.Option(help="Seconds before that, not counted; or steady.", metavar="SECONDS|steady")
+]
+Repetitions = Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)]
+Interval = Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)]
+Protocol = Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")]
+Rate = Annotated[
+    float | None,
+    typer.Option(help="Open loop: transactions per second over all clients, Poisson arrivals.", metavar="TPS"),
+]
+Workers = Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)]
+Driver = Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")]
+Seed = Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)]
+ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1)]
+Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."),
+]
+PgBin = Annotated[
+    Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")
+]
+Templates = Annotated[
+    str,
+    typer.Option(
+        help="With the private cluster: use a template that holds the dataset (pgdyno cluster list); keep: also "
+        "keep what was loaded as one; off.",
+        metavar="NAME",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those that the user gave."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,156 @@
+"""`pgdyno plan` and `pgdyno experiments`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pgdyno.cli.load import duration
+from pgdyno.collect import host
+from pgdyno.load.plan import measure_disk
+from pgdyno.load.units import pg_size
+from pgdyno.run import plan
+from pgdyno.run.listener import Listener
+from pgdyno.run.plan import Place
+from pgdyno.run.servers import Options, Servers
+from pgdyno.run.session import prepare
+from pgdyno.spec import load as specs
+from pgdyno.spec.experiment import Experiment
+
+#: Measured: connecting, VACUUM of the small tables, counters, and writing it all down.
+_AROUND_TRIAL_S = 0.3
+#: Of a private server: initdb and starts.
+_AROUND_PLACE_S = 2.5
+#: A load over connections, by bytes per second; a guess that says so.
+_COPY_RATE = 150e6
+
+
+def main(
+    experiment: str,
+    *,
+    servers: Options,
+    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
+    json_output: bool,
+) -> int:
+    """Shows, and returns the exit code."""
+    prepared = prepare(experiment, adjust, Path("runs"))
+    facts = _facts(prepared.experiment, prepared.cores, servers)
+    facts["shrunk"] = prepared.shrunk
+    if json_output:
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+    else:
+        _show(prepared.experiment, facts)
+    return 0 if facts["fits"] else 5
+
+
+def _facts(experiment: Experiment, cores: int, options: Options) -> dict[str, Any]:
+    planned = plan.trials(experiment, cores)
+    configurations = [t.configuration for t in planned]
+    places = list(dict.fromkeys(c.place for c in configurations))
+    servers = Servers(experiment, configurations, options, Listener())
+    run = experiment.run
+    warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
+    each = warmup + run.duration_s + run.between.pause_s + _AROUND_TRIAL_S
+    disk = measure_disk(Path(tempfile.gettempdir()))
+    shown = [_place(experiment, servers, p, configurations) for p in places]
+    load_s = sum(p["bytes"] / (disk if p["private"] else _COPY_RATE) for p in shown)
+    starts_s = _AROUND_PLACE_S * sum(p["private"] for p in shown)
+    probe_s = 0.0
+    if experiment.storage is not None:
+        private = len({p["target"] for p in shown if p["private"]})
+        probe_s = private * (4 * (experiment.storage.seconds + 2) + 17 * max(1, experiment.storage.seconds // 10))
+    free = host.free_bytes(Path(tempfile.gettempdir()))
+    needed = sum(p["bytes"] for p in shown if p["private"] and p["folder"] is None)
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "places": shown,
+        "trials": len(planned),
+        "configurations": len(dict.fromkeys(configurations)),
+        "repetitions": run.repetitions,
+        "order": run.order,
+        "varied": plan.varied_axes(list(dict.fromkeys(configurations))),
+        "seconds_a_trial": each,
+        "trials_s": each * len(planned),
+        "load_s": load_s + starts_s,
+        "storage_s": probe_s,
+        "total_s": each * len(planned) + load_s + starts_s + probe_s,
+        "bytes": needed,
+        "free_bytes": free,
+        "fits": needed < free * 0.9,
+        "disk_bytes_per_s": disk,
+    }
+
+
+def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
+    wish = experiment.all_targets[place.target]
+    folder = Path(wish.folder) if wish.folder else None
+    private = servers.is_private(place.target)
+    where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
+    wanted = servers.dataset_of(place, folder=where if private else None)
+    return {
+        "target": place.target,
+        "private": private,
+        "version": place.version,
+        "folder": wish.folder or (wish.file_system.type if wish.file_system else None),
+        "dataset": wanted.name,
+        "rows": wanted.rows,
+        "bytes": wanted.heap_bytes + wanted.key_bytes,
+        "trials": sum(c.place == place for c in all_),
+    }
+
+
+def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
+    out = Console(highlight=False)
+    out.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
+    if facts["shrunk"]:
+        out.print(f"Shrunk: {'; '.join(facts['shrunk'])}.", markup=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("server", "dataset"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "bytes", "trials"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for p in facts["places"]:
+        kind = "private" if p["private"] else "yours"
+        named = p["target"] if p["target"] != "private" else ""
+        server = " ".join(filter(None, [named, f"({kind})" if named else kind, p["version"] and f"PG {p['version']}"]))
+        table.add_row(server, p["dataset"], f"{p['rows']:,}", pg_size(p["bytes"]), str(p["trials"]))
+    out.print(table)
+    if facts["varied"]:
+        out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.", markup=False)
+    out.print(
+        f"{facts['trials']} trials: {facts['configurations']} configurations, {facts['repetitions']} repetitions, order "
+        f"{facts['order']}; {facts['seconds_a_trial']:.1f} s each.",
+        markup=False,
+    )
+    parts = [f"trials {duration(facts['trials_s'])}", f"loading {duration(facts['load_s'])}"]
+    parts += [f"storage probe {duration(facts['storage_s'])}"] if facts["storage_s"] else []
+    out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.", markup=False)
+    out.print(
+        f"{pg_size(facts['bytes'])} of tables and keys in the temporary folder, WAL besides; "
+        f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
+        markup=False,
+    )
+    if not facts["fits"]:
+        out.print("It does not fit: use --shrink, or set TMPDIR to a larger disk.", style="bold", markup=False)
+
+
+def listing() -> int:
+    """Shows the ready-made experiments."""
+    out = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name in specs.names():
+        experiment, _, _ = specs.read(name)
+        table.add_row(name, experiment.title)
+    out.print(table)
+    return 0

@@ -1,0 +1,94 @@
+"""A file system for the length of a run: in a file, mounted through a loop device. Only root may."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from pgdyno.cluster.scratch import Scratch
+from pgdyno.errors import LocalError, RefusedError
+
+_PACKAGES = {"xfs": "xfsprogs", "btrfs": "btrfs-progs", "ext4": "e2fsprogs"}
+
+
+class LoopFileSystem:
+    """Made, mounted, unmounted, removed. Use as a context manager."""
+
+    def __init__(self, kind: str, size: int, *, mkfs: list[str], mount: str, parent: Path | None = None) -> None:
+        self._kind = kind
+        self._size = size
+        self._mkfs = mkfs
+        self._mount = mount
+        self._parent = parent
+        self._scratch: Scratch | None = None
+        self._mounted = False
+
+    @property
+    def path(self) -> Path:
+        """Where it is mounted."""
+        assert self._scratch is not None
+        return self._scratch.path / "mount"
+
+    def __enter__(self) -> LoopFileSystem:
+        if os.geteuid() != 0:
+            raise RefusedError(
+                f"a file system of type {self._kind} can be made and mounted by root only",
+                "Run as root, or make two file systems yourself and name them: folder = ... in the targets.",
+            )
+        program = shutil.which(f"mkfs.{self._kind}")
+        if program is None:
+            raise LocalError(
+                f"mkfs.{self._kind} was not found", f"Install it: apt-get install {_PACKAGES[self._kind]}."
+            )
+        self._scratch = Scratch(self._parent)
+        try:
+            image = self._scratch.path / "image"
+            with image.open("wb") as f:
+                # As on a disk that is as large as it says: no block is found missing in the middle of a run.
+                os.posix_fallocate(f.fileno(), 0, self._size)
+            self.path.mkdir(mode=0o755)
+            force = ["-F"] if self._kind == "ext4" else ["-f"]
+            _run([program, "-q", *force, *self._mkfs, str(image)])
+            options = ",".join(filter(None, ["loop", self._mount]))
+            _run(["mount", "-t", self._kind, "-o", options, str(image), str(self.path)])
+            self._mounted = True
+            self.path.chmod(0o755)
+        except OSError as e:
+            self._remove()
+            raise LocalError(
+                f"cannot make a file system of {self._size / 1e9:.1f} GB: {e.strerror}",
+                "Free some space, or use a smaller size.",
+            ) from e
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        if self._mounted:
+            for _ in range(50):
+                done = subprocess.run(["umount", str(self.path)], capture_output=True, check=False)
+                if done.returncode == 0:
+                    self._mounted = False
+                    break
+                time.sleep(0.1)
+            else:
+                # Somebody looks into it: it goes when they have gone.
+                subprocess.run(["umount", "-l", str(self.path)], capture_output=True, check=False)
+        if self._scratch is not None:
+            with contextlib.suppress(OSError):
+                self._scratch.remove()
+
+
+def _run(argv: list[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = " ".join(done.stderr.split())
+        raise LocalError(f"{Path(argv[0]).name} failed: {reason}", "Is it what the kernel here can mount?")

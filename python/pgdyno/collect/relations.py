@@ -1,0 +1,83 @@
+"""What tables and indexes came to: bytes, B-tree levels, and the pages that a search by key reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+#: Many tables alike say no more than some.
+MOST = 50
+
+
+def describe(conn: Connection, tables: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each table and each of its indexes: name, kind, method, rows (as the planner knows), bytes; of B-trees the
+    level by bt_metap where pageinspect can be had, and the buffers that one search touches by EXPLAIN.
+    """
+    found = []
+    for table in tables[:MOST]:
+        try:
+            rows = conn.execute(
+                """select c.relname, c.relkind, coalesce(am.amname, ''), greatest(c.reltuples, 0)::bigint,
+                          case when c.relkind in ('r', 'p') then pg_table_size(c.oid) else pg_relation_size(c.oid) end,
+                          c.oid::int8
+                   from pg_class c left join pg_am am on am.oid = c.relam
+                   where c.oid = to_regclass(%s)
+                      or c.oid in (select indexrelid from pg_index where indrelid = to_regclass(%s))
+                   order by c.relkind desc, 1""",
+                [table, table],
+            ).fetchall()
+        except psycopg.Error:
+            continue
+        for name, kind, method, count, size, oid in rows:
+            facts: dict[str, Any] = {"name": name, "table": table, "kind": "table" if kind in ("r", "p") else "index"}
+            facts |= {"method": method, "rows": int(count), "bytes": int(size)}
+            if method == "btree" and size:
+                facts["level"] = _level(conn, name)
+                facts["buffers"] = _buffers(conn, int(oid))
+            found.append(facts)
+    return found
+
+
+def _level(conn: Connection, index: str) -> int | None:
+    """The level of the root; 0 is a tree of one page. None where pageinspect is not there, or not ours to use."""
+    try:
+        with conn.transaction(force_rollback=True):
+            if conn.execute("select 1 from pg_proc where proname = 'bt_metap'").fetchone() is None:
+                conn.execute("create extension pageinspect")
+            row = conn.execute("select level from bt_metap(%s)", [index]).fetchone()
+    except psycopg.Error:
+        return None
+    return None if row is None else int(row[0])
+
+
+def _buffers(conn: Connection, index: int) -> int | None:
+    """Buffers that a search for one key touches, in the index and the table."""
+    try:
+        row = conn.execute(
+            """select format('%%I.%%I', n.nspname, t.relname), a.attname
+               from pg_index i join pg_class t on t.oid = i.indrelid join pg_namespace n on n.oid = t.relnamespace
+                 join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
+               where i.indexrelid = %s and i.indisunique and i.indnkeyatts = 1""",
+            [index],
+        ).fetchone()
+        if row is None:
+            return None
+        table, column = row
+        name = '"' + str(column).replace('"', '""') + '"'
+        with conn.transaction(force_rollback=True):
+            conn.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
+            key = conn.execute(f"select max({name}) / 2 + 1 from {table}".encode()).fetchone()
+            if key is None or key[0] is None:
+                return None
+            explain = f"explain (analyze, buffers, format json) select * from {table} where {name} = {int(key[0])}"
+            plan = conn.execute(explain.encode()).fetchone()
+    except (psycopg.Error, ValueError, TypeError):
+        return None
+    if plan is None:
+        return None
+    node = (json.loads(plan[0]) if isinstance(plan[0], str) else plan[0])[0]["Plan"]
+    return int(node.get("Shared Hit Blocks", 0)) + int(node.get("Shared Read Blocks", 0))

@@ -1,0 +1,150 @@
+"""From an experiment to its trials: which configurations there are, and in which order they are run."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno.model import TrialPlan
+from pgdyno.spec import experiment as spec
+from pgdyno.spec.experiment import Axes, Experiment
+
+#: Pairs of name and value; hashable.
+Pairs = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a trial is run: each place has a server, or at least a data directory, of its own."""
+
+    target: str
+    dataset: str
+    version: str | None = None
+    scale: int | None = None
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        parts = [self.target, self.dataset]
+        parts += [f"PostgreSQL {self.version}"] if self.version else []
+        parts += [f"scale {self.scale}"] if self.scale else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that a trial is made of, but for its repetition."""
+
+    place: Place
+    workload: str
+    hot_set: float
+    clients: int
+    protocol: str
+    rate: float | None
+    #: Over the target's own.
+    settings: Pairs = ()
+    variables: Pairs = ()
+
+    def axes(self) -> dict[str, Any]:
+        """What may vary besides workload, hot set and clients."""
+        p = self.place
+        named: dict[str, Any] = {"target": p.target, "dataset": p.dataset, "version": p.version, "scale": p.scale}
+        named |= {"protocol": self.protocol, "rate": self.rate}
+        return {**named, **dict(self.settings), **dict(self.variables)}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial to be run."""
+
+    plan: TrialPlan
+    configuration: Configuration
+
+
+def client_counts(axes: Axes, cores: int) -> list[int]:
+    """The axis of clients: as written, or 1, 4 and 16 a core."""
+    return [cores, 4 * cores, 16 * cores] if axes.clients == "auto" else list(axes.clients)
+
+
+def configurations(experiment: Experiment, cores: int) -> list[Configuration]:
+    """All of them, as written, each once."""
+    found = itertools.chain.from_iterable(_matrix(experiment, axes, cores) for axes in experiment.matrices)
+    return list(dict.fromkeys(found))
+
+
+def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configuration]:
+    # What is dear to change varies slowest.
+    for target in axes.target or experiment.all_targets:
+        wanted = experiment.all_targets[target]
+        versions: Sequence[str | None] = axes.version or [wanted.version]
+        counts = client_counts(axes, int(wanted.cpus or cores) or 1)
+        scales: Sequence[int | None] = axes.scale or [None]
+        rates: Sequence[float | None] = axes.rate or [experiment.run.rate]
+        places = itertools.product(versions, axes.dataset or experiment.all_datasets, scales)
+        for version, dataset, scale in places:
+            place = Place(target, dataset, version, scale)
+            rest = itertools.product(
+                _products(axes.settings),
+                axes.workload or experiment.workloads,
+                axes.hot_set,
+                counts,
+                axes.protocol or [experiment.run.protocol],
+                rates,
+                _products(axes.variables),
+            )
+            for settings, workload, hot_set, clients, protocol, rate, variables in rest:
+                yield Configuration(place, workload, hot_set, clients, protocol, rate, settings, variables)
+
+
+def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
+    values = itertools.product(*axes.values())
+    return [tuple(zip(axes, combination, strict=True)) for combination in values]
+
+
+def trials(experiment: Experiment, cores: int) -> list[Planned]:
+    """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the machine
+    meets every configuration alike.
+
+    Where a server that is there already has several datasets, they must share its database: they come one after the
+    other, whatever the order within each.
+    """
+    every = configurations(experiment, cores)
+    varied = varied_axes(every)
+    names = list(dict.fromkeys(c.place for c in every))
+    remote = [p for p in names if experiment.all_targets[p.target].conninfo is not None]
+    shared = len(remote) > len({p.target for p in remote})
+    batches = [[c for c in every if c.place == p] for p in names] if shared else [every]
+    rng = random.Random(experiment.run.seed)
+    ordered = [pair for batch in batches for pair in _ordered(batch, experiment.run, rng)]
+    out = []
+    for number, (c, repetition) in enumerate(ordered, 1):
+        named = {name: value for name, value in c.axes().items() if name in varied}
+        out.append(Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named), c))
+    return out
+
+
+def _ordered(
+    every: list[Configuration], run: spec.Run, rng: random.Random
+) -> Iterator[tuple[Configuration, int]]:
+    rounds = range(1, run.repetitions + 1)
+    if run.order == "written":
+        yield from ((c, r) for c in every for r in rounds)
+        return
+    for repetition in rounds:
+        round_ = list(every)
+        if run.order == "random":
+            rng.shuffle(round_)
+        yield from ((c, repetition) for c in round_)
+
+
+def varied_axes(every: Sequence[Configuration]) -> list[str]:
+    """The axes, besides workload, hot set and clients, that have more than one value."""
+    seen: dict[str, set[Any]] = {}
+    for c in every:
+        for name, value in c.axes().items():
+            seen.setdefault(name, set()).add(value)
+    missing = {name for name in seen if any(name not in c.axes() for c in every)}
+    return [name for name, values in seen.items() if len(values) > 1 or name in missing]
