@@ -46,6 +46,18 @@ class Caveat(Enum):
         "the fate of some transactions is unknown: the connection was lost before the answer to a commit",
         "compare with the server's own counters",
     )
+    WARMUP = (
+        "the beginning of the measurement was still warm-up, and was left out",
+        "use a longer --warmup, or --warmup steady",
+    )
+    NOT_STEADY = (
+        "the throughput never became steady: it rose or fell all through the measurement",
+        "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)",
+    )
+    SHRUNK = (
+        "the experiment was made smaller than it is written (--shrink)",
+        "its figures are of a toy; run it in full for figures to publish",
+    )
     INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
     TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
     NOT_RECORDED = ("part of the server's state could not be read", "see `not_recorded` in manifest.json")
@@ -156,6 +168,14 @@ class TrialSummary:
     connect_s: float
     latency: Latency
     statements: list[StatementLatency]
+    #: Seconds at the beginning of the measurement that were still warm-up; TPS, QPS and latencies leave them out.
+    warmup_dropped_s: float = 0.0
+    #: Whether the rest has no trend; None: too short to tell.
+    steady: bool | None = None
+    #: The trend over the rest, as a part of its mean.
+    drift: float = 0.0
+    #: Half the width of TPS's 95% confidence interval within this trial, autocorrelation respected.
+    tps_half_width: float | None = None
 
 
 @dataclass(frozen=True)

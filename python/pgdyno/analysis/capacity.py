@@ -30,7 +30,9 @@ def objective(text: str) -> Objective:
     """Reads "p99<5ms". Raises ValueError."""
     match = _OBJECTIVE.match(text)
     if match is None:
-        raise ValueError(f'"{text}" is no latency objective: write it as p99<5ms (p50, p95, p99, p99.9, mean, max; us, ms, s)')
+        raise ValueError(
+            f'"{text}" is no latency objective: write it as p99<5ms (p50, p95, p99, p99.9, mean, max; us, ms, s)'
+        )
     return Objective(match[1], float(match[2]) * _UNITS[match[3]])
 
 

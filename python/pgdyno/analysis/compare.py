@@ -52,7 +52,9 @@ class Comparison:
     needed: int | None
 
 
-def compare(a: Sequence[float], b: Sequence[float], *, paired: bool = False, higher_is_better: bool = True) -> Comparison:
+def compare(
+    a: Sequence[float], b: Sequence[float], *, paired: bool = False, higher_is_better: bool = True
+) -> Comparison:
     """Compares figures of repetitions, each of a trial of its own; all positive. With `paired`, a[i] and b[i] were run
     one after the other, so that a drift of the machine meets both.
 
@@ -67,7 +69,18 @@ def compare(a: Sequence[float], b: Sequence[float], *, paired: bool = False, hig
     if min(n, m) < 2:
         nothing = math.nan
         return Comparison(
-            n, m, mean_a, mean_b, math.exp(difference), nothing, nothing, nothing, nothing, paired, Verdict.UNCLEAR, None
+            n,
+            m,
+            mean_a,
+            mean_b,
+            math.exp(difference),
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            paired,
+            Verdict.UNCLEAR,
+            None,
         )
     if paired:
         d = y - x
@@ -85,7 +98,9 @@ def compare(a: Sequence[float], b: Sequence[float], *, paired: bool = False, hig
         half = float(stats.t.ppf(1 - ALPHA / 2, degrees)) * error
     spread = math.sqrt((float(x.var(ddof=1)) * (n - 1) + float(y.var(ddof=1)) * (m - 1)) / (n + m - 2))
     correction = 1 - 3 / (4 * (n + m) - 9) if n + m > 3 else 1.0
-    effect = difference / spread * correction if spread > 0 else math.copysign(math.inf, difference) if difference else 0.0
+    effect = (
+        difference / spread * correction if spread > 0 else math.copysign(math.inf, difference) if difference else 0.0
+    )
     found = Comparison(
         n_a=n,
         n_b=m,

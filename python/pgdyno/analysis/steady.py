@@ -55,14 +55,16 @@ def judge(values: Sequence[float] | Array) -> Steadiness:
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
-    rest = x[drop:]
-    drift, t = _trend(rest)
-    if len(rest) < FEWEST:
+    if drop and abs(float(x[:drop].mean()) / max(float(x[drop:].mean()), 1e-12) - 1) < DRIFT:
+        # Noise: what would be dropped is as the rest.
+        drop = 0
+    if drop and drop >= len(x) // BATCH // 2 * BATCH:
+        # The best truncation would go on beyond half: there is no steady part that could stand for the whole.
+        return Steadiness(0, False, _trend(x)[0])
+    drift, t = _trend(x[drop:])
+    if len(x) - drop < FEWEST:
         return Steadiness(drop, None, drift)
-    # The best truncation is no truncation: it would go on beyond half.
-    still = drop > 0 and drop >= len(x) // BATCH // 2 * BATCH
-    never = still and abs(float(x[:drop].mean() / rest.mean()) - 1) > DRIFT
-    return Steadiness(drop, not (never or (abs(drift) > DRIFT and abs(t) > 3)), drift)
+    return Steadiness(drop, not (abs(drift) > DRIFT and abs(t) > 3), drift)
 
 
 def has_settled(values: Sequence[float]) -> bool:

@@ -279,12 +279,115 @@ def storage(
 @app.command()
 def report(
     run_directory: Annotated[Path, typer.Argument(help="A run directory, finished or not.")],
+    lang: options.Lang = "en",
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
 ) -> None:
-    """Show a run again, and write its report.html and report.md anew."""
+    """Show a run again, and write its report.html, report.md and tables as CSV anew."""
     from pgdyno.cli import report as verb
 
-    raise typer.Exit(verb.main(run_directory, json_output))
+    raise typer.Exit(verb.main(run_directory, json_output, lang))
+
+
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(help="A run directory.")],
+    run_b: Annotated[Path, typer.Argument(help="Another one.")],
+    figures: Annotated[
+        str | None, typer.Option(help="Default: TPS,p50,p95,p99. Also mean, p99.9.", metavar="NAME,...")
+    ] = None,
+    json_output: options.Json = False,
+) -> None:
+    """Is B faster than A? Ratio, interval, verdict, and what else differs."""
+    from pgdyno.cli import judge as verb
+
+    raise typer.Exit(verb.compare(run_a, run_b, figures, json_output))
+
+
+@app.command()
+def history(
+    runs: Annotated[Path, typer.Argument(help="A folder of run directories.")] = Path("runs"),
+    experiment: Annotated[str | None, typer.Option(help="Which, if there are several.", metavar="NAME")] = None,
+    figures: Annotated[str | None, typer.Option(help="Default: TPS,p99.", metavar="NAME,...")] = None,
+    json_output: options.Json = False,
+) -> None:
+    """Follow an experiment over many runs: where its figures changed their level."""
+    from pgdyno.cli import judge as verb
+
+    raise typer.Exit(verb.follow(runs, experiment, figures, json_output))
+
+
+@app.command()
+def scaling(
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="A run directory, or a CSV file. Default: a worked example on published figures."),
+    ] = None,
+    axis: Annotated[str, typer.Option(help="Of a run: clients, cpus, or an axis of its experiment.")] = "clients",
+    figure: Annotated[str, typer.Option(help="Of a run: tps or qps.")] = "tps",
+    x: Annotated[str | None, typer.Option("--x", help="Of a file: the column of levels. Default: the first.")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="Of a file: the throughputs. Default: the last.")] = None,
+    group: Annotated[str | None, typer.Option(help="Of a file: a column that tells curves apart.")] = None,
+    until: Annotated[float | None, typer.Option(help="Predict up to so many. Default: twice the most.", min=1)] = None,
+    json_output: options.Json = False,
+) -> None:
+    """Fit the Universal Scalability Law: contention, coherency, knee, prediction, with intervals."""
+    from pgdyno.cli import judge as verb
+
+    raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, json_output))
+
+
+@app.command()
+def capacity(
+    slo: Annotated[
+        str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")
+    ],
+    experiment: Annotated[str, typer.Argument(help="As of run.")] = "quick",
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    workload: Annotated[str | None, typer.Option(help="Of the experiment. Default: its first.", metavar="NAME")] = None,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: Annotated[int | None, typer.Option(help="Connections. Default: 16 a core.", min=1)] = None,
+    hot_set: Annotated[float | None, typer.Option("--hot-set", help="Part of the rows. Default: all.")] = None,
+    duration: options.Duration = None,
+    warmup: options.WarmUp = None,
+    interval: options.Interval = None,
+    protocol: options.Protocol = None,
+    workers: options.Workers = None,
+    seed: options.Seed = None,
+    connect_timeout: options.ConnectTimeout = None,
+    runs: options.Runs = Path("runs"),
+    force: options.Force = False,
+    pg_bin: options.PgBin = None,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the highest rate that a target sustains under a latency objective, and latency by throughput."""
+    from pgdyno.cli import capacity as searching
+    from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
+
+    run_options = options.given(
+        protocol=protocol,
+        duration_s=duration,
+        warmup_s=verb.warmup(warmup),
+        interval_s=interval,
+        workers=workers,
+        seed=seed,
+        connect_timeout_s=connect_timeout,
+        repetitions=1,
+    )
+    axes = verb.one_configuration(clients, hot_set, workload)
+    code = searching.main(
+        experiment,
+        slo=slo,
+        servers=Options(target, embedded, False, force, pg_bin),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes(e), shrink),
+        runs=runs,
+        json_output=json_output,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -62,6 +62,7 @@ Templates = Annotated[
         metavar="NAME",
     ),
 ]
+Lang = Annotated[str, typer.Option(help="The report's language: en or zh.", metavar="LANG")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 

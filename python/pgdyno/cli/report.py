@@ -10,19 +10,21 @@ from rich.console import Console
 
 from pgdyno.cli.run import as_json
 from pgdyno.errors import UsageError
-from pgdyno.report import terminal, view, write
+from pgdyno.report import terminal, view, words, write
 from pgdyno.store import rundir
 
 
-def main(path: Path, json_output: bool) -> int:
+def main(path: Path, json_output: bool, lang: str) -> int:
     """Reads, shows and writes again."""
+    if lang not in words.LANGUAGES:
+        raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
     data = rundir.read(path)
     if json_output:
         sys.stdout.write(json.dumps(as_json(data, 0, str(data.manifest.get("error") or "")), indent=2) + "\n")
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
-    terminal.render(view.build(data, with_charts=False), Console(highlight=False))
-    for written in write.write(data, rundir.RunDirectory(path).write_text):
+    terminal.render(view.build(data, with_charts=False, lang=lang), Console(highlight=False))
+    for written in write.write(data, rundir.RunDirectory(path).write_text, lang):
         sys.stderr.write(f"report: {written}\n")
     return 0

@@ -45,6 +45,21 @@ def warmup(text: str | None) -> float | str | None:
         raise UsageError(f'--warmup: "{text}" is no number of seconds', "Write --warmup 30, or --warmup steady.") from e
 
 
+def one_configuration(
+    clients: int | None, hot_set: float | None, workload: str | None
+) -> Callable[[Experiment], dict[str, Any]]:
+    """Axes with one value each: what is named, else all rows, 16 connections a core, the first workload."""
+
+    def of(experiment: Experiment) -> dict[str, Any]:
+        return {
+            "workload": [workload or next(iter(experiment.workloads))],
+            "clients": [clients or 16 * host.cores()],
+            "hot_set": [1.0 if hot_set is None else hot_set],
+        }
+
+    return of
+
+
 def adjusted(
     experiment: Experiment, scale: int | None, run: dict[str, Any], axes: dict[str, Any], shrink: float | None
 ) -> tuple[Experiment, list[str]]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.model import IntervalRow, RunData
-
-if TYPE_CHECKING:
-    from pgdyno.report.view import Group
+from pgdyno.report.groups import Group, variant_column
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Points of one line; more than a screen has columns would not be seen.
 MAX_POINTS = 400
+#: Configurations with lines of their own, and with bars.
+MOST_LINES, MOST_BARS = 24, 120
 #: Colour-blind safe (Okabe and Ito).
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
 _CONFIG: dict[str, Any] = {
@@ -29,32 +30,51 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
     """Name, title, note and description of each chart."""
     if not groups:
         return []
+    some, bars = list(groups)[:MOST_LINES], list(groups)[:MOST_BARS]
     return [
         (
             "qps",
-            "Queries per second by hot set and clients",
-            "Bars: median of the repetitions. Lines: lowest to highest repetition.",
-            _qps(groups),
+            "Queries per second by configuration",
+            "Bars: median of the repetitions. Lines: lowest to highest repetition." + _of(bars, groups),
+            _qps(bars),
         ),
         (
             "throughput",
             "Throughput over time",
-            "Each line is one trial; the warm-up is left of zero.",
-            _over_time(data, groups, ["tps"], "TPS", 0),
+            "Each line is one trial; the warm-up is left of zero. Where there are more intervals than points, the lowest and "
+            "the highest of each stretch are shown." + _of(some, groups),
+            _over_time(data, some, ["tps"], "TPS", 0),
         ),
         (
             "latency-time",
             "Latency percentiles over time",
-            "First repetition of each configuration; of each interval's own transactions, logarithmic scale.",
-            _over_time(data, groups, ["p50", "p95", "p99"], "latency (ms)", 1),
+            "First repetition of each configuration; of each interval's own transactions, logarithmic scale. Where there are "
+            "more intervals than points, the highest of each stretch." + _of(some, groups),
+            _over_time(data, some, ["p50", "p95", "p99"], "latency (ms)", 1),
         ),
         (
             "latency",
             "Latency distribution",
-            "All repetitions together. Read: so many percent of the transactions took longer than so long.",
-            _distribution(data, groups),
+            "All repetitions together. Read: so many percent of the transactions took longer than so long."
+            + _of(some, groups),
+            _distribution(data, some),
         ),
     ]
+
+
+def _of(shown: Sequence[Group], groups: Sequence[Group]) -> str:
+    """Says that not everything is drawn."""
+    return f" The first {len(shown)} of {len(groups)} configurations." if len(shown) < len(groups) else ""
+
+
+def _line(g: Group, groups: Sequence[Group]) -> str:
+    """What a colour stands for: the variant, and the hot set where there are several."""
+    hot = [_hot(g.hot_set)] if len({x.hot_set for x in groups}) > 1 or not g.varied else []
+    return ", ".join([*([g.variant] if g.varied else []), *hot])
+
+
+def _legend(groups: Sequence[Group]) -> str:
+    return variant_column(list(groups)) or "hot set"
 
 
 def _base(values: list[dict[str, Any]], width: int, height: int, **more: Any) -> dict[str, Any]:
@@ -83,7 +103,7 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
         values.append(
             {
                 "workload": g.workload,
-                "hot set": _hot(g.hot_set),
+                "line of": _line(g, groups),
                 "clients": g.clients,
                 "QPS": round(e.median),
                 "low": round(e.minimum),
@@ -91,8 +111,9 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
             }
         )
     x = _axis("clients", "clients", "ordinal", axis={"labelAngle": 0})
-    offset = {"field": "hot set", "sort": [_hot(h) for h in sorted({g.hot_set for g in groups})]}
-    tip = [{"field": f} for f in ("workload", "hot set", "clients", "QPS", "low", "high")]
+    lines = list(dict.fromkeys(_line(g, groups) for g in groups))
+    offset = {"field": "line of", "sort": lines}
+    tip = [{"field": f} for f in ("workload", "line of", "clients", "QPS", "low", "high")]
     layers = [
         {
             "mark": "bar",
@@ -100,7 +121,7 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
                 "x": x,
                 "xOffset": offset,
                 "y": _axis("QPS", "QPS", axis={"format": "~s"}),
-                "color": {"field": "hot set", "type": "nominal", "sort": offset["sort"], "title": "hot set"},
+                "color": {"field": "line of", "type": "nominal", "sort": lines, "title": _legend(groups)},
                 "tooltip": tip,
             },
         },
@@ -125,13 +146,25 @@ def _order(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(g.workload for g in groups))
 
 
-def _points(series: Sequence[IntervalRow]) -> Iterator[tuple[float, IntervalRow]]:
-    """Seconds from the measurement's beginning, and the interval; at most MAX_POINTS, evenly taken."""
+def _points(series: Sequence[IntervalRow]) -> Iterator[tuple[float, list[IntervalRow]]]:
+    """Seconds from the measurement's beginning, and the intervals of a stretch; at most MAX_POINTS stretches."""
     shown = [r for r in series if r.phase != "drain" and r.end_ns > r.start_ns]
     zero = next((r.start_ns for r in shown if r.phase == "measure"), 0)
-    step = max(1, len(shown) // MAX_POINTS)
-    for r in shown[::step]:
-        yield (r.end_ns - zero) / 1e9, r
+    step = max(1, math.ceil(len(shown) / MAX_POINTS))
+    for i in range(0, len(shown), step):
+        stretch = shown[i : i + step]
+        yield (stretch[-1].end_ns - zero) / 1e9, stretch
+
+
+def _figures(stretch: Sequence[IntervalRow], what: str) -> list[float]:
+    """What is drawn of a stretch: percentiles are never averaged, and of throughput a dip must not be lost."""
+    if what != "tps":
+        return [max(getattr(r, f"{what}_ns") for r in stretch) / 1e6]
+    rates = [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in stretch]
+    if len(rates) == 1:
+        return rates
+    low, high = rates.index(min(rates)), rates.index(max(rates))
+    return [rates[i] for i in sorted((low, high))]
 
 
 def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: str, repetition: int) -> dict[str, Any]:
@@ -140,35 +173,30 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
         for t in g.trials:
             if repetition and t.plan.repetition != repetition:
                 continue
-            for second, r in _points(data.series[t.plan.number]):
-                figures = {
-                    "tps": r.committed / ((r.end_ns - r.start_ns) / 1e9),
-                    "p50": r.p50_ns / 1e6,
-                    "p95": r.p95_ns / 1e6,
-                    "p99": r.p99_ns / 1e6,
-                }
+            for second, stretch in _points(data.series[t.plan.number]):
                 for w in what:
-                    if w != "tps" and not figures[w]:
-                        continue
-                    values.append(
-                        {
-                            "s": round(second, 3),
-                            "v": float(f"{figures[w]:.4g}"),
-                            "hot set": _hot(g.hot_set),
-                            "clients": f"{g.clients} clients",
-                            "workload": g.workload,
-                            "line": f"{t.plan.number}{w}",
-                            "what": w,
-                        }
-                    )
+                    for figure in _figures(stretch, w):
+                        if w != "tps" and not figure:
+                            continue
+                        values.append(
+                            {
+                                "s": round(second, 3),
+                                "v": float(f"{figure:.4g}"),
+                                "line of": _line(g, groups),
+                                "clients": f"{g.clients} clients",
+                                "workload": g.workload,
+                                "line": f"{t.plan.number}{w}",
+                                "what": w,
+                            }
+                        )
     single = what == ["tps"]
     scale = {"zero": True} if single else {"type": "log"}
     encoding: dict[str, Any] = {
         "x": _axis("s", "seconds"),
         "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
-        "color": {"field": "hot set", "type": "nominal", "title": "hot set"},
+        "color": {"field": "line of", "type": "nominal", "title": _legend(groups)},
         "detail": {"field": "line"},
-        "tooltip": [{"field": f} for f in ("workload", "clients", "hot set", "what", "s", "v")],
+        "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "what", "s", "v")],
     }
     if not single:
         encoding["strokeDash"] = {"field": "what", "type": "nominal", "title": "percentile", "sort": what}
@@ -211,7 +239,7 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
                     "ms": float(f"{value / 1e6:.4g}"),
                     "share": float(f"{share:.4g}"),
                     "clients": f"{g.clients} clients",
-                    "hot set": _hot(g.hot_set),
+                    "line of": _line(g, groups),
                     "workload": g.workload,
                 }
             )
@@ -224,8 +252,8 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
             "x": _axis("ms", "latency (ms)", scale={"type": "log"}, axis={"format": "~g"}),
             "y": _axis("share", "slower than that (%)", scale={"type": "log"}, axis={"format": "~g"}),
             "color": {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"},
-            "strokeDash": {"field": "hot set", "type": "nominal", "title": "hot set"},
-            "tooltip": [{"field": f} for f in ("workload", "clients", "hot set", "ms", "share")],
+            "strokeDash": {"field": "line of", "type": "nominal", "title": _legend(groups)},
+            "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "ms", "share")],
         },
     }
     base = _base(values, 0, 0)

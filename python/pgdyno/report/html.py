@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import resources
+from typing import Any
 
 import jinja2
 import vl_convert
 
+from pgdyno.report import words
+from pgdyno.report.cells import Cell, Table
 from pgdyno.report.view import View
+
+#: Tables of more rows are drawn in pages, with a filter; so is the one of trials, to which the figures lead.
+LARGE = 100
 
 
 def render(view: View) -> str:
@@ -18,10 +25,26 @@ def render(view: View) -> str:
     specs = {c.name: c.spec for c in view.charts}
     return env.from_string(source).render(
         view=view,
-        # "</" must not end the script element early.
-        specs=json.dumps(specs, separators=(",", ":")).replace("</", "<\\/"),
+        say=partial(words.said, lang=view.lang),
+        large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
+        tables=_embedded({t.name: _as_data(t) for t in view.tables}),
+        specs=_embedded(specs),
         library=_library() if specs else "",
     )
+
+
+def _as_data(t: Table) -> dict[str, Any]:
+    """What the page's script needs of a table: a cell is its text, or its text and its trials."""
+    rows = [[[c.text, c.trials] if isinstance(c, Cell) and c.trials else str(c) for c in row] for row in t.cells]
+    data: dict[str, Any] = {"columns": t.columns, "text_columns": t.text_columns, "rows": rows, "folders": t.folders}
+    if t.name == "trials":
+        data["numbers"] = [int(str(row[0]).split("-")[0]) for row in t.cells]
+    return data
+
+
+def _embedded(data: Any) -> str:
+    # "</" must not end the script element early.
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
 
 
 def _library() -> str:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pgdyno.report.view import Table, View
+from pgdyno.report import words
+from pgdyno.report.cells import Table
+from pgdyno.report.view import View
 
-#: Columns of free text: they give way to the figures.
-_SQUEEZED = ("statement", "outcomes")
+#: What is shown, in this order; the rest is in report.html.
+SHOWN = ("capacity", "qps", "rows", "detail", "comparisons", "statements", "server", "sizes", "storage", "outcomes")
+#: Columns of free text, by table: they give way to the figures.
+_SQUEEZED = {"statements": 1, "outcomes": 2, "comparisons": 0, "sizes": 0}
+#: Rows of a table; who wants more looks at the page.
+MOST = 40
 
 
 def render(view: View, console: Console) -> None:
-    """Prints what matters; the rest is in report.html."""
+    """Prints what matters."""
+    say = partial(words.said, lang=view.lang)
     if view.error:
-        console.print(Text(f"This run went wrong: {view.error}", style="bold red"))
+        console.print(Text(f"{say('This run went wrong:')} {view.error}", style="bold red"))
+        console.print()
+    if view.shrunk:
+        console.print(Text(f"{say('Made smaller by --shrink:')} {'; '.join(view.shrunk)}", style="yellow"))
         console.print()
     # Where no trial was finished, what the interrupted one measured is all there is.
-    last = () if view.main.cells else (view.trials,)
-    for table in (view.main, view.detail, view.statements, view.outcomes, *last):
-        if table.cells:
+    last = () if view.table("qps") else ("trials",)
+    for name in (*SHOWN, *last):
+        if table := view.table(name):
             _print(table, console)
     if view.caveats:
-        console.print(Text("To bear in mind", style="bold"))
+        console.print(Text(say("To bear in mind"), style="bold"))
         for text, remedy, where in view.caveats:
             console.print(Text(f"- {text} ({where}); {remedy}"), soft_wrap=False)
         console.print()
@@ -33,29 +46,59 @@ def _print(table: Table, console: Console) -> None:
     t = RichTable(
         title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
+    cells = table.texts()
     # Units go under the name, so that columns stay narrow.
     headers = [n.replace(" ms", "\nms") if i >= table.text_columns else n for i, n in enumerate(table.columns)]
     widths = [
-        max(len(line) for line in [*header.split("\n"), *(row[i] for row in table.cells)])
+        max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    for i, header in enumerate(headers):
-        squeezed = table.columns[i] in _SQUEEZED
-        # What the other columns and their gaps leave.
-        room = console.width - sum(w + 1 for n, w in enumerate(widths) if n != i) - 1
+    squeezed = _SQUEEZED.get(table.name)
+    kept = _fitting(table, widths, squeezed, console.width)
+    for i in kept:
+        if i == squeezed:
+            # What the other columns and their gaps leave.
+            room = max(12, console.width - sum(widths[n] + 1 for n in kept if n != i) - 1)
+            folded = table.name == "outcomes"
+            t.add_column(
+                headers[i],
+                no_wrap=not folded,
+                overflow="fold" if folded else "ellipsis",
+                max_width=min(widths[i], room),
+            )
+            continue
         t.add_column(
-            header,
+            headers[i],
             justify="left" if i < table.text_columns else "right",
-            no_wrap=table.columns[i] != "outcomes",
-            overflow="ellipsis" if squeezed else "fold",
-            max_width=max(12, min(widths[i], room)) if squeezed else None,
-            min_width=None if squeezed else widths[i],
+            no_wrap=True,
+            overflow="ellipsis" if i < table.text_columns else "fold",
         )
     previous: list[str] = []
-    for row in table.cells:
+    for row in cells[:MOST]:
         # What stands above need not be repeated.
-        same = table.title == "Latency by statement" and previous and previous[0] == row[0]
-        t.add_row(*[Text("" if same and i == 0 else cell) for i, cell in enumerate(row)])
+        same = table.name == "statements" and previous and previous[0] == row[0]
+        t.add_row(*[Text("" if same and i == 0 else row[i]) for i in kept])
         previous = row
     console.print(t)
+    if table.name == "capacity":
+        console.print(Text(table.note))
+    if len(cells) > MOST:
+        console.print(f"… {len(cells) - MOST} more: report.html", markup=False)
     console.print()
+
+
+def _fitting(table: Table, widths: list[int], squeezed: int | None, width: int) -> list[int]:
+    """The columns for which there is room."""
+    kept = list(range(len(table.columns)))
+
+    def needed() -> int:
+        return sum((12 if i == squeezed else widths[i]) + 1 for i in kept) - 1
+
+    cells = table.texts()
+    same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
+    # First those that say the same in each row.
+    for name in sorted(table.optional, key=lambda n: n not in same):
+        # All of that name: there may be one for each workload.
+        if needed() > width:
+            kept = [i for i in kept if table.columns[i] != name]
+    return kept

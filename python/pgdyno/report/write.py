@@ -11,13 +11,17 @@ from pgdyno.model import RunData
 from pgdyno.report import html, markdown, view
 
 
-def write(data: RunData, write_text: Callable[[str, str], Path]) -> list[Path]:
-    """report.html, report.md and the pictures that the latter shows. Returns the paths, the page first."""
-    v = view.build(data)
+def write(data: RunData, write_text: Callable[[str, str], Path], lang: str = "en") -> list[Path]:
+    """report.html, report.md, the pictures that the latter shows, and each table as CSV. Returns the paths of the first
+    two.
+    """
+    v = view.build(data, lang=lang)
     files = {}
     for chart in v.charts:
         name = f"report-{chart.name}.svg"
         write_text(name, vl_convert.vegalite_to_svg(chart.spec))
         files[chart.name] = name
+    for table in v.tables:
+        write_text(f"report-{table.name}.csv", table.as_csv())
     page = write_text("report.html", html.render(v))
     return [page, write_text("report.md", markdown.render(v, files))]

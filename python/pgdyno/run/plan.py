@@ -126,9 +126,7 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
     return out
 
 
-def _ordered(
-    every: list[Configuration], run: spec.Run, rng: random.Random
-) -> Iterator[tuple[Configuration, int]]:
+def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> Iterator[tuple[Configuration, int]]:
     rounds = range(1, run.repetitions + 1)
     if run.order == "written":
         yield from ((c, r) for c in every for r in rounds)
@@ -142,9 +140,14 @@ def _ordered(
 
 def varied_axes(every: Sequence[Configuration]) -> list[str]:
     """The axes, besides workload, hot set and clients, that have more than one value."""
-    seen: dict[str, set[Any]] = {}
+    return list(values_of(every))
+
+
+def values_of(every: Sequence[Configuration]) -> dict[str, list[Any]]:
+    """The values of the axes that vary, in the order that they are written in."""
+    seen: dict[str, dict[Any, None]] = {}
     for c in every:
         for name, value in c.axes().items():
-            seen.setdefault(name, set()).add(value)
+            seen.setdefault(name, {})[value] = None
     missing = {name for name in seen if any(name not in c.axes() for c in every)}
-    return [name for name, values in seen.items() if len(values) > 1 or name in missing]
+    return {name: list(values) for name, values in seen.items() if len(values) > 1 or name in missing}

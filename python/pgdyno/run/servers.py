@@ -251,9 +251,7 @@ class Servers:
         if self.options.keep:
             self._stack.callback(lambda: self.listener.note(f"kept (stopped): {cluster.data}"))
         assert cluster.binaries is not None
-        self.listener.note(
-            f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}"
-        )
+        self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}")
         told = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _TOLD)
         self.listener.note(f"settings for this machine: {told}")
         self._tablespaces(place.target, cluster)
@@ -311,9 +309,7 @@ class Servers:
         found = find.find(site.claim, site.dataset)
         return found.complete and found.name == site.dataset.name
 
-    def _over_connections(
-        self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, run: spec.Run
-    ) -> dict[str, Any]:
+    def _over_connections(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, run: spec.Run) -> dict[str, Any]:
         return dataset.ensure(
             conn,
             site.target,

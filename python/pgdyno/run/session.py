@@ -28,7 +28,7 @@ from pgdyno.errors import (
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.load.dataset import Dataset
-from pgdyno.model import Caveat, RunData, TrialPlan
+from pgdyno.model import Caveat, RunData, TrialRecord
 from pgdyno.report import write as reports
 from pgdyno.run import dataset, plan, resume
 from pgdyno.run.listener import Listener
@@ -80,9 +80,7 @@ def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
     }
 
 
-def prepare(
-    name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path
-) -> Prepared:
+def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path) -> Prepared:
     """An experiment, ready to be run: valid, and its scripts compiled, before anything is touched. The path of a run
     directory continues that run.
     """
@@ -101,12 +99,12 @@ def prepare(
 
 def run_experiment(prepared: Prepared, options: Options, listener: Listener) -> Outcome:
     """Carries out an experiment. What happens is in the outcome, beside the run directory."""
-    session = _Session(prepared, options, listener)
-    with signals_raise():
-        return session.run()
+    return Session(prepared, options, listener).run()
 
 
-class _Session:
+class Session:
+    """One run; a subclass may choose its trials as it goes."""
+
     def __init__(self, prepared: Prepared, options: Options, listener: Listener) -> None:
         self.prepared = prepared
         self.experiment = prepared.experiment
@@ -114,10 +112,16 @@ class _Session:
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
         self.trials = plan.trials(self.experiment, prepared.cores)
+        self.varied = plan.values_of(self.configurations)
         self.directory: RunDirectory | None = None
         self._places: dict[str, Any] = {}
 
     def run(self) -> Outcome:
+        """Carries it out, signals included."""
+        with signals_raise():
+            return self._run()
+
+    def _run(self) -> Outcome:
         outcome = Outcome(EXIT_OK)
         try:
             with Servers(self.experiment, self.configurations, self.options, self.listener) as servers:
@@ -210,6 +214,7 @@ class _Session:
             workloads_zh={n: w.title_zh for n, w in experiment.workloads.items() if w.title_zh},
             run=experiment.run.model_dump(),
             trials=len(self.trials),
+            varied=self.varied,
             shrunk=self.prepared.shrunk,
             # What a run that was cut off is continued by.
             experiment=experiment.model_dump(mode="json"),
@@ -279,7 +284,7 @@ class _Session:
         for planned in left:
             self._run_trial(servers, planned)
 
-    def _run_trial(self, servers: Servers, planned: Planned) -> None:
+    def _run_trial(self, servers: Servers, planned: Planned) -> TrialRecord:
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
         site = self._at(servers, configuration)
         assert self.directory is not None
@@ -304,6 +309,7 @@ class _Session:
         if raised is not None:
             gone = site.died() if isinstance(raised, PgdynoError) else None
             raise ClusterError(gone, _LOG) if gone else raised
+        return record
 
     def _between(self, site: Site) -> dict[str, float]:
         """Trials begin alike; returns the server's counters. A server that is away just now, or will not let us, is no

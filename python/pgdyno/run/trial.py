@@ -14,6 +14,7 @@ from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, Tri
 from pgdyno.interrupt import signals_held
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.run.listener import Listener
+from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
@@ -242,7 +243,12 @@ def _until_steady(
 
 
 def _finish(
-    context: TrialContext, plan: TrialPlan, writer: TrialWriter, started_at: str, result: _core.RunResult, activity: dict[str, float]
+    context: TrialContext,
+    plan: TrialPlan,
+    writer: TrialWriter,
+    started_at: str,
+    result: _core.RunResult,
+    activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     raised = result.raised
     if raised is None and result.error is not None:
@@ -263,6 +269,8 @@ def _ended(
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
+    if summary is not None:
+        summary = without_warmup(summary, writer.rows, writer.folder / "latency.hlog")
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
     caveats = _caveats(context.run, summary, state)
     error = str(raised) if isinstance(raised, Exception) else ""
@@ -344,6 +352,10 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
         found.append(Caveat.OPEN_LOOP)
     if summary.skipped:
         found.append(Caveat.SKIPPED)
+    if summary.warmup_dropped_s:
+        found.append(Caveat.WARMUP)
+    if summary.steady is False:
+        found.append(Caveat.NOT_STEADY)
     if summary.unfinished:
         found.append(Caveat.UNFINISHED)
     if summary.failed:

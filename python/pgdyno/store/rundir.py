@@ -144,6 +144,11 @@ class TrialWriter:
             self._events = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
         self._write_state("running")
 
+    @property
+    def rows(self) -> list[IntervalRow]:
+        """The intervals so far."""
+        return self._rows
+
     def start(self, start_ns: int) -> None:
         """All clients are connected; the run begins."""
         with writing(self.folder):

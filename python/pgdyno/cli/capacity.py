@@ -1,0 +1,64 @@
+"""`pgdyno capacity`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from pgdyno.analysis.capacity import objective
+from pgdyno.cli.progress import listener_for
+from pgdyno.cli.run import as_json
+from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
+from pgdyno.model import Caveat
+from pgdyno.report import terminal, view
+from pgdyno.run.capacity import search
+from pgdyno.run.servers import Options
+from pgdyno.run.session import prepare
+from pgdyno.spec.experiment import Experiment
+
+#: What a rate that is too high looks like: found, not wrong.
+_EXPECTED = {Caveat.SKIPPED, Caveat.UNFINISHED}
+
+
+def main(
+    experiment: str,
+    *,
+    slo: str,
+    servers: Options,
+    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
+    runs: Path,
+    json_output: bool,
+    quiet: bool,
+) -> int:
+    """Searches, shows, and returns the exit code."""
+    try:
+        wanted = objective(slo)
+    except ValueError as e:
+        raise UsageError(f"--slo: {e}") from e
+    prepared = prepare(experiment, adjust, runs)
+    if prepared.resumed is not None:
+        raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
+    errors = Console(stderr=True, highlight=False)
+    outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet))
+    if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
+        caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
+        bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
+        outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or not found.good else 0)
+    if json_output:
+        sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
+    elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
+        out = Console(highlight=False)
+        out.print()
+        v = view.build(outcome.data, with_charts=False)
+        terminal.render(replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")]), out)
+    if outcome.error:
+        errors.print(f"pgdyno: {outcome.error}", markup=False, soft_wrap=True)
+    if outcome.path is not None and not quiet:
+        for path in outcome.reports or [outcome.path]:
+            errors.print(f"report: {path}", markup=False, soft_wrap=True)
+    return outcome.exit_code

@@ -1,0 +1,235 @@
+"""`pgdyno compare`, `history`, `scaling`: judgements over runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno.analysis.compare import Verdict
+from pgdyno.errors import EXIT_OK, UsageError
+from pgdyno.judge import history, runs, scaling
+from pgdyno.report.comparisons import interval, needed
+from pgdyno.report.format import integer, milliseconds
+from pgdyno.store import rundir
+
+_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNCLEAR: "yellow"}
+#: The worked example of `pgdyno scaling`.
+EXAMPLE = "polardb-2024"
+
+
+def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
+    """Shows B beside A."""
+    names = tuple(m.strip() for m in metrics.split(",")) if metrics else runs.DEFAULT
+    found = runs.compared(rundir.read(a), rundir.read(b), names)
+    if json_output:
+        _print_json(
+            {
+                "rows": [
+                    {"configuration": r.label, "figure": r.metric, **_plain(asdict(r.comparison))} for r in found.rows
+                ],
+                "differences": [{"name": n, "a": x, "b": y} for n, x, y in found.differences],
+                "warnings": found.warnings,
+                "only_a": found.only_a,
+                "only_b": found.only_b,
+            }
+        )
+        return EXIT_OK
+    out = Console(highlight=False)
+    out.print(Text(f"A: {a}\nB: {b}\n"))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("configuration", overflow="fold", min_width=12)
+    for name in ("figure", "A", "B"):
+        table.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
+    table.add_column("B / A", justify="right", no_wrap=True)
+    table.add_column("99% interval", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("verdict for B", no_wrap=True)
+    previous = ""
+    for r in found.rows:
+        c = r.comparison
+        shown = [integer(x) if r.metric == "TPS" else f"{milliseconds(x)} ms" for x in (c.mean_a, c.mean_b)]
+        verdict = c.verdict.value + (f" ({needed(c)})" if needed(c) != "–" else "")
+        table.add_row(
+            Text(r.label if r.label != previous else ""),
+            r.metric,
+            *shown,
+            f"{c.ratio:.3f}",
+            interval(c),
+            f"{min(c.n_a, c.n_b)}",
+            Text(verdict, style=_STYLES[c.verdict]),
+        )
+        previous = r.label
+    out.print(table)
+    out.print(
+        Text(
+            "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables where "
+            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions of each "
+            "that would show one of 5%, nine times in ten."
+        )
+    )
+    if found.differences:
+        out.print(Text("\nThe environments differ", style="bold"))
+        for name, x, y in found.differences:
+            out.print(Text(f"- {name}: {x} | {y}"), soft_wrap=True)
+    if found.warnings:
+        out.print(Text("\nTo bear in mind", style="bold"))
+        for w in found.warnings:
+            out.print(Text(f"- {w}"))
+    for name, labels in (("A", found.only_a), ("B", found.only_b)):
+        if labels:
+            out.print(Text(f"\nOnly in {name}: {', '.join(labels)}"), soft_wrap=True)
+    return EXIT_OK
+
+
+def follow(folder: Path, experiment: str | None, metrics: str | None, json_output: bool) -> int:
+    """Shows where the figures of an experiment changed."""
+    names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
+    found = history.of(folder, experiment, names)
+    if json_output:
+        _print_json(asdict(found))
+        return EXIT_OK
+    out = Console(highlight=False)
+    out.print(Text(f"{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("configuration", "figure"):
+        table.add_column(name, overflow="fold")
+    for name in ("runs", "first", "last"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("over time", no_wrap=True)
+    for s in found.series:
+        if s.values:
+            ends = [integer(x) if s.metric == "TPS" else f"{milliseconds(x)} ms" for x in (s.values[0], s.values[-1])]
+            table.add_row(Text(s.label), s.metric, str(len(s.values)), *ends, _spark(s.values))
+    out.print(table)
+    changes = [(s, c) for s in found.series for c in s.changes]
+    out.print()
+    if not changes:
+        few = max((len(s.values) for s in found.series), default=0) < 6
+        why = " A change needs 3 runs before it and 3 after it." if few else ""
+        out.print(Text(f"No change of level was found.{why}"))
+        return EXIT_OK
+    out.print(Text("Changes of level", style="bold"))
+    for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
+        run = s.runs[c.index]
+        better = (c.ratio > 1) == runs.METRICS[s.metric]
+        out.print(
+            Text(
+                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (p = {c.p:.1g})",
+                style="green" if better else "red",
+            ),
+            soft_wrap=True,
+        )
+        for name, x, y in found.differences.get(run, []):
+            out.print(Text(f"    {name}: {x} | {y}"), soft_wrap=True)
+    return EXIT_OK
+
+
+def scale(
+    source: Path | None,
+    axis: str,
+    figure: str,
+    x: str | None,
+    y: str | None,
+    group: str | None,
+    until: float | None,
+    json_output: bool,
+) -> int:
+    """Shows the scaling law."""
+    if figure not in ("tps", "qps"):
+        raise UsageError(f'--figure: there is no "{figure}"', "There are tps and qps.")
+    if source is None:
+        with resources.as_file(resources.files("pgdyno") / "experiments" / f"{EXAMPLE}.csv") as path:
+            found = scaling.of_csv(path, "cores", y or "read_only_qps", "hot_rows", until)
+        title = f"Worked example: published figures of a cloud vendor ({EXAMPLE}), {y or 'read_only_qps'} by cores"
+    elif source.is_dir():
+        found, title = scaling.of_run(source, axis, figure, until), f"{source}: {figure} by {axis}"
+    else:
+        found, title = (
+            scaling.of_csv(source, x, y, group, until),
+            f"{source}: {y or 'last column'} by {x or 'first column'}",
+        )
+    if json_output:
+        _print_json([_plain(asdict(f)) for f in found])
+        return EXIT_OK
+    out = Console(highlight=False)
+    out.print(Text(title, style="bold"))
+    for f in found:
+        out.print()
+        _show_law(out, f)
+    out.print(
+        Text(
+            "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% intervals by "
+            "bootstrap of the residuals. Predictions hold if the law does: beyond the knee nothing was measured."
+        )
+    )
+    return EXIT_OK
+
+
+def _show_law(out: Console, f: scaling.Fitted) -> None:
+    out.print(Text(f.label, style="bold"))
+    s = f.scaling
+    if s is None:
+        out.print(Text(f"no fit: {f.reason}"))
+        return
+
+    def three(i: Any, form: str = ".3g") -> str:
+        return f"{i.value:{form}} ({i.low:{form}} to {i.high:{form}})"
+
+    out.print(
+        Text(
+            f"lambda {three(s.lambda_, ',.0f')}; sigma {three(s.sigma)}; kappa {three(s.kappa)}; "
+            f"error {s.error * 100:.1f}% over {len(f.levels)} points, {s.levels} levels"
+        )
+    )
+    # A parameter at its bound, or an interval that reaches it, is not known.
+    knee = "none within reach" if math.isinf(s.knee.value) else three(s.knee, ".0f")
+    peak = "unbounded" if math.isinf(s.peak.value) else three(s.peak, ",.0f")
+    out.print(Text(f"knee at {knee}; highest throughput {peak}"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("n", "measured", "law", "95% interval of a measurement"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    last = s.curve[-1]
+    shown = [p for p in s.curve if p.n in f.levels] + [p for p in s.curve if p.predicted][7::8]
+    if last not in shown:
+        shown.append(last)
+    for p in shown:
+        measured = [x for n, x in zip(f.levels, f.throughputs, strict=True) if n == p.n]
+        table.add_row(
+            f"{p.n:,.0f}",
+            integer(sum(measured) / len(measured)) if measured else "–",
+            integer(p.throughput.value),
+            f"{integer(p.throughput.low)} to {integer(p.throughput.high)}",
+            "predicted" if p.predicted else "",
+        )
+    out.print(table)
+
+
+def _spark(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    shown = values[-30:]
+    return "".join("▁▂▃▄▅▆▇█"[min(7, int((v - low) / (high - low) * 8)) if high > low else 3] for v in shown)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: no infinities, enums by value."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, Verdict):
+        return value.value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _print_json(data: Any) -> None:
+    sys.stdout.write(json.dumps(_plain(data), indent=2) + "\n")

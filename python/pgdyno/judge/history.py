@@ -1,0 +1,80 @@
+"""One experiment over many runs: where its figures changed their level."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.analysis.changepoints import ChangePoint, change_points
+from pgdyno.errors import UsageError
+from pgdyno.judge.runs import METRICS, differences, label_of
+from pgdyno.model import Key
+from pgdyno.report.comparisons import value
+from pgdyno.report.groups import groups_of
+from pgdyno.store import rundir
+
+
+@dataclass(frozen=True)
+class Series:
+    """A figure of a configuration, one value a run: the median of its repetitions."""
+
+    label: str
+    metric: str
+    runs: list[str]
+    values: list[float]
+    changes: list[ChangePoint]
+
+
+@dataclass(frozen=True)
+class History:
+    """All series of an experiment, and what changed in the environment at each run."""
+
+    name: str
+    runs: list[str]
+    series: list[Series]
+    #: By run: what differs from the run before.
+    differences: dict[str, list[tuple[str, str, str]]]
+
+
+def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")) -> History:
+    """Reads the runs below `folder`, by their time. Raises UsageError where there are none, or of several experiments."""
+    for metric in metrics:
+        if metric not in METRICS:
+            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(METRICS)}.")
+    manifests = {}
+    for path in sorted(folder.glob("*/manifest.json")):
+        try:
+            m = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            continue
+        if m.get("started_at"):
+            manifests[path.parent] = m
+    names = sorted({str(m.get("name")) for m in manifests.values()})
+    if name is None and len(names) > 1:
+        raise UsageError(
+            f"{folder} has runs of several experiments: {', '.join(names)}", "Name one: --experiment NAME."
+        )
+    wanted = name or (names[0] if names else "")
+    chosen = sorted((m["started_at"], p) for p, m in manifests.items() if m.get("name") == wanted)
+    if not chosen:
+        raise UsageError(f"there is no run{f' of {name}' if name else ''} in {folder}", "Runs are in runs/ by default.")
+    found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}
+    for _, path in chosen:
+        for g in groups_of(rundir.read(path)):
+            for metric in metrics:
+                figures = sorted(value(t, metric) for t in g.trials)
+                _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
+                if figures[len(figures) // 2] > 0:
+                    runs.append(path.name)
+                    values.append(figures[len(figures) // 2])
+    series = [
+        Series(label, metric, runs, values, change_points(values))
+        for (_, metric), (label, runs, values) in found.items()
+    ]
+    paths = [p for _, p in chosen]
+    differ = {
+        after.name: differences(manifests[before], manifests[after])
+        for before, after in zip(paths, paths[1:], strict=False)
+    }
+    return History(wanted, [p.name for p in paths], series, differ)

@@ -1,0 +1,90 @@
+"""The scaling law over an axis of a run, or over the columns of a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgdyno.analysis.scaling import Scaling, fit
+from pgdyno.errors import UsageError
+from pgdyno.judge.runs import label_of
+from pgdyno.report.groups import groups_of
+from pgdyno.store import rundir
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One curve: what it is of, the points, and the law; or why there is none."""
+
+    label: str
+    levels: list[float]
+    throughputs: list[float]
+    scaling: Scaling | None
+    reason: str = ""
+
+
+def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
+    """A curve for each configuration of the rest; `figure` is tps or qps."""
+    data = rundir.read(path)
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    places = {p.get("target"): p for p in (data.manifest.get("places") or {}).values()}
+    for g in groups_of(data):
+        if axis == "clients":
+            level: Any = g.clients
+            label = label_of(g).replace(f" c={g.clients}", "")
+        elif axis == "cpus":
+            level = (places.get(g.varied.get("target")) or {}).get("cpus")
+            label = f"{g.workload} {g.hot_set * 100:g}%"
+        else:
+            level = g.varied.get(axis)
+            label = f"{g.workload} {g.hot_set * 100:g}% c={g.clients}"
+        if not isinstance(level, int | float) or isinstance(level, bool):
+            continue
+        levels, throughputs = found.setdefault(label, ([], []))
+        # Each repetition is a point.
+        for t in g.trials:
+            if t.summary:
+                levels.append(float(level))
+                throughputs.append(float(getattr(t.summary, figure)))
+    if not found:
+        raise UsageError(
+            f"{path} has no numbers along the axis {axis}", "--axis clients, cpus, or an axis of the experiment."
+        )
+    return [_fitted(label, *points, until) for label, points in found.items()]
+
+
+def of_csv(path: Path, x: str | None, y: str | None, group: str | None, until: float | None) -> list[Fitted]:
+    """Columns of a file: the level, the throughput, and what tells curves apart. By default the first, the last, and
+    none.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as f:
+            reader = csv.DictReader(line for line in f if not line.startswith("#"))
+            names = list(reader.fieldnames or [])
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError) as e:
+        raise UsageError(f"cannot read {path}: {e}") from e
+    if len(names) < 2:
+        raise UsageError(f"{path} has no columns", "A line of names, then a line for each measurement: cores,qps.")
+    x, y = x or names[0], y or names[-1]
+    for name in filter(None, (x, y, group)):
+        if name not in names:
+            raise UsageError(f'{path} has no column "{name}"', f"It has {', '.join(names)}.")
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for number, row in enumerate(rows, 2):
+        levels, throughputs = found.setdefault(row[group] if group else y, ([], []))
+        try:
+            levels.append(float(row[x]))
+            throughputs.append(float(row[y]))
+        except (TypeError, ValueError) as e:
+            raise UsageError(f"{path}: row {number}: {x} and {y} must be numbers") from e
+    return [_fitted(label, *points, until) for label, points in found.items()]
+
+
+def _fitted(label: str, levels: list[float], throughputs: list[float], until: float | None) -> Fitted:
+    try:
+        return Fitted(label, levels, throughputs, fit(levels, throughputs, until=until))
+    except ValueError as e:
+        return Fitted(label, levels, throughputs, None, str(e))

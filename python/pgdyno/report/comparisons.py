@@ -1,0 +1,108 @@
+"""What an experiment says along an axis: each value beside the first, everything else equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.analysis.compare import Comparison, Verdict, compare, corrected
+from pgdyno.model import RunData, TrialRecord, spelled
+from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.report.groups import Group
+
+#: A comparison of p99 needs as many transactions as stand behind it.
+_METRICS = (("TPS", True), ("p99", False))
+#: More are not read; `pgdyno compare` and the page's CSV have what was measured.
+_MOST = 60
+
+
+def table(data: RunData, groups: Sequence[Group]) -> Table:
+    """Pairs of configurations that differ in one axis only: its first value and each other one."""
+    pairs = _pairs(groups)
+    interleaved = data.manifest.get("run", {}).get("order", "random") != "written"
+    found: list[tuple[Group, Group, str, str, bool, Comparison]] = []
+    for a, b, axis in pairs[:_MOST]:
+        for metric, higher in _METRICS:
+            x, y = _matched(a.trials, b.trials, metric)
+            if x and y:
+                c = compare(x, y, paired=interleaved and len(x) == len(y), higher_is_better=higher)
+                found.append((a, b, axis, metric, higher, c))
+    final = corrected([f[-1] for f in found], higher_is_better=[f[4] for f in found])
+    cells: list[list[str | Cell]] = []
+    for (a, b, axis, metric, _, _), c in zip(found, final, strict=True):
+        others = [f"{k}={spelled(v)}" for k, v in b.varied.items() if k != axis]
+        where = [a.workload, f"c={a.clients}", *([f"{a.hot_set * 100:g}%"] if a.hot_set != 1 else []), *others]
+        cells.append(
+            [
+                " ".join(where),
+                f"{axis}: {spelled(b.varied[axis])} by {spelled(a.varied[axis])}",
+                metric,
+                linked(f"{c.ratio:.3f}", [*a.trials, *b.trials]),
+                interval(c),
+                str(min(c.n_a, c.n_b)),
+                c.verdict.value,
+                needed(c),
+            ]
+        )
+    more = f" Only the first {_MOST} of {len(pairs)} pairs are shown." if len(pairs) > _MOST else ""
+    return Table(
+        "comparisons",
+        "Compared along an axis",
+        ["configuration", "compared", "figure", "ratio", "99% interval", "n", "verdict", "needed"],
+        cells,
+        "Ratio of geometric means over n repetitions, with its interval by Student's t; a verdict is given at 1%, corrected "
+        "for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. Needed: repetitions of each "
+        "that would show one of 5%, nine times in ten." + more,
+        3,
+        ["n", "needed", "figure"],
+    )
+
+
+def interval(c: Comparison) -> str:
+    """The interval of the ratio, where it says anything."""
+    if not c.low > 0.1 or not c.high < 10:
+        return "–"
+    return f"{c.low:.3f} to {c.high:.3f}"
+
+
+def needed(c: Comparison) -> str:
+    """Repetitions that would tell; a dash where there is a verdict."""
+    if c.verdict is not Verdict.UNCLEAR or min(c.n_a, c.n_b) < 2:
+        return "–"
+    return str(c.needed) if c.needed else "> 500"
+
+
+def _pairs(groups: Sequence[Group]) -> list[tuple[Group, Group, str]]:
+    first: dict[Any, Group] = {}
+    pairs = []
+    for g in groups:
+        for axis in g.varied:
+            rest = tuple((k, v) for k, v in g.varied.items() if k != axis)
+            key = (axis, g.workload, g.hot_set, g.clients, rest)
+            if key in first:
+                pairs.append((first[key], g, axis))
+            else:
+                first[key] = g
+    return pairs
+
+
+def _matched(a: list[TrialRecord], b: list[TrialRecord], metric: str) -> tuple[list[float], list[float]]:
+    """Figures of both sides; those of equal repetitions side by side where both have them."""
+
+    def figures(trials: list[TrialRecord]) -> dict[int, float]:
+        return {t.plan.repetition: value(t, metric) for t in trials if t.summary and value(t, metric) > 0}
+
+    x, y = figures(a), figures(b)
+    common = sorted(set(x) & set(y))
+    if len(common) == max(len(x), len(y)):
+        return [x[r] for r in common], [y[r] for r in common]
+    return list(x.values()), list(y.values())
+
+
+def value(t: TrialRecord, metric: str) -> float:
+    """A figure of a trial, by name: TPS, or a latency in nanoseconds."""
+    assert t.summary is not None
+    if metric == "TPS":
+        return t.summary.tps
+    names = {"mean": "mean_ns", "p50": "p50_ns", "p95": "p95_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
+    return float(getattr(t.summary.latency, names[metric]))

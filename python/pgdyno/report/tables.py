@@ -1,0 +1,605 @@
+"""The tables of a report, one function each."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.analysis.spread import Estimate
+from pgdyno.model import Caveat, RunData, TrialSummary
+from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.report.format import integer, milliseconds, percent, rows, size
+from pgdyno.report.groups import Group, variant_column
+
+GIB = 1024**3
+#: Reading the time series of more configurations takes longer than their table is worth.
+MOST_SERIES = 200
+#: A table of more rows is not read, and the page has a filter.
+MOST_STATEMENTS = 40
+
+
+def error(data: RunData) -> str:
+    """Why the run ended early, if it did."""
+    m = data.manifest
+    if m.get("error") or m.get("ended_at"):
+        return str(m.get("error") or "")
+    done = sum(t.state == "finished" for t in data.trials)
+    return f"it was cut off (killed?): {done} of {m.get('trials', '?')} trials were finished"
+
+
+def instance(m: dict[str, Any], place: dict[str, Any] | None = None) -> str:
+    """As vendors name sizes: cores and memory."""
+    if not m.get("same_machine", True):
+        return str(m.get("target", {}).get("host", "remote"))[:14]
+    h, p = m.get("host", {}), place or {}
+    cores = p.get("cpus") or h.get("cores", "?")
+    memory = (p.get("memory_bytes") or h.get("memory_bytes", 0)) / GIB
+    return f"{cores:g}c {memory:.3g}g" if isinstance(cores, int | float) else f"{cores}c {memory:.0f}g"
+
+
+def _version(m: dict[str, Any]) -> str:
+    shown = m.get("server", {}).get("settings") or {}
+    return str(shown.get("server_version", {}).get("value", m.get("server", {}).get("protocol_version", "?")))
+
+
+def subtitle(data: RunData) -> str:
+    """Server, time, trials."""
+    m = data.manifest
+    done = sum(t.state == "finished" for t in data.trials)
+    return f"PostgreSQL {_version(m)}, {m.get('started_at', '')}, {done} of {m.get('trials', len(data.trials))} trials"
+
+
+def caveats(data: RunData) -> list[tuple[str, str, str]]:
+    """Text, remedy, how many trials."""
+    counts = Counter(c for t in data.trials for c in t.caveats)
+    m = data.manifest
+    if m.get("shrunk"):
+        counts[Caveat.SHRUNK] = len(data.trials)
+    if m.get("same_machine", True):
+        counts[Caveat.SHARED_MACHINE] = len(data.trials)
+    if 0 < m.get("run", {}).get("repetitions", 3) < 3:
+        counts[Caveat.FEW_REPETITIONS] = len(data.trials)
+    if m.get("not_recorded"):
+        counts[Caveat.NOT_RECORDED] = len(data.trials)
+    if _fits_in_memory(m):
+        counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
+    return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in counts.items()]
+
+
+def _fits_in_memory(m: dict[str, Any]) -> bool:
+    data = sum((m.get("dataset", {}).get("bytes") or {}).values())
+    value = ((m.get("server", {}).get("settings") or {}).get("shared_buffers") or {}).get("value", "")
+    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB|TB)", value)
+    if not match:
+        return False
+    factor = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}[match[2]]
+    return bool(data and data < int(match[1]) * factor)
+
+
+def _place_of(m: dict[str, Any], g: Group) -> dict[str, Any]:
+    """The place that a group was run at: the one whose label has all that is varied in it."""
+    wanted = [str(v) for k, v in g.varied.items() if k in ("target", "dataset", "version", "scale")]
+    for label, place in (m.get("places") or {}).items():
+        parts = label.replace("PostgreSQL ", "").replace("scale ", "").split(", ")
+        if all(w in parts for w in wanted):
+            return dict(place)
+    return {}
+
+
+def main(data: RunData, groups: Sequence[Group]) -> Table:
+    """As vendors print it: instance, rows, hot set, and a figure a workload, each at its best number of clients."""
+    m = data.manifest
+    titles = m.get("workloads", {})
+    best: dict[tuple[str, float, str], tuple[Estimate, Group]] = {}
+    for g in groups:
+        e, key = g.over("qps"), (g.variant, g.hot_set, g.workload)
+        if key not in best or e.median > best[key][0].median:
+            best[key] = (e, g)
+    column = variant_column(list(groups))
+    lines = dict.fromkeys((g.variant, g.hot_set) for g in groups)
+    cells: list[list[str | Cell]] = []
+    for variant, hot_set in sorted(lines, key=lambda x: (list(lines).index((x[0], x[1])), x[1])):
+        some = next(g for g in groups if (g.variant, g.hot_set) == (variant, hot_set))
+        place = _place_of(m, some)
+        total = int(place.get("rows", m.get("rows", 0)))
+        row: list[str | Cell] = [instance(m, place), *([variant] if column else [])]
+        row += [rows(total), f"{rows(round(total * hot_set))} ({hot_set * 100:g}%)"]
+        for workload in titles:
+            found = best.get((variant, hot_set, workload))
+            row += [linked(integer(found[0].median), found[1].trials), str(found[1].clients)] if found else ["–", "–"]
+        cells.append(row)
+    columns = ["instance", *([column] if column else []), "rows", "hot set"]
+    for title in titles.values():
+        columns += [title, "clients"]
+    return Table(
+        "qps",
+        "Queries per second",
+        columns,
+        cells,
+        "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
+        "QPS counts the SQL statements of committed transactions, BEGIN and END included. " + str(m.get("note", "")),
+        4 if column else 3,
+        ["instance", "clients"],
+    )
+
+
+def ingest(groups: Sequence[Group]) -> Table:
+    """Rows per second, of workloads that say how many rows a transaction writes."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        each = g.trials[0].rows_per_transaction
+        if not each:
+            continue
+        tps = g.over("tps")
+        inserted = [t.activity.get("index_bytes_growth", 0.0) for t in g.trials]
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                str(g.clients),
+                str(each),
+                linked(integer(tps.median * each), g.trials),
+                percent(g.half_width()),
+                str(tps.n),
+                size(max(0.0, sum(inserted) / len(inserted))),
+            ]
+        )
+    return Table(
+        "rows",
+        "Rows per second",
+        [
+            "workload",
+            *([column] if column else []),
+            "clients",
+            "rows a transaction",
+            "rows/s",
+            "±",
+            "n",
+            "index growth",
+        ],
+        cells,
+        "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table. Index growth: of "
+        "all indexes over a trial, warm-up included, mean of the repetitions.",
+        2 if column else 1,
+    )
+
+
+def detail(data: RunData, groups: Sequence[Group]) -> Table:
+    """A row for each configuration."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        tps = g.over("tps")
+        pooled = data.pooled[g.key]
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                f"{g.hot_set * 100:g}%",
+                str(g.clients),
+                linked(integer(tps.median), g.trials),
+                percent(g.half_width()),
+                percent(tps.spread),
+                str(tps.n),
+                *(milliseconds(ns) for ns in pooled.percentiles()),
+            ]
+        )
+    more = [column] if column else []
+    return Table(
+        "detail",
+        "Throughput and latency",
+        ["workload", *more, "hot set", "clients", "TPS", "±", "spread", "n", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms"],
+        cells,
+        "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of it; of a "
+        "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - "
+        "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
+        "significant digits; client and server on one machine count each other's waiting for a CPU.",
+        3 if column else 2,
+        ["spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
+    )
+
+
+def capacity(data: RunData) -> Table:
+    """What a search for the highest rate under an objective tried; and by it, latency by throughput."""
+    found = data.manifest.get("capacity") or {}
+    by_number = {t.plan.number: t for t in data.trials}
+    cells: list[list[str | Cell]] = []
+    numbered = [(n, p) for n, p in enumerate(found.get("probes") or [], 2) if n in by_number]
+    for number, p in sorted(numbered, key=lambda x: x[1]["rate"]):
+        t = by_number[number]
+        if t.summary is None:
+            continue
+        cells.append(
+            [
+                linked(f"{p['rate']:,g}", [t]),
+                integer(t.summary.tps),
+                *(milliseconds(ns) for ns in t.summary.latency.percentiles()),
+                "yes" if p["holds"] else "no",
+            ]
+        )
+    return Table(
+        "capacity",
+        "Capacity",
+        ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds"],
+        cells,
+        capacity_text(found) if found else "",
+        0,
+    )
+
+
+def capacity_text(found: dict[str, Any]) -> str:
+    """The answer of a search, in a sentence."""
+    if not found.get("rate"):
+        return f"No rate was found that holds {found['objective']}."
+    above = f"; {found['above']:,g} TPS does not hold" if found.get("above") else ""
+    sure = "" if found.get("bracketed") else " The search ended before the answer was narrow."
+    return (
+        f"Highest rate that held {found['objective']} twice: {found['rate']:,g} TPS{above}. A closed loop reaches "
+        f"{integer(found['closed_tps'])} TPS.{sure}"
+    )
+
+
+def over_time(data: RunData, groups: Sequence[Group]) -> Table:
+    """Average, lowest and highest interval of each configuration."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups if len(groups) <= MOST_SERIES else []:
+        tps = [
+            r.committed / ((r.end_ns - r.start_ns) / 1e9)
+            for t in g.trials
+            for r in _whole([r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns])
+        ]
+        if not tps:
+            continue
+        drift = max((t.summary.drift for t in g.trials if t.summary), key=abs, default=0.0)
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                f"{g.hot_set * 100:g}%",
+                str(g.clients),
+                integer(sum(tps) / len(tps)),
+                linked(integer(min(tps)), g.trials),
+                linked(integer(max(tps)), g.trials),
+                str(len(tps)),
+                f"{drift * 100:+.1f}%",
+            ]
+        )
+    more = [column] if column else []
+    return Table(
+        "time",
+        "TPS over time",
+        ["workload", *more, "hot set", "clients", "average", "lowest", "highest", "intervals", "drift"],
+        cells,
+        f"Of the intervals of {data.manifest.get('run', {}).get('interval_s', '?')} s of all repetitions. Drift: the trend over a "
+        "measurement, as a part of its mean; of the repetition where it is largest.",
+        3 if column else 2,
+        ["hot set", "intervals"],
+    )
+
+
+def _whole(found: list[Any]) -> list[Any]:
+    longest = max((r.end_ns - r.start_ns for r in found), default=0)
+    return [r for r in found if r.end_ns - r.start_ns > 0.5 * longest]
+
+
+def statements(data: RunData, groups: Sequence[Group]) -> Table:
+    """Of the middle number of clients of each workload and variant, over the widest hot set."""
+    cells: list[list[str | Cell]] = []
+    for workload, variant in dict.fromkeys((g.workload, g.variant) for g in groups):
+        if len(cells) > MOST_STATEMENTS:
+            break
+        own = [g for g in groups if (g.workload, g.variant) == (workload, variant)]
+        widest = max(g.hot_set for g in own)
+        own = [g for g in own if g.hot_set == widest]
+        g = own[len(own) // 2]
+        name = ", ".join(filter(None, [g.workload, variant, f"c={g.clients}"]))
+        for s in data.pooled_statements[g.key]:
+            figures = [s.latency.mean_ns, *s.latency.percentiles()]
+            cells.append([linked(name, g.trials), " ".join(s.text.split()), *(milliseconds(ns) for ns in figures)])
+    return Table(
+        "statements",
+        "Latency by statement",
+        ["workload", "statement", "mean ms", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms"],
+        cells,
+        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set.",
+        2,
+        ["p50 ms", "p99.9 ms"],
+    )
+
+
+def activity(groups: Sequence[Group]) -> Table:
+    """What the server did meanwhile."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        told = [t for t in g.trials if t.activity and t.summary]
+        if not told:
+            continue
+
+        def mean(name: str, told: list[Any] = told) -> float | None:
+            values = [t.activity[name] for t in told if name in t.activity]
+            return sum(values) / len(values) if values else None
+
+        updated, hot, wal = mean("rows_updated"), mean("rows_hot_updated"), mean("wal_bytes")
+        done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in told)
+        written = sum(t.activity.get("wal_bytes", 0) for t in told)
+        checkpoints = (mean("checkpoints_timed") or 0) + (mean("checkpoints_requested") or 0)
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                f"{g.hot_set * 100:g}%",
+                str(g.clients),
+                linked("–" if wal is None else size(max(0.0, wal)), told),
+                "–" if not done else f"{written / done:,.0f}",
+                percent(hot / updated) if updated and hot is not None else "–",
+                _signed(mean("table_bytes_growth")),
+                _signed(mean("index_bytes_growth")),
+                f"{checkpoints:.3g}",
+            ]
+        )
+    more = [column] if column else []
+    return Table(
+        "server",
+        "What the server did",
+        ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
+        cells,
+        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each row that "
+        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the database.",
+        3 if column else 2,
+        ["hot set", "clients", "checkpoints", "indexes"],
+    )
+
+
+def _signed(n: float | None) -> str:
+    if n is None:
+        return "–"
+    return f"{'-' if n < 0 else '+' if n > 0 else ''}{size(abs(n))}"
+
+
+def loading(data: RunData) -> Table:
+    """How each place was loaded."""
+    cells: list[list[str | Cell]] = []
+    places = data.manifest.get("places") or {}
+    labels = _labels(list(places))
+    for label, place in places.items():
+        d = place.get("dataset") or {}
+        phases = d.get("phases_s") or {}
+        if not d.get("loaded") or not phases:
+            continue
+        total = sum(phases.values())
+        written = sum((d.get("bytes") or {}).values())
+        cells.append(
+            [
+                labels[label],
+                str(d.get("name", "")),
+                str(d.get("method", "")),
+                f"{int(d.get('rows', 0)):,}",
+                f"{phases.get('generate', 0):.2f}",
+                f"{phases.get('keys', 0):.2f}",
+                f"{phases.get('vacuum', 0):.2f}",
+                f"{total:.2f}",
+                f"{written / total / 1e6:,.0f}" if total else "–",
+            ]
+        )
+    return Table(
+        "loading",
+        "Loading",
+        ["place", "dataset", "method", "rows", "generate s", "keys s", "vacuum s", "all s", "MB/s"],
+        cells,
+        "Loaded once, so these times have no spread. MB/s: bytes of tables and keys by the time of all phases.",
+        3,
+        ["place", "method"],
+    )
+
+
+def _labels(places: Sequence[str]) -> dict[str, str]:
+    """The labels of places without what all of them have."""
+    parts = {label: label.split(", ") for label in places}
+    common = set.intersection(*(set(p) for p in parts.values())) if parts else set()
+    return {label: ", ".join(x for x in p if x not in common) for label, p in parts.items()}
+
+
+def sizes(data: RunData) -> Table:
+    """Tables and indexes after loading."""
+    cells: list[list[str | Cell]] = []
+    places = data.manifest.get("places") or {}
+    labels = _labels(list(places))
+    for label, place in places.items():
+        described = (place.get("dataset") or {}).get("relations") or []
+        # Of many tables alike, the first.
+        alike = re.compile(r"^(idx_)?feed[0-9]+$")
+        for r in [r for r in described if not alike.match(r["name"]) or r["table"] == "feed1"][:24]:
+            level, buffers = r.get("level"), r.get("buffers")
+            cells.append(
+                [
+                    labels[label],
+                    r["name"],
+                    r["method"] or r["kind"],
+                    f"{r['rows']:,}",
+                    size(r["bytes"]),
+                    "–" if level is None else str(level),
+                    "–" if buffers is None else str(buffers),
+                ]
+            )
+    if len(places) < 2:
+        cells = [c[1:] for c in cells]
+    return Table(
+        "sizes",
+        "Sizes",
+        [*(["place"] if len(places) > 1 else []), "relation", "kind", "rows", "size", "level", "buffers"],
+        cells,
+        "Rows: as the planner knows them. Level: of a B-tree's root, by bt_metap (0: one page). Buffers: pages that a search "
+        "for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).",
+        3 if len(places) > 1 else 2,
+        ["kind"],
+    )
+
+
+def storage(data: RunData) -> Table:
+    """The storage probes' fio jobs."""
+    cells: list[list[str | Cell]] = []
+    for name, probe in (data.manifest.get("storage_probes") or {}).items():
+        for job in probe.get("jobs") or []:
+            for what in ("read", "write"):
+                s = job[what]
+                cells.append(
+                    [
+                        name,
+                        job["title"],
+                        what,
+                        integer(s["iops"]),
+                        f"{s['bytes_per_s'] / 1e6:,.0f}",
+                        *(milliseconds(s[k]) for k in ("p50_ns", "p99_ns", "max_ns")),
+                    ]
+                )
+    probes = list((data.manifest.get("storage_probes") or {}).values())
+    said = " ".join(dict.fromkeys(f"{c}." for p in probes for c in p.get("caveats") or []))
+    about = (
+        f"{probes[0]['threads']} threads, {probes[0]['seconds']:g} s each, pages of 8 kB, 65% reads. " if probes else ""
+    )
+    return Table(
+        "storage",
+        "Storage probe",
+        ["target", "job", "what", "IOPS", "MB/s", "p50 ms", "p99 ms", "max ms"],
+        cells,
+        f"fio on a file of {size(probes[0]['file_bytes'])}: {about}One measurement each, so no spread. {said}"
+        if probes
+        else "",
+        3,
+        ["max ms", "p50 ms"],
+    )
+
+
+def syncs(data: RunData) -> Table:
+    """The storage probes' pg_test_fsync: one page made durable, by each method."""
+    cells: list[list[str | Cell]] = []
+    for name, probe in (data.manifest.get("storage_probes") or {}).items():
+        for s in probe.get("syncs") or []:
+            rate = s["operations_per_s"]
+            if "one 8kB write" in s["group"] and rate:
+                cells.append([name, s["method"], integer(rate), f"{1e6 / rate:,.0f}"])
+    return Table(
+        "syncs",
+        "Making a page durable",
+        ["target", "method", "operations/s", "µs"],
+        cells,
+        "pg_test_fsync: one page of 8 kB written and synced, one after the other.",
+        2,
+    )
+
+
+def _outcomes_text(s: TrialSummary) -> str:
+    codes = ", ".join(f"{n:,} failed with {code}" for code, n in sorted(s.failed.items()))
+    parts = [codes] if codes else []
+    for n, what in (
+        (s.unknown, "unknown"),
+        (s.skipped, "skipped"),
+        (s.unfinished, "unfinished"),
+        (s.lost, "lost connections"),
+    ):
+        if n:
+            parts.append(f"{n:,} {what}")
+    return "; ".join(parts)
+
+
+def outcomes(data: RunData) -> Table:
+    """Only trials in which something but commits happened."""
+    cells: list[list[str | Cell]] = []
+    for t in data.trials:
+        text = _outcomes_text(t.summary) if t.summary else ""
+        if t.summary and t.summary.warmup_dropped_s:
+            text = "; ".join(x for x in (text, f"first {t.summary.warmup_dropped_s:.1f} s left out as warm-up") if x)
+        text = "; ".join(x for x in (text, " ".join(t.error.split())) if x)
+        if text:
+            cells.append([linked(t.plan.folder, [t]), t.state, text])
+    return Table("outcomes", "What went wrong", ["trial", "state", "outcomes"], cells, "", 3)
+
+
+def trials(data: RunData) -> Table:
+    """All of them."""
+    cells: list[list[str | Cell]] = []
+    for t in data.trials:
+        s = t.summary
+        if s is None:
+            cells.append([t.plan.folder, t.state, "–", "–", "–", "–", "–"])
+            continue
+        cells.append(
+            [
+                t.plan.folder,
+                t.state,
+                f"{s.committed:,}",
+                integer(s.tps),
+                milliseconds(s.latency.p99_ns),
+                milliseconds(s.latency.max_ns),
+                percent(s.client_cpu_share),
+            ]
+        )
+    return Table(
+        "trials",
+        "Every trial",
+        ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
+        cells,
+        "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
+        "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
+        2,
+        folders=[f"trials/{t.plan.folder}" for t in data.trials],
+    )
+
+
+def _loop(run: dict[str, Any]) -> str:
+    rate = run.get("rate")
+    return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
+
+
+def environment(data: RunData) -> list[tuple[str, str]]:
+    """Where and how it was measured."""
+    m = data.manifest
+    h, server, run = m.get("host", {}), m.get("server", {}), m.get("run", {})
+    shown = server.get("settings") or {}
+    storage_ = h.get("storage") or {}
+    bytes_ = (m.get("dataset") or {}).get("bytes") or {}
+    where = str(m.get("target", {}).get("host", ""))
+    kind = "Unix-domain socket" if where.startswith("/") else "TCP"
+    order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
+    items = [
+        ("server", str(server.get("version") or _version(m))),
+        ("connection", f"{where} ({kind})"),
+        ("client machine", f"{h.get('cpu', '?')}, {h.get('cores', '?')} cores, {size(h.get('memory_bytes', 0))}"),
+        ("kernel", str(h.get("kernel", "?"))),
+        (
+            "storage",
+            f"{storage_.get('type', '?')} on {storage_.get('device', '?')}" if storage_ else "not known (remote)",
+        ),
+        ("dataset", f"{_dataset(m)}, {size(sum(bytes_.values()))} with indexes"),
+        (
+            "each trial",
+            f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, {run.get('protocol')} protocol, "
+            f"{_loop(run)}, "
+            f"{run.get('repetitions')} repetitions, {order.get(run.get('order', ''), 'random order')}, "
+            f"seed {run.get('seed')}",
+        ),
+        ("pgdyno", str(m.get("pgdyno", "?"))),
+    ]
+    items += [("after", str(m["source"]))] if m.get("source") else []
+    items += [(name, str(s.get("value"))) for name, s in shown.items() if name in _SHOWN_SETTINGS]
+    places = m.get("places") or {}
+    for label, place in places.items() if len(places) > 1 else []:
+        items.append((f"place: {label}", str((place.get("server") or {}).get("version", "?"))))
+    items += [("not recorded", x) for x in m.get("not_recorded", [])]
+    return items
+
+
+_SHOWN_SETTINGS = (
+    "autovacuum", "checkpoint_timeout", "data_checksums", "fsync", "full_page_writes", "huge_pages", "io_method",
+    "max_connections", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_level", "wal_sync_method",
+)  # fmt: skip
+
+
+def _dataset(manifest: dict[str, Any]) -> str:
+    """Its name; run directories from before it had one know the scale."""
+    return (manifest.get("dataset") or {}).get("name") or f"tpcb scale={manifest.get('scale', '?')}"

@@ -1,0 +1,75 @@
+"""The report's words in other languages. English is the key; what has no translation stays as it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pgdyno.model import RunData
+from pgdyno.report.words_zh import PATTERNS, ZH
+
+if TYPE_CHECKING:
+    from pgdyno.report.cells import Table
+    from pgdyno.report.view import View
+
+LANGUAGES = ("en", "zh")
+
+
+def said(text: str, lang: str = "en") -> str:
+    """A text in a language: whole, by its sentences, or by a pattern with figures in it."""
+    if lang == "en" or not text:
+        return text
+    if text in ZH:
+        return ZH[text]
+    for pattern, to in PATTERNS:
+        if re.fullmatch(pattern, text):
+            return re.sub(pattern, to, text)
+    sentences = re.split(r"(?<=[.:]) (?=[A-Z±])", text)
+    return " ".join(said(s, lang) for s in sentences) if len(sentences) > 1 else text
+
+
+def translated(view: View, data: RunData, lang: str) -> View:
+    """The view in another language. What the user wrote is theirs: titles and notes of experiments have their own."""
+    m = data.manifest
+    workloads = {v: m.get("workloads_zh", {}).get(k, v) for k, v in m.get("workloads", {}).items()}
+    note, note_zh = str(m.get("note") or ""), str(m.get("note_zh") or m.get("note") or "")
+
+    def words(text: str) -> str:
+        return workloads.get(text) or said(text, lang)
+
+    def of(table: Table) -> Table:
+        own, theirs = (
+            (table.note.replace(note, "").strip(), note_zh) if note and note in table.note else (table.note, "")
+        )
+        return replace(
+            table,
+            title=words(table.title),
+            columns=[words(c) for c in table.columns],
+            optional=[words(c) for c in table.optional],
+            note=" ".join(p for p in (words(own), theirs) if p),
+            cells=[[said(c, lang) if isinstance(c, str) else c for c in row] for row in table.cells],
+        )
+
+    return replace(
+        view,
+        lang=lang,
+        title=m.get("title_zh") or view.title,
+        subtitle=said(view.subtitle, lang),
+        error=said(view.error, lang),
+        shrunk=[said(x, lang) for x in view.shrunk],
+        caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],
+        tables=[of(t) for t in view.tables],
+        environment=[(said(name, lang), said(value, lang)) for name, value in view.environment],
+        charts=[
+            replace(c, title=said(c.title, lang), note=said(c.note, lang), spec=_spec(c.spec, lang))
+            for c in view.charts
+        ],
+    )
+
+
+def _spec(value: Any, lang: str) -> Any:
+    """A chart's description with its titles in the language."""
+    if isinstance(value, dict):
+        return {k: said(v, lang) if k == "title" and isinstance(v, str) else _spec(v, lang) for k, v in value.items()}
+    return [_spec(v, lang) for v in value] if isinstance(value, list) else value

@@ -1,0 +1,165 @@
+"""The report's words in Chinese."""
+
+from __future__ import annotations
+
+#: Whole texts and sentences.
+ZH = {
+    # Around the tables.
+    "This run went wrong:": "本次运行出错:",
+    "Made smaller by --shrink:": "已用 --shrink 缩小:",
+    "To bear in mind": "注意事项",
+    "Environment": "环境",
+    "Filter: words that a row must have": "筛选:行中须包含的词",
+    "more": "更多",
+    "The rest is in": "其余见",
+    "Made by pgdyno. The data are in this file's folder; latency.hlog opens in any HdrHistogram tool.": "由 pgdyno 生成。原始数据"
+    "在本文件所在目录;latency.hlog 可用任何 HdrHistogram 工具打开。",
+    # Titles.
+    "Queries per second": "每秒查询数(QPS)",
+    "Rows per second": "每秒写入行数",
+    "Throughput and latency": "吞吐与延迟",
+    "Compared along an axis": "按变量对比",
+    "TPS over time": "TPS 随时间变化",
+    "Latency by statement": "各语句延迟",
+    "What the server did": "服务器活动",
+    "Loading": "数据加载",
+    "Sizes": "大小",
+    "Storage probe": "存储探测",
+    "Making a page durable": "单页落盘",
+    "What went wrong": "异常",
+    "Every trial": "全部试验",
+    "Queries per second by configuration": "各配置的 QPS",
+    "Throughput over time": "吞吐随时间变化",
+    "Latency percentiles over time": "延迟百分位随时间变化",
+    "Latency distribution": "延迟分布",
+    # Columns and axes.
+    "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
+    "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",
+    "p50 ms": "p50 毫秒", "p95 ms": "p95 毫秒", "p99 ms": "p99 毫秒", "p99.9 ms": "p99.9 毫秒", "max ms": "最大毫秒",
+    "mean ms": "平均毫秒", "statement": "语句", "rows a transaction": "每事务行数", "rows/s": "行/秒", "index growth": "索引增长",
+    "average": "平均", "lowest": "最低", "highest": "最高", "intervals": "区间数", "drift": "趋势", "WAL": "WAL",
+    "WAL B/row": "WAL 字节/行", "HOT": "HOT", "tables": "表", "indexes": "索引", "checkpoints": "检查点", "place": "位置",
+    "method": "方式", "generate s": "生成(秒)", "keys s": "主键(秒)", "vacuum s": "清理(秒)", "all s": "合计(秒)",
+    "MB/s": "MB/秒", "relation": "对象", "kind": "类型", "size": "大小", "level": "层级", "buffers": "缓冲块", "job": "作业",
+    "what": "读写", "IOPS": "IOPS", "operations/s": "次/秒", "µs": "微秒", "trial": "试验", "state": "状态", "outcomes": "结果",
+    "committed": "已提交", "client CPU": "客户端 CPU", "configuration": "配置", "compared": "对比", "figure": "指标",
+    "ratio": "比值", "99% interval": "99% 区间", "verdict": "结论", "needed": "所需次数", "seconds": "秒", "latency (ms)": "延迟(毫秒)",
+    "slower than that (%)": "比它慢的比例(%)", "percentile": "百分位", "QPS": "QPS",
+    # Cells.
+    "finished": "完成", "failed": "失败", "interrupted": "中断", "read": "读", "write": "写", "table": "表", "index": "索引",
+    "random direct": "随机 直接 IO", "sequential direct": "顺序 直接 IO", "random buffered": "随机 缓冲 IO",
+    "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "no difference shown": "未见差异",
+    "cannot tell": "无法判断", "direct": "直接写文件", "copy": "COPY",
+    # Notes.
+    "Median over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的中位数,"
+    "取最佳连接数;下一张表列出全部。",
+    "QPS counts the SQL statements of committed transactions, BEGIN and END included.": "QPS 统计已提交事务中的 SQL 语句数,"
+    "包括 BEGIN 和 END。",
+    "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table.": "TPS × 每事务写入行数:"
+    "n 次重复的中位数,± 的含义见下一张表。",
+    "Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.": "索引增长:一次试验(含预热)中全部索引"
+    "的增长,取各次重复的平均值。",
+    "TPS: median of n repetitions.": "TPS:n 次重复的中位数。",
+    "±: half the width of the 95% confidence interval of their mean, as a part of it; of a single repetition from its own time "
+    "series, which does not know how far equal runs lie apart.": "±:均值 95% 置信区间的半宽,以占均值的比例表示;只有一次试验时由其时间序列"
+    "估计,无法反映多次运行之间的差异。",
+    "Spread: (highest - lowest) / median.": "离散度:(最高 − 最低)/ 中位数。",
+    "Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and "
+    "server on one machine count each other's waiting for a CPU.": "延迟为整个事务的延迟,百分位取全部重复的事务合并后的结果,3 位有效数字;"
+    "客户端与服务器同机时,等待 CPU 的时间也计入其中。",
+    "Drift: the trend over a measurement, as a part of its mean; of the repetition where it is largest.": "趋势:测量期间的线性变化占均值"
+    "的比例,取变化最大的一次。",
+    "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set.": "从发出语句到收到 "
+    "ReadyForQuery,全部重复合并,取最大的热数据范围。",
+    "From before each trial to after it, warm-up included; mean of the repetitions.": "从每次试验之前到之后,含预热;取各次重复的平均值。",
+    "WAL B/row: bytes for each row that was inserted or updated.": "WAL 字节/行:每插入或更新一行产生的 WAL 字节数。",
+    "HOT: updates that left the indexes alone.": "HOT:未触及索引的更新所占比例。",
+    "Tables, indexes: growth of all of the database.": "表、索引:整个数据库的增长。",
+    "Loaded once, so these times have no spread.": "只加载一次,因此没有离散度。",
+    "MB/s: bytes of tables and keys by the time of all phases.": "MB/秒:表与主键的字节数除以全部阶段的时间。",
+    "Rows: as the planner knows them.": "行数:来自优化器的统计信息。",
+    "Level: of a B-tree's root, by bt_metap (0: one page).": "层级:B-tree 根页的层级,来自 bt_metap(0 表示只有一页)。",
+    "Buffers: pages that a search for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).": "缓冲块:按一个键查找时在索引"
+    "和表中访问的页数,来自 EXPLAIN (ANALYZE, BUFFERS)。",
+    "One measurement each, so no spread.": "各测一次,没有离散度。",
+    "pg_test_fsync: one page of 8 kB written and synced, one after the other.": "pg_test_fsync:逐次写入并同步一个 8 kB 页。",
+    "client CPU: of the busiest worker thread's time, the part on a CPU.": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。",
+    "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series "
+    "(intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。"
+    "trials/ 下每个试验的目录中有时间序列(intervals.parquet)、延迟(latency.hlog)和事件(events.jsonl)。",
+    "Ratio of geometric means over n repetitions, with its interval by Student's t; a verdict is given at 1%, corrected for the "
+    "number of comparisons (Holm).": "n 次重复的几何均值之比及其学生 t 区间;结论按 1% 显著性水平给出,并按比较次数校正(Holm)。",
+    "No difference shown: one of 5% would have been seen.": "未见差异:若有 5% 的差异,应能看出。",
+    "Needed: repetitions of each that would show one of 5%, nine times in ten.": "所需次数:每侧重复多少次,才能以九成把握看出 5% 的差异。",
+    "Bars: median of the repetitions.": "柱:各次重复的中位数。",
+    "Lines: lowest to highest repetition.": "线:最低到最高的一次。",
+    "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
+    "Where there are more intervals than points, the lowest and the highest of each stretch are shown.": "区间多于点数时,显示每段的最低"
+    "和最高值。",
+    "First repetition of each configuration; of each interval's own transactions, logarithmic scale.": "每个配置的第一次试验;按各区间自身的"
+    "事务统计,对数坐标。",
+    "Where there are more intervals than points, the highest of each stretch.": "区间多于点数时,显示每段的最高值。",
+    "All repetitions together.": "全部重复合并。",
+    "Read: so many percent of the transactions took longer than so long.": "读法:有百分之多少的事务耗时超过多长。",
+    # Caveats.
+    "the measurement is shorter than 10 s": "测量时间不足 10 秒",
+    "use --duration 60 or longer for figures to publish": "用于发布的数据请使用 --duration 60 或更长",
+    "fewer than 3 repetitions: the spread is not known": "重复少于 3 次:离散度未知",
+    "use --repetitions 5": "请使用 --repetitions 5",
+    "the client used over 90% of a worker's CPU: it may be what limits the throughput": "客户端工作线程的 CPU 占用超过 90%:瓶颈可能在"
+    "客户端",
+    "use more workers (--workers), or a machine of its own for the client": "增加 --workers,或为客户端使用单独的机器",
+    "client and server ran on the same machine and shared its CPUs": "客户端与服务器在同一台机器上,共享 CPU",
+    "measure from another machine with --target for figures that are the server's alone": "要得到服务器单独的数据,请在另一台机器上用 "
+    "--target 测量",
+    "open loop (--rate): the throughput is what was asked for, not what the server can do": "开环(--rate):吞吐是所要求的速率,而不是"
+    "服务器的能力",
+    "read the latencies, which count from when each transaction was due": "请看延迟:从事务应开始的时刻算起",
+    "the rate was too high: transactions that were due were never begun, and the latencies leave them out": "速率过高:有到期的事务未能"
+    "开始,延迟中不含它们",
+    "use a lower --rate, or more --clients if they were all busy": "降低 --rate;若连接全忙则增加 --clients",
+    "some transactions had not ended when the run did, and the latencies leave them out": "有事务在运行结束时尚未完成,延迟中不含它们",
+    "find out what they waited for (locks, a stalled disk); use a longer --duration": "查明其等待的原因(锁、磁盘停顿);使用更长的 "
+    "--duration",
+    "some transactions failed": "有事务失败",
+    "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages": "SQLSTATE 见异常表;消息见 events.jsonl",
+    "connections were lost during the measurement": "测量期间有连接断开",
+    "the time series shows when; see events.jsonl": "时间见时间序列;另见 events.jsonl",
+    "the fate of some transactions is unknown: the connection was lost before the answer to a commit": "部分事务的结果未知:提交的应答之前"
+    "连接已断开",
+    "compare with the server's own counters": "请与服务器自身的计数对照",
+    "the beginning of the measurement was still warm-up, and was left out": "测量开始时仍在预热,该部分已去除",
+    "use a longer --warmup, or --warmup steady": "使用更长的 --warmup,或 --warmup steady",
+    "the throughput never became steady: it rose or fell all through the measurement": "吞吐始终未稳定:整个测量期间持续上升或下降",
+    "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)": "使用更长的 --warmup 和 --duration;查明"
+    "什么在增长(表、缓存、检查点)",
+    "the experiment was made smaller than it is written (--shrink)": "实验规模小于其定义(--shrink)",
+    "its figures are of a toy; run it in full for figures to publish": "数据仅供参考;用于发布请按原规模运行",
+    "the run was interrupted: what is shown is what was measured until then": "运行被中断:显示的是中断前测得的结果",
+    "run it again": "请重新运行",
+    "a trial could not be finished": "有试验未能完成",
+    "its error is shown with it": "错误信息与该试验一同列出",
+    "part of the server's state could not be read": "服务器的部分状态无法读取",
+    "see `not_recorded` in manifest.json": "见 manifest.json 中的 `not_recorded`",
+    "the data fit into the server's buffers: the disk was hardly read": "数据可全部放入服务器缓冲区:几乎没有读磁盘",
+    "use a larger --scale to measure the storage": "要测量存储,请使用更大的 --scale",
+    # Environment.
+    "server": "服务器", "connection": "连接", "client machine": "客户端机器", "kernel": "内核", "storage": "存储",
+    "each trial": "每次试验", "after": "依据", "not recorded": "未记录", "not known (remote)": "未知(远程)",
+}  # fmt: skip
+#: Texts with figures in them.
+PATTERNS = (
+    (r"(\d+) of (\d+) trials", r"\2 次试验中的 \1 次"),
+    (r"PostgreSQL (\S.*), (\S+), (\d+) of (\S+) trials", r"PostgreSQL \1,\2,\4 次试验完成 \3 次"),
+    (r"it was cut off \(killed\?\): (\d+) of (\S+) trials were finished", r"运行被切断(被杀?):\2 次试验完成 \1 次"),
+    (r"The first (\d+) of (\d+) configurations\.", r"仅前 \1 个配置(共 \2 个)。"),
+    (r"Only the first (\d+) of (\d+) pairs are shown\.", r"仅显示前 \1 对(共 \2 对)。"),
+    (r"Of the intervals of (\S+) s of all repetitions\.", r"取全部重复中每 \1 秒一个的区间。"),
+    (r"([\d.]+) s warm-up, ([\d.]+) s measured, (\w+) protocol, closed loop, (\d+) repetitions, (.*), seed (\d+)",
+     r"预热 \1 秒,测量 \2 秒,\3 协议,闭环,重复 \4 次,种子 \6"),
+    (r"(.+), (.+) with indexes", r"\1,含索引 \2"),
+    (r"(.+), (\S+) cores, (.+)", r"\1,\2 核,\3"),
+    (r"fio on a file of (.+): (\d+) threads, (\S+) s each, pages of 8 kB, 65% reads\.",
+     r"fio,文件 \1:\2 线程,每项 \3 秒,8 kB 页,65% 读。"),
+    (r"place: (.+)", r"位置:\1"),
+)  # fmt: skip

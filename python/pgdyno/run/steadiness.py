@@ -1,0 +1,59 @@
+"""A trial's warm-up that reached into its measurement: found, left out of the figures, and said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.analysis import series, steady
+from pgdyno.model import IntervalRow, StatementLatency, TrialSummary
+from pgdyno.store import hlog
+from pgdyno.store.rundir import latency_of
+
+#: A last interval that is shorter than this part of the others tells of itself more than of the server.
+_WHOLE = 0.5
+
+
+def measured(rows: list[IntervalRow]) -> list[IntervalRow]:
+    """The intervals of the measurement, without a stump at its end."""
+    found = [r for r in rows if r.phase == "measure" and r.end_ns > r.start_ns]
+    longest = max((r.end_ns - r.start_ns for r in found), default=0)
+    return [r for r in found if r.end_ns - r.start_ns > _WHOLE * longest]
+
+
+def tps_of(rows: list[IntervalRow]) -> list[float]:
+    """Transactions per second, of each interval."""
+    return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]
+
+
+def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) -> TrialSummary:
+    """The summary with what its series says of itself; where the beginning was still warm-up, throughput and latencies
+    are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out.
+    """
+    kept = measured(rows)
+    tps = tps_of(kept)
+    judged = steady.judge(tps)
+    estimate = series.mean_of(tps[judged.drop :])
+    found = replace(summary, steady=judged.steady, drift=judged.drift, tps_half_width=estimate.half_width)
+    head = kept[: judged.drop]
+    if not head or any(r.failed or r.lost or r.unknown or r.skipped for r in head):
+        # What went wrong is no warm-up.
+        return found
+    rest = kept[judged.drop :]
+    seconds = (rest[-1].end_ns - rest[0].start_ns) / 1e9
+    starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase != "warmup"}
+    merged = hlog.read_merged(log, starts)
+    latency = merged.get(hlog.TRANSACTION)
+    statements = [
+        StatementLatency(s.script, s.line, s.text, latency_of(h) if (h := merged.get(hlog.statement(i))) else s.latency)
+        for i, s in enumerate(summary.statements)
+    ]
+    return replace(
+        found,
+        tps=sum(r.committed for r in rest) / seconds,
+        qps=sum(r.statements for r in rest) / seconds,
+        elapsed_s=seconds,
+        latency=latency_of(latency) if latency else summary.latency,
+        statements=statements,
+        warmup_dropped_s=(rest[0].start_ns - kept[0].start_ns) / 1e9,
+    )
