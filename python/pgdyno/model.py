@@ -111,7 +111,9 @@ Key = tuple[Any, ...]
 
 def spelled(value: Any) -> str:
     """A value as configuration files have it."""
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

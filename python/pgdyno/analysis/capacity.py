@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 NARROW = 1.03
 #: A rate counts as sustained when so much of it was done.
 SUSTAINED = 0.98
-_STEP = 1.5
+_STEP = 2.0
 _UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _OBJECTIVE = re.compile(r"^\s*(p50|p95|p99|p99\.9|mean|max)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*$")
 
@@ -54,8 +54,8 @@ class Probe:
 class Search:
     """Asks for rates, is told what came of them, and narrows the bracket.
 
-    `start` is a first guess, such as half of what a closed loop reaches. A rate that holds is tried again before it
-    counts as good: one lucky trial is no capacity. Assumes that a rate above one that fails fails as well.
+    `start` is a first guess, such as half of what a closed loop reaches. The rate that is the answer was tried `confirm`
+    times and held each time: one lucky trial is no capacity. Assumes that a rate above one that fails fails as well.
     """
 
     objective: Objective
@@ -63,38 +63,38 @@ class Search:
     confirm: int = 2
     most_trials: int = 40
     probes: list[Probe] = field(default_factory=list)
-    #: The highest rate that held each time, and the lowest that failed.
-    good: float = 0.0
+    #: The lowest rate that failed.
     bad: float = math.inf
-    _held: int = 0
+    #: How often each rate held, of those that never failed.
+    _held: dict[float, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> float:
+        """The highest rate that held as often as asked; 0: none."""
+        return max((r for r, n in self._held.items() if n >= self.confirm), default=0.0)
 
     def next_rate(self) -> float | None:
         """The rate to try next; None: the search is over."""
-        if len(self.probes) >= self.most_trials or (self.good > 0 and self.bad / self.good <= NARROW):
+        if len(self.probes) >= self.most_trials or self.is_bracketed:
             return None
-        if self._held:
-            return self.probes[-1].rate
+        highest = max(self._held, default=0.0)
         if math.isinf(self.bad):
-            return self.start if self.good == 0 else self.good * _STEP
-        if self.good == 0:
+            return highest * _STEP or self.start
+        if highest == 0:
             # Nothing held yet: not even a thousandth of the guess would be an answer.
-            lower = self.bad / 2
-            return lower if lower > self.start / 1000 else None
-        return math.sqrt(self.good * self.bad)
+            return self.bad / 2 if self.bad / 2 > self.start / 1000 else None
+        if self.bad / highest <= NARROW:
+            return highest
+        return math.sqrt(highest * self.bad)
 
     def tell(self, probe: Probe) -> None:
         """What came of the rate that was asked for."""
         self.probes.append(probe)
-        if not probe.holds(self.objective):
-            self._held = 0
-            self.bad = min(self.bad, probe.rate)
-            if self.good >= self.bad:
-                self.good = 0.0
+        if probe.holds(self.objective):
+            self._held[probe.rate] = self._held.get(probe.rate, 0) + 1
             return
-        self._held += 1
-        if self._held >= self.confirm:
-            self._held = 0
-            self.good = max(self.good, probe.rate)
+        self.bad = min(self.bad, probe.rate)
+        self._held = {r: n for r, n in self._held.items() if r < self.bad}
 
     @property
     def is_bracketed(self) -> bool:

@@ -141,7 +141,7 @@ def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:
     if c.p < ALPHA:
         return Verdict.FASTER if (c.ratio > 1) == higher_is_better else Verdict.SLOWER
     # A difference that matters would have been seen.
-    narrow = c.low > 1 / (1 + WORTH) and c.high < 1 + WORTH
+    narrow = 1 / (1 + WORTH) < c.low <= 1 <= c.high < 1 + WORTH
     return Verdict.SAME if narrow else Verdict.UNCLEAR
 
 

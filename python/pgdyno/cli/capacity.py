@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 
 from pgdyno.analysis.capacity import objective
+from pgdyno.cli.as_json import as_json
 from pgdyno.cli.progress import listener_for
-from pgdyno.cli.run import as_json
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
 from pgdyno.report import terminal, view

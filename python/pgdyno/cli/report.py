@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pgdyno.cli.run import as_json
+from pgdyno.cli.as_json import as_json
 from pgdyno.errors import UsageError
 from pgdyno.report import terminal, view, words, write
 from pgdyno.store import rundir
@@ -24,7 +24,8 @@ def main(path: Path, json_output: bool, lang: str) -> int:
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
-    terminal.render(view.build(data, with_charts=False, lang=lang), Console(highlight=False))
-    for written in write.write(data, rundir.RunDirectory(path).write_text, lang):
+    v = view.build(data, lang=lang)
+    terminal.render(v, Console(highlight=False))
+    for written in write.write(v, rundir.RunDirectory(path).write_text):
         sys.stderr.write(f"report: {written}\n")
     return 0

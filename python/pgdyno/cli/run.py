@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from rich.console import Console
 
+from pgdyno.cli.as_json import as_json
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
-from pgdyno.model import RunData
 from pgdyno.report import terminal, view
 from pgdyno.run import resume
 from pgdyno.run.servers import Options
@@ -118,30 +118,3 @@ def main(
         for path in outcome.reports or [outcome.path]:
             errors.print(f"{'report' if outcome.reports else 'run directory'}: {path}", markup=False, soft_wrap=True)
     return outcome.exit_code
-
-
-def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
-    """A run for machines: times in nanoseconds, sizes in bytes."""
-    if data is None:
-        return {"exit_code": exit_code, "error": error}
-    return {
-        "exit_code": exit_code,
-        "error": error,
-        "path": data.path,
-        "manifest": data.manifest,
-        "trials": [
-            {
-                **asdict(t.plan),
-                "state": t.state,
-                "error": t.error,
-                "activity": t.activity,
-                "caveats": [c.name for c in t.caveats],
-                "summary": asdict(t.summary) if t.summary else None,
-            }
-            for t in data.trials
-        ],
-        "pooled": [
-            {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
-            for key in data.pooled
-        ],
-    }

@@ -14,6 +14,8 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MAX_POINTS = 400
 #: Configurations with lines of their own, and with bars.
 MOST_LINES, MOST_BARS = 24, 120
+#: Columns of small charts, one for each number of clients.
+MOST_COLUMNS = 6
 #: Colour-blind safe (Okabe and Ito).
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
 _CONFIG: dict[str, Any] = {
@@ -30,7 +32,7 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
     """Name, title, note and description of each chart."""
     if not groups:
         return []
-    some, bars = list(groups)[:MOST_LINES], list(groups)[:MOST_BARS]
+    some, bars = _representative(groups), list(groups)[:MOST_BARS]
     return [
         (
             "qps",
@@ -62,12 +64,20 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
     ]
 
 
+def _representative(groups: Sequence[Group]) -> list[Group]:
+    """Those that get lines: of many numbers of clients some, evenly taken, the fewest and the most among them."""
+    every = sorted({g.clients for g in groups})
+    n = min(MOST_COLUMNS, len(every))
+    chosen = {every[round(i * (len(every) - 1) / max(1, n - 1))] for i in range(n)}
+    return [g for g in groups if g.clients in chosen][:MOST_LINES]
+
+
 def _of(shown: Sequence[Group], groups: Sequence[Group]) -> str:
     """Says that not everything is drawn."""
-    return f" The first {len(shown)} of {len(groups)} configurations." if len(shown) < len(groups) else ""
+    return f" {len(shown)} of {len(groups)} configurations are drawn." if len(shown) < len(groups) else ""
 
 
-def _line(g: Group, groups: Sequence[Group]) -> str:
+def line_of(g: Group, groups: Sequence[Group]) -> str:
     """What a colour stands for: the variant, and the hot set where there are several."""
     hot = [_hot(g.hot_set)] if len({x.hot_set for x in groups}) > 1 or not g.varied else []
     return ", ".join([*([g.variant] if g.varied else []), *hot])
@@ -77,7 +87,8 @@ def _legend(groups: Sequence[Group]) -> str:
     return variant_column(list(groups)) or "hot set"
 
 
-def _base(values: list[dict[str, Any]], width: int, height: int, **more: Any) -> dict[str, Any]:
+def base(values: list[dict[str, Any]], width: int, height: int, **more: Any) -> dict[str, Any]:
+    """What all charts begin with."""
     return {
         "$schema": SCHEMA,
         "config": _CONFIG,
@@ -103,7 +114,7 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
         values.append(
             {
                 "workload": g.workload,
-                "line of": _line(g, groups),
+                "line of": line_of(g, groups),
                 "clients": g.clients,
                 "QPS": round(e.median),
                 "low": round(e.minimum),
@@ -111,7 +122,7 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
             }
         )
     x = _axis("clients", "clients", "ordinal", axis={"labelAngle": 0})
-    lines = list(dict.fromkeys(_line(g, groups) for g in groups))
+    lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     offset = {"field": "line of", "sort": lines}
     tip = [{"field": f} for f in ("workload", "line of", "clients", "QPS", "low", "high")]
     layers = [
@@ -136,10 +147,10 @@ def _qps(groups: Sequence[Group]) -> dict[str, Any]:
         },
     ]
     facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}
-    base = _base(values, 300, 220)
-    width, height = base.pop("width"), base.pop("height")
+    whole = base(values, 300, 220)
+    width, height = whole.pop("width"), whole.pop("height")
     spec = {"width": width, "height": height, "layer": layers}
-    return {**base, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
+    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
 
 
 def _order(groups: Sequence[Group]) -> list[str]:
@@ -182,7 +193,7 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
                             {
                                 "s": round(second, 3),
                                 "v": float(f"{figure:.4g}"),
-                                "line of": _line(g, groups),
+                                "line of": line_of(g, groups),
                                 "clients": f"{g.clients} clients",
                                 "workload": g.workload,
                                 "line": f"{t.plan.number}{w}",
@@ -190,11 +201,12 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
                             }
                         )
     single = what == ["tps"]
+    lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     scale = {"zero": True} if single else {"type": "log"}
     encoding: dict[str, Any] = {
         "x": _axis("s", "seconds"),
         "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
-        "color": {"field": "line of", "type": "nominal", "title": _legend(groups)},
+        "color": {"field": "line of", "type": "nominal", "title": _legend(groups), "sort": lines},
         "detail": {"field": "line"},
         "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "what", "s", "v")],
     }
@@ -206,15 +218,15 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
         "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.85, "interpolate": "linear"},
         "encoding": encoding,
     }
-    base = _base(values, 0, 0)
-    base.pop("width")
-    base.pop("height")
+    whole = base(values, 0, 0)
+    whole.pop("width")
+    whole.pop("height")
     clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
     facet = {
         "row": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)},
         "column": {"field": "clients", "type": "nominal", "title": None, "sort": clients},
     }
-    return {**base, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
+    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
 
 
 def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
@@ -239,11 +251,16 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
                     "ms": float(f"{value / 1e6:.4g}"),
                     "share": float(f"{share:.4g}"),
                     "clients": f"{g.clients} clients",
-                    "line of": _line(g, groups),
+                    "line of": line_of(g, groups),
                     "workload": g.workload,
                 }
             )
     clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
+    lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
+    by_line = {"field": "line of", "type": "nominal", "title": _legend(groups), "sort": lines}
+    by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"}
+    # Colours tell more lines apart than dashes do.
+    colours = {"color": by_line} if len(clients) == 1 else {"color": by_clients, "strokeDash": by_line}
     spec = {
         "width": 300,
         "height": 220,
@@ -251,13 +268,12 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
         "encoding": {
             "x": _axis("ms", "latency (ms)", scale={"type": "log"}, axis={"format": "~g"}),
             "y": _axis("share", "slower than that (%)", scale={"type": "log"}, axis={"format": "~g"}),
-            "color": {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"},
-            "strokeDash": {"field": "line of", "type": "nominal", "title": _legend(groups)},
+            **colours,
             "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "ms", "share")],
         },
     }
-    base = _base(values, 0, 0)
-    base.pop("width")
-    base.pop("height")
+    whole = base(values, 0, 0)
+    whole.pop("width")
+    whole.pop("height")
     facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}
-    return {**base, "facet": facet, "spec": spec, "resolve": {"scale": {"x": "independent"}}}
+    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"x": "independent"}}}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate, estimate
 from pgdyno.model import Key, RunData, TrialRecord, spelled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """The repetitions of one configuration."""
 
     trials: list[TrialRecord]
+    _known: dict[str, Estimate] = field(default_factory=dict, repr=False)
 
     @property
     def key(self) -> Key:
@@ -48,7 +49,9 @@ class Group:
 
     def over(self, name: str) -> Estimate:
         """A figure of the summaries, over the repetitions."""
-        return estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
+        if name not in self._known:
+            self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
+        return self._known[name]
 
     def half_width(self) -> float | None:
         """Of TPS's 95% confidence interval, as a part of TPS: over the repetitions by Student's t; of a single one from

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import tempfile
 from functools import partial
 from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -48,6 +53,24 @@ def _embedded(data: Any) -> str:
 
 
 def _library() -> str:
+    """The chart library: put together once, which takes a second, and kept beside what else the user caches."""
+    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
+    text = _bundle()
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=kept.parent, delete=False) as f:
+            f.write(text)
+        Path(f.name).rename(kept)
+    return text
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgdyno"
+
+
+def _bundle() -> str:
     # The type stub claims that a snippet is required; without one, the bundle puts its functions into `window`.
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     return bundle.replace("</script", "<\\/script")

@@ -91,7 +91,8 @@ def _place_of(m: dict[str, Any], g: Group) -> dict[str, Any]:
 def main(data: RunData, groups: Sequence[Group]) -> Table:
     """As vendors print it: instance, rows, hot set, and a figure a workload, each at its best number of clients."""
     m = data.manifest
-    titles = m.get("workloads", {})
+    run = {g.workload for g in groups}
+    titles = {name: title for name, title in m.get("workloads", {}).items() if name in run}
     best: dict[tuple[str, float, str], tuple[Estimate, Group]] = {}
     for g in groups:
         e, key = g.over("qps"), (g.variant, g.hot_set, g.workload)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.model import RunData
-from pgdyno.report import charts, comparisons, tables, words
+from pgdyno.report import charts, comparisons, curves, tables, words
 from pgdyno.report.cells import Table
-from pgdyno.report.groups import groups_of
+from pgdyno.report.groups import Group, groups_of
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,21 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         caveats=tables.caveats(data),
         tables=[t for t in every if t.cells],
         environment=tables.environment(data),
-        charts=[Chart(*c) for c in charts.all_charts(data, groups)] if with_charts else [],
+        charts=_charts(data, groups) if with_charts else [],
     )
     return view if lang == "en" else words.translated(view, data, lang)
+
+
+def _charts(data: RunData, groups: list[Group]) -> list[Chart]:
+    found = [Chart(*c) for c in charts.all_charts(data, groups)]
+    if curve := curves.latency_by_throughput(data):
+        note = "Each point is a trial at a rate; the dashed line is the objective."
+        # What was asked for comes first, and a search has nothing to show over clients.
+        return [Chart("capacity", "Latency by throughput", note, curve), *found[1:]]
+    if law := curves.scaling(groups):
+        note = (
+            "Points: repetitions. Line: the Universal Scalability Law, fitted; band: where 95% of new measurements would "
+            "lie, beyond the last point by prediction; triangle: its knee."
+        )
+        found.insert(1, Chart("scaling", "Throughput by clients", note, law))
+    return found

@@ -32,6 +32,15 @@ ZH = {
     "Throughput over time": "吞吐随时间变化",
     "Latency percentiles over time": "延迟百分位随时间变化",
     "Latency distribution": "延迟分布",
+    "Capacity": "容量",
+    "Latency by throughput": "不同吞吐下的延迟",
+    "Throughput by clients": "不同连接数下的吞吐",
+    "Each point is a trial at a rate; the dashed line is the objective.": "每个点是某一速率下的一次试验;虚线为目标。",
+    "Points: repetitions.": "点:各次重复。",
+    "Line: the Universal Scalability Law, fitted; band: where 95% of new measurements would lie, beyond the last point by "
+    "prediction; triangle: its knee.": "线:拟合的通用可扩展性定律(USL);带:95% 的新测量所在范围,最后一个点之后为预测;三角:拐点。",
+    "The search ended before the answer was narrow.": "搜索在结果足够精确之前结束。",
+    "rate TPS": "速率 TPS", "done TPS": "完成 TPS", "holds": "满足", "yes": "是", "no": "否",
     # Columns and axes.
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
     "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",
@@ -87,7 +96,7 @@ ZH = {
     "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series "
     "(intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。"
     "trials/ 下每个试验的目录中有时间序列(intervals.parquet)、延迟(latency.hlog)和事件(events.jsonl)。",
-    "Ratio of geometric means over n repetitions, with its interval by Student's t; a verdict is given at 1%, corrected for the "
+    "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given at 1%, corrected for the "
     "number of comparisons (Holm).": "n 次重复的几何均值之比及其学生 t 区间;结论按 1% 显著性水平给出,并按比较次数校正(Holm)。",
     "No difference shown: one of 5% would have been seen.": "未见差异:若有 5% 的差异,应能看出。",
     "Needed: repetitions of each that would show one of 5%, nine times in ten.": "所需次数:每侧重复多少次,才能以九成把握看出 5% 的差异。",
@@ -149,10 +158,14 @@ ZH = {
 }  # fmt: skip
 #: Texts with figures in them.
 PATTERNS = (
+    (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
+    (r"Highest rate that held (.+) twice: (\S+) TPS; (\S+) TPS does not hold\.", r"两次满足 \1 的最高速率:\2 TPS;\3 TPS 不满足。"),
+    (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),
+    (r"A closed loop reaches (\S+) TPS\.", r"闭环可达 \1 TPS。"),
     (r"(\d+) of (\d+) trials", r"\2 次试验中的 \1 次"),
     (r"PostgreSQL (\S.*), (\S+), (\d+) of (\S+) trials", r"PostgreSQL \1,\2,\4 次试验完成 \3 次"),
     (r"it was cut off \(killed\?\): (\d+) of (\S+) trials were finished", r"运行被切断(被杀?):\2 次试验完成 \1 次"),
-    (r"The first (\d+) of (\d+) configurations\.", r"仅前 \1 个配置(共 \2 个)。"),
+    (r"(\d+) of (\d+) configurations are drawn\.", r"共 \2 个配置,图中为 \1 个。"),
     (r"Only the first (\d+) of (\d+) pairs are shown\.", r"仅显示前 \1 对(共 \2 对)。"),
     (r"Of the intervals of (\S+) s of all repetitions\.", r"取全部重复中每 \1 秒一个的区间。"),
     (r"([\d.]+) s warm-up, ([\d.]+) s measured, (\w+) protocol, closed loop, (\d+) repetitions, (.*), seed (\d+)",

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import vl_convert
 
-from pgdyno.model import RunData
-from pgdyno.report import html, markdown, view
+from pgdyno.report import html, markdown
+from pgdyno.report.view import View
 
 
-def write(data: RunData, write_text: Callable[[str, str], Path], lang: str = "en") -> list[Path]:
+def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
     """report.html, report.md, the pictures that the latter shows, and each table as CSV. Returns the paths of the first
     two.
     """
-    v = view.build(data, lang=lang)
     files = {}
     for chart in v.charts:
         name = f"report-{chart.name}.svg"

@@ -16,8 +16,10 @@ from pgdyno.run.session import Outcome, Session
 
 #: Of what a closed loop reaches: the first rate that is tried.
 _FIRST = 0.5
+#: Of the answer: further rates, so that the curve of latency by throughput begins low.
+_CURVE = (0.25, 0.5, 0.75)
 #: Trials that a search takes about; for the progress only.
-_USUAL = 14
+_USUAL = 17
 
 
 def figure_of(latency: Latency, figure: str) -> float:
@@ -43,6 +45,7 @@ class _CapacitySession(Session):
         super().__init__(prepared, options, listener)
         self.search = Search(objective, 0.0)
         self.varied = {"rate": []}
+        self._probes: list[Probe] = []
 
     def _run_trials(self, servers: Servers) -> None:
         run, configuration = self.experiment.run, self.configurations[0]
@@ -54,19 +57,26 @@ class _CapacitySession(Session):
         assert closed.summary is not None
         self.search.start = max(1.0, _FIRST * closed.summary.tps)
         while (rate := self.search.next_rate()) is not None:
-            # Three digits: a rate is named in the report, and asked for again.
-            rate = float(f"{rate:.3g}")
-            done = self._tried(servers, self._planned(configuration, len(self.search.probes) + 2, rate))
-            s = done.summary
-            assert s is not None
-            latency = figure_of(s.latency, self.search.objective.figure)
-            # What was due and not even begun has no latency, and would have had a long one.
-            began = s.skipped + s.unfinished == 0 and s.latency.count > 0
-            self.search.tell(Probe(rate, s.tps if began else 0.0, latency if s.latency.count else math.inf))
+            self.search.tell(self._probe(servers, rate))
+            self._remember(closed.summary.tps)
+        # The rest of the curve: what the search had no reason to try.
+        for part in _CURVE if self.search.good else ():
+            self._probe(servers, part * self.search.good)
             self._remember(closed.summary.tps)
 
+    def _probe(self, servers: Servers, rate: float) -> Probe:
+        # Three digits: a rate is named in the report, and asked for again.
+        rate = float(f"{rate:.3g}")
+        s = self._tried(servers, self._planned(self.configurations[0], len(self._probes) + 2, rate)).summary
+        assert s is not None
+        latency = figure_of(s.latency, self.search.objective.figure) if s.latency.count else math.inf
+        # What was due and not even begun has no latency, and would have had a long one.
+        began = s.skipped + s.unfinished == 0
+        self._probes.append(Probe(rate, s.tps if began else 0.0, latency))
+        return self._probes[-1]
+
     def _planned(self, configuration: Configuration, number: int, rate: float | None) -> Planned:
-        tried = sum(p.rate == rate for p in self.search.probes) + 1
+        tried = sum(p.rate == rate for p in self._probes) + 1
         c = replace(configuration, rate=rate)
         varied = {"rate": "closed" if rate is None else rate}
         return Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, tried, varied), c)
@@ -81,7 +91,7 @@ class _CapacitySession(Session):
         assert self.directory is not None
         s = self.search
         self.directory.update_manifest(
-            trials=len(s.probes) + 1,
+            trials=len(self._probes) + 1,
             capacity={
                 "objective": str(s.objective),
                 "figure": s.objective.figure,
@@ -90,6 +100,6 @@ class _CapacitySession(Session):
                 "above": None if math.isinf(s.bad) else s.bad,
                 "bracketed": s.is_bracketed,
                 "closed_tps": closed_tps,
-                "probes": [asdict(p) | {"holds": p.holds(s.objective)} for p in s.probes],
+                "probes": [asdict(p) | {"holds": p.holds(s.objective)} for p in self._probes],
             },
         )

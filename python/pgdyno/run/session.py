@@ -29,6 +29,7 @@ from pgdyno.errors import (
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat, RunData, TrialRecord
+from pgdyno.report import view
 from pgdyno.report import write as reports
 from pgdyno.run import dataset, plan, resume
 from pgdyno.run.listener import Listener
@@ -363,7 +364,7 @@ class Session:
             if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in outcome.data.trials):
                 outcome.exit_code = EXIT_WITH_CAVEATS
             if any(t.summary for t in outcome.data.trials):
-                outcome.reports = reports.write(outcome.data, self.directory.write_text)
+                outcome.reports = reports.write(view.build(outcome.data), self.directory.write_text)
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
             outcome.exit_code = outcome.exit_code or 5

@@ -71,10 +71,18 @@ def merged_lines(merged: dict[str, Histogram]) -> str:
     return "".join(f"{tag},{base64.b64encode(h.encode()).decode()}\n" for tag, h in merged.items())
 
 
-def read_lines(path: Path) -> dict[str, Histogram] | None:
-    """What merged_lines wrote; None where there is no such file, or a damaged one."""
+def encoded_lines(path: Path) -> dict[str, str] | None:
+    """What merged_lines wrote, by tag, not yet decoded; None where there is no such file."""
     try:
-        pairs = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-        return {tag: Histogram.decode(base64.b64decode(data, validate=True)) for tag, data in pairs}
-    except Exception:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return None
+    return {tag: data for tag, _, data in (line.partition(",") for line in text.splitlines())}
+
+
+def decoded(data: str) -> Histogram:
+    """A histogram of such a line. Raises ValueError."""
+    try:
+        return Histogram.decode(base64.b64decode(data, validate=True))
+    except Exception as e:
+        raise ValueError(str(e)) from e

@@ -239,8 +239,8 @@ def read(path: Path) -> RunData:
     trials = read_records(path)
     folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
     series = _Lazy(lambda number: read_intervals(folders[number]))
-    merged = _Lazy(lambda number: _read_merged(folders[number], series, number))
-    buckets = _Lazy(lambda number: _transactions(merged[number]).buckets())
+    merged = _Lazy(lambda number: _Merged(folders[number], series, number))
+    buckets = _Lazy(lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets())
     repetitions: dict[Key, list[TrialRecord]] = {}
     for t in trials:
         if t.summary is not None and t.state == "finished":
@@ -296,13 +296,30 @@ def read_records(path: Path) -> list[TrialRecord]:
     return [r for r in records if r is not None]
 
 
-def _read_merged(folder: Path, series: _Lazy[list[IntervalRow]], number: int) -> dict[str, Histogram]:
-    """Histograms by tag, of all but the warm-up; of a trial that was killed, from its log."""
-    found = hlog.read_lines(folder / MERGED)
-    if found is not None:
-        return found
-    counted = {r.start_ns for r in series[number] if r.phase != "warmup"}
-    return hlog.read_merged(folder / "latency.hlog", counted)
+class _Merged:
+    """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was killed,
+    from its log.
+    """
+
+    def __init__(self, folder: Path, series: _Lazy[list[IntervalRow]], number: int) -> None:
+        self._folder = folder
+        self._series = series
+        self._number = number
+        self._encoded = hlog.encoded_lines(folder / MERGED)
+        self._logged: dict[str, Histogram] | None = None
+
+    def get(self, tag: str) -> Histogram | None:
+        """The histogram, if anything was recorded."""
+        if self._encoded is not None:
+            try:
+                return hlog.decoded(self._encoded[tag]) if tag in self._encoded else None
+            except ValueError:
+                # Damaged from outside; the log may be whole.
+                self._encoded = None
+        if self._logged is None:
+            counted = {r.start_ns for r in self._series[self._number] if r.phase != "warmup"}
+            self._logged = hlog.read_merged(self._folder / "latency.hlog", counted)
+        return self._logged.get(tag)
 
 
 def _read_trial(folder: Path) -> TrialRecord | None:
@@ -352,10 +369,6 @@ def read_intervals(folder: Path) -> list[IntervalRow]:
     except OSError:
         pass
     return rows
-
-
-def _transactions(h: dict[str, Histogram]) -> Histogram:
-    return h.get(hlog.TRANSACTION) or Histogram()
 
 
 def latency_of(h: Histogram) -> Latency:

@@ -1,0 +1,35 @@
+"""A run for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pgdyno.model import RunData
+
+
+def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
+    """A run for machines: times in nanoseconds, sizes in bytes."""
+    if data is None:
+        return {"exit_code": exit_code, "error": error}
+    return {
+        "exit_code": exit_code,
+        "error": error,
+        "path": data.path,
+        "manifest": data.manifest,
+        "trials": [
+            {
+                **asdict(t.plan),
+                "state": t.state,
+                "error": t.error,
+                "activity": t.activity,
+                "caveats": [c.name for c in t.caveats],
+                "summary": asdict(t.summary) if t.summary else None,
+            }
+            for t in data.trials
+        ],
+        "pooled": [
+            {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
+            for key in data.pooled
+        ],
+    }

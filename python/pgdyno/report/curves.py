@@ -1,0 +1,109 @@
+"""Curves over a load: throughput by clients with the scaling law, latency by throughput."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.model import RunData
+from pgdyno.report.charts import COLOURS, base, line_of
+from pgdyno.report.groups import Group
+
+#: Levels that a fit of the law needs.
+_LEVELS = 4
+_MOST = 6
+
+
+def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
+    """Throughput by clients: each repetition a point, the fitted law with its interval, and its knee. None where there are
+    too few levels.
+    """
+    # SciPy takes half a second to import; most reports do not need it.
+    from pgdyno.analysis.scaling import fit
+
+    values: list[dict[str, Any]] = []
+    curves: dict[str, list[Group]] = {}
+    for g in groups:
+        curves.setdefault(f"{g.workload}, {line_of(g, groups)}", []).append(g)
+    for name, own in list(curves.items())[:_MOST]:
+        points = [(float(g.clients), t.summary.tps) for g in own for t in g.trials if t.summary and t.summary.tps > 0]
+        levels = [n for n, _ in points]
+        if len(set(levels)) < _LEVELS:
+            continue
+        law = fit(levels, [x for _, x in points], until=1.5 * max(levels))
+        values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in points]
+        for p in law.curve:
+            t = p.throughput
+            values.append(
+                {
+                    "kind": "law",
+                    "curve": name,
+                    "n": p.n,
+                    "TPS": round(t.value),
+                    "low": round(t.low),
+                    "high": round(t.high),
+                }
+            )
+        if math.isfinite(law.knee.value) and law.knee.value <= law.curve[-1].n:
+            values.append({"kind": "knee", "curve": name, "n": round(law.knee.value, 1), "TPS": round(law.peak.value)})
+    if not values:
+        return None
+    x = {"field": "n", "type": "quantitative", "title": "clients"}
+    y = {"field": "TPS", "type": "quantitative", "title": "TPS", "axis": {"format": "~s"}}
+    colour = {"field": "curve", "type": "nominal", "title": None}
+
+    def layer(kind: str, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+        return {
+            "transform": [{"filter": f"datum.kind == '{kind}'"}],
+            "mark": mark,
+            "encoding": {"x": x, "y": y, "color": colour, **encoding},
+        }
+
+    layers = [
+        layer("law", {"type": "area", "opacity": 0.12}, y={**y, "field": "low"}, y2={"field": "high"}),
+        layer("law", {"type": "line", "strokeWidth": 1.5}),
+        layer("point", {"type": "point", "filled": True, "size": 28}),
+        layer("knee", {"type": "point", "shape": "triangle-down", "size": 90, "strokeWidth": 2}),
+    ]
+    return {**base(values, 560, 300), "layer": layers}
+
+
+def latency_by_throughput(data: RunData) -> dict[str, Any] | None:
+    """What a search for the capacity tried: latency by throughput that was done, and the objective."""
+    found = data.manifest.get("capacity") or {}
+    by_number = {t.plan.number: t for t in data.trials}
+    values: list[dict[str, Any]] = []
+    for number, probe in enumerate(found.get("probes") or [], 2):
+        t = by_number.get(number)
+        if t is None or t.summary is None:
+            continue
+        for name, ns in zip(("p50", "p95", "p99", "p99.9"), t.summary.latency.percentiles(), strict=True):
+            if ns:
+                holds = "yes" if probe["holds"] else "no"
+                values.append(
+                    {"TPS": round(t.summary.tps), "ms": float(f"{ns / 1e6:.4g}"), "what": name, "holds": holds}
+                )
+    if not values:
+        return None
+    x = {
+        "field": "TPS",
+        "type": "quantitative",
+        "title": "done TPS",
+        "scale": {"zero": False},
+        "axis": {"format": "~s"},
+    }
+    y = {"field": "ms", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log"}}
+    colour = {"field": "what", "type": "nominal", "title": "percentile", "sort": ["p50", "p95", "p99", "p99.9"]}
+    shape = {"field": "holds", "type": "nominal", "title": "holds", "sort": ["yes", "no"]}
+    rule = {
+        "data": {"values": [{"ms": found["below_ns"] / 1e6}]},
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": COLOURS[5]},
+        "encoding": {"y": {"field": "ms", "type": "quantitative"}},
+    }
+    layers = [
+        {"mark": {"type": "line", "opacity": 0.5}, "encoding": {"x": x, "y": y, "color": colour}},
+        {"mark": {"type": "point", "size": 50}, "encoding": {"x": x, "y": y, "color": colour, "shape": shape}},
+        rule,
+    ]
+    return {**base(values, 560, 300), "layer": layers}

@@ -1,0 +1,365 @@
+"""The statistics against the truth: series whose means, changes and differences are known, and slow references."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgdyno.analysis import capacity, changepoints, compare, scaling, series, steady
+from pgdyno.analysis.compare import Verdict
+from pgdyno.errors import UsageError
+from pgdyno.judge import history, runs
+from pgdyno.judge import scaling as laws
+from pgdyno.store import rundir
+from scipy import stats
+
+from tests.support import synthetic
+
+Array = np.ndarray
+
+
+def ar1(rng: np.random.Generator, n: int, rho: float, sigma: float = 1.0) -> Array:
+    """A series whose neighbours have the correlation rho."""
+    noise = rng.normal(0, sigma * math.sqrt(1 - rho**2), n)
+    out = np.empty(n)
+    out[0] = rng.normal(0, sigma)
+    for i in range(1, n):
+        out[i] = rho * out[i - 1] + noise[i]
+    return out
+
+
+# ---------------------------------------------------------------- series
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_autocorrelation_time_is_that_of_the_process(rho: float) -> None:
+    rng = np.random.default_rng(5)
+    found = np.mean([series.autocorrelation_time(ar1(rng, 2000, rho)) for _ in range(20)])
+    # Of an AR(1): (1 + rho) / (1 - rho).
+    assert found == pytest.approx((1 + rho) / (1 - rho), rel=0.2)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.9])
+def test_the_interval_of_a_mean_holds_the_truth(rho: float) -> None:
+    rng = np.random.default_rng(7)
+    hits = 0
+    for _ in range(400):
+        found = series.mean_of(100 + ar1(rng, 200, rho, 5.0))
+        assert found.half_width is not None
+        hits += abs(found.mean - 100) <= found.half_width
+    assert hits / 400 > 0.9, "nominally 0.95; short series know their autocorrelation only roughly"
+
+
+def test_ignoring_autocorrelation_would_lie() -> None:
+    rng = np.random.default_rng(8)
+    x = 100 + ar1(rng, 200, 0.9, 5.0)
+    naive = 1.96 * float(x.std(ddof=1)) / math.sqrt(len(x))
+    half = series.mean_of(x).half_width
+    assert half is not None and half > 2 * naive
+
+
+def test_short_and_constant_series() -> None:
+    assert series.mean_of([]).n == 0
+    assert series.mean_of([5.0]).half_width is None
+    assert series.mean_of([5.0] * 10).half_width == 0
+    assert series.autocorrelation_time([1.0, 2.0]) == 1
+
+
+# ---------------------------------------------------------------- steady state
+
+
+def naive_mser(x: list[float]) -> int:
+    """As the paper has it, without prefix sums."""
+    batches = [sum(x[i * 5 : i * 5 + 5]) / 5 for i in range(len(x) // 5)]
+    errors = []
+    for d in range(len(batches) // 2 + 1):
+        rest = batches[d:]
+        mean = sum(rest) / len(rest)
+        errors.append(sum((b - mean) ** 2 for b in rest) / len(rest) ** 2)
+    return 5 * next(d for d, e in enumerate(errors) if e <= 1.1 * min(errors))
+
+
+@given(st.lists(st.floats(1, 1000), min_size=20, max_size=120))
+@settings(max_examples=60, deadline=None)
+def test_mser_is_that_of_the_paper(x: list[float]) -> None:
+    found, slow = steady.warmup_end(x), naive_mser(x)
+    # Rounding may tell two truncations apart that are equal.
+    assert found == slow or len(set(x)) < 5 or abs(found - slow) <= 5 * (len(x) // 10)
+
+
+def test_a_warm_up_is_found_and_dropped() -> None:
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.linspace(20, 100, 20), rng.normal(100, 3, 80)])
+    found = steady.judge(x)
+    assert 15 <= found.drop <= 30 and found.steady
+
+
+def test_a_trend_is_never_steady() -> None:
+    rng = np.random.default_rng(2)
+    found = steady.judge(np.linspace(50, 100, 100) + rng.normal(0, 2, 100))
+    assert found.steady is False and found.drop == 0 and found.drift > 0.3
+
+
+def test_noise_is_steady_and_nothing_is_dropped() -> None:
+    rng = np.random.default_rng(3)
+    judged = [steady.judge(100 + ar1(rng, 60, 0.5, 3.0)) for _ in range(300)]
+    assert sum(j.steady is False for j in judged) <= 6
+    assert sum(j.drop > 0 for j in judged) <= 15
+
+
+def test_a_warm_up_ends_when_it_has_settled() -> None:
+    rng = np.random.default_rng(4)
+    rising = [float(v) for v in np.linspace(10, 100, 40) + rng.normal(0, 1, 40)]
+    assert not any(steady.has_settled(rising[:n]) for n in range(1, 40))
+    flat = rising + [float(v) for v in rng.normal(100, 1, 60)]
+    assert steady.has_settled(flat)
+    assert not steady.has_settled([100.0] * 5), "too short to tell"
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def pairs(n: int, sigma: float, ratio: float, count: int, seed: int, *, paired: bool, drift: float = 0.0) -> list[Verdict]:
+    """Verdicts over simulated repetitions; each is the mean of an autocorrelated series."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        machine = np.cumsum(rng.normal(0, drift, n))
+        a = [1000 * math.exp(rng.normal(m, sigma)) + ar1(rng, 30, 0.6, 10).mean() for m in machine]
+        b = [1000 * ratio * math.exp(rng.normal(m, sigma)) + ar1(rng, 30, 0.6, 10).mean() for m in machine]
+        out.append(compare.compare(a, b, paired=paired).verdict)
+    return out
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_equal_sides_are_called_different_at_most_in_one_of_twenty(n: int, paired: bool) -> None:
+    verdicts = pairs(n, 0.02, 1.0, 400, 11, paired=paired)
+    wrong = sum(v in (Verdict.FASTER, Verdict.SLOWER) for v in verdicts)
+    assert wrong / 400 <= 0.05
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("sigma", [0.01, 0.02, 0.04])
+def test_a_slowdown_of_5_percent_is_found_with_the_recommended_repetitions(sigma: float, paired: bool) -> None:
+    n = compare.repetitions_needed(math.hypot(sigma, 0.002), paired=paired)
+    assert n is not None
+    verdicts = pairs(n, sigma, 0.95, 200, 12, paired=paired)
+    assert sum(v is Verdict.SLOWER for v in verdicts) / 200 >= 0.9
+
+
+def test_pairs_take_a_drift_of_the_machine_out() -> None:
+    together = pairs(10, 0.005, 0.95, 100, 13, paired=True, drift=0.05)
+    apart = pairs(10, 0.005, 0.95, 100, 13, paired=False, drift=0.05)
+    assert sum(v is Verdict.SLOWER for v in together) > 90 > sum(v is Verdict.SLOWER for v in apart)
+
+
+def test_the_verdicts() -> None:
+    near = [1000.0, 1001.0, 999.0, 1000.5, 999.5]
+    assert compare.compare(near, [x * 1.001 for x in near]).verdict in (Verdict.SAME, Verdict.UNCLEAR)
+    assert compare.compare(near, near[::-1]).verdict is Verdict.SAME
+    assert compare.compare(near, [x * 1.1 for x in near]).verdict is Verdict.FASTER
+    assert compare.compare(near, [x * 1.1 for x in near], higher_is_better=False).verdict is Verdict.SLOWER
+    noisy = [1000.0, 1400.0, 700.0, 1100.0]
+    found = compare.compare(noisy, noisy[::-1])
+    assert found.verdict is Verdict.UNCLEAR and (found.needed is None or found.needed > 4)
+    assert compare.compare([1000.0], [1100.0]).verdict is Verdict.UNCLEAR
+    assert compare.compare([1000.0, 1001.0], [1100.0, 1101.0]).verdict is Verdict.UNCLEAR, "two say too little"
+
+
+def test_welchs_test_is_scipys() -> None:
+    rng = np.random.default_rng(14)
+    a, b = rng.lognormal(5, 0.1, 7), rng.lognormal(5.1, 0.3, 5)
+    assert compare.compare(a, b).p == pytest.approx(stats.ttest_ind(np.log(a), np.log(b), equal_var=False).pvalue)
+    c = rng.lognormal(5.1, 0.3, 7)
+    assert compare.compare(a, c, paired=True).p == pytest.approx(stats.ttest_rel(np.log(a), np.log(c)).pvalue)
+
+
+def test_many_comparisons_are_corrected() -> None:
+    rng = np.random.default_rng(15)
+    wrong = 0
+    for _ in range(100):
+        found = [compare.compare(rng.lognormal(5, 0.02, 5), rng.lognormal(5, 0.02, 5)) for _ in range(40)]
+        final = compare.corrected(found, higher_is_better=[True] * 40)
+        assert all(after.p >= before.p for before, after in zip(found, final, strict=True))
+        wrong += any(c.verdict in (Verdict.FASTER, Verdict.SLOWER) for c in final)
+    assert wrong <= 5, "at most 1 of 100 tables in the long run"
+
+
+# ---------------------------------------------------------------- change points
+
+
+def naive_q(x: list[float], k: int) -> float:
+    """E-divisive's Q of a split, from its definition."""
+    a, b = x[:k], x[k:]
+    m, n = len(a), len(b)
+    between = sum(abs(p - q) for p in a for q in b) * 2 / (m * n)
+    within = sum(abs(a[i] - a[j]) for i in range(m) for j in range(i)) * 2 / (m * (m - 1))
+    within += sum(abs(b[i] - b[j]) for i in range(n) for j in range(i)) * 2 / (n * (n - 1))
+    return m * n / (m + n) * (between - within)
+
+
+@given(st.lists(st.floats(1, 100), min_size=6, max_size=25))
+@settings(max_examples=50, deadline=None)
+def test_the_best_split_is_that_of_the_definition(x: list[float]) -> None:
+    at = changepoints.best_split(np.asarray(x))
+    best = max(naive_q(x, k) for k in range(3, len(x) - 2))
+    assert naive_q(x, at) == pytest.approx(best, abs=1e-6)
+
+
+def test_changes_of_level_are_found_where_they_are() -> None:
+    rng = np.random.default_rng(16)
+    x = np.concatenate([rng.normal(100, 2, 30), rng.normal(93, 2, 25), rng.normal(101, 2, 20)])
+    found = changepoints.change_points(x)
+    assert [abs(c.index - at) <= 1 for c, at in zip(found, (30, 55), strict=True)] == [True, True]
+    assert found[0].ratio == pytest.approx(0.93, abs=0.02)
+
+
+def test_noise_and_outliers_are_no_changes() -> None:
+    rng = np.random.default_rng(17)
+    assert sum(bool(changepoints.change_points(rng.normal(100, 2, 60))) for _ in range(100)) <= 8
+    x = rng.normal(100, 1, 40)
+    x[20] = 50
+    assert not changepoints.change_points(x)
+    assert not changepoints.change_points([100.0] * 20) and not changepoints.change_points([1.0, 2.0])
+
+
+# ---------------------------------------------------------------- scaling
+
+
+def test_the_law_is_found_again_and_predicts() -> None:
+    rng = np.random.default_rng(18)
+    inside = 0
+    for _ in range(20):
+        n = np.repeat([1, 2, 4, 8, 16, 32, 64], 3).astype(float)
+        x = scaling.usl(n, 1000, 0.03, 0.0002) * np.exp(rng.normal(0, 0.02, len(n)))
+        found = scaling.fit(n, x, until=128)
+        assert found.sigma.low <= found.sigma.value <= found.sigma.high
+        truth = float(scaling.usl(np.asarray([128.0]), 1000, 0.03, 0.0002)[0])
+        last = found.curve[-1]
+        assert last.predicted and not found.curve[0].predicted
+        inside += last.throughput.low <= truth <= last.throughput.high
+        assert found.knee.value == pytest.approx(math.sqrt(0.97 / 0.0002), rel=0.25)
+    assert inside >= 17
+
+
+def test_linear_scaling_has_no_knee() -> None:
+    n = [1.0, 2, 4, 8, 16]
+    found = scaling.fit(n, [100 * x for x in n])
+    assert found.sigma.value < 1e-4 and found.knee.value > 100
+
+
+def test_too_few_levels_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 4"):
+        scaling.fit([1, 2, 4, 4], [1, 2, 3, 3])
+
+
+def test_the_worked_example_is_there() -> None:
+    path = Path(laws.__file__).parent.parent / "experiments" / "polardb-2024.csv"
+    found = laws.of_csv(path, "cores", "read_only_qps", "hot_rows", None)
+    assert len(found) == 3
+    for f in found:
+        assert f.scaling is not None and f.scaling.error < 0.1 and 50 < f.scaling.knee.value < 100
+    with pytest.raises(UsageError, match='no column "no"'):
+        laws.of_csv(path, "no", None, None, None)
+
+
+# ---------------------------------------------------------------- capacity
+
+
+def test_objectives_are_read() -> None:
+    assert capacity.objective("p99<5ms") == capacity.Objective("p99", 5e6)
+    assert capacity.objective(" p99.9 <= 1.5 s ").below_ns == 1.5e9
+    for bad in ("p98<5ms", "p99>5ms", "p99<5", "", "p99<ms"):
+        with pytest.raises(ValueError, match="p99<5ms"):
+            capacity.objective(bad)
+
+
+@pytest.mark.parametrize("start", [10.0, 900.0, 5000.0])
+def test_the_search_finds_the_knee_of_a_queue(start: float) -> None:
+    """An M/M/1 queue of 1,000/s: p99 = ln(100) / (1000 - rate) seconds, so 50 ms holds below 907.9/s."""
+    truth = 1000 - math.log(100) / 0.05
+    search = capacity.Search(capacity.objective("p99<50ms"), start)
+    while (rate := search.next_rate()) is not None:
+        latency = math.log(100) / (1000 - rate) * 1e9 if rate < 1000 else math.inf
+        search.tell(capacity.Probe(rate, min(rate, 1000.0), latency))
+    assert search.is_bracketed and search.good <= truth <= search.bad
+    assert len(search.probes) < 20
+
+
+def test_one_lucky_trial_is_no_capacity() -> None:
+    search = capacity.Search(capacity.objective("p99<5ms"), 100.0)
+    assert search.next_rate() == 100
+    search.tell(capacity.Probe(100, 100, 1e6))
+    assert search.next_rate() == 200 and search.good == 0
+    search.tell(capacity.Probe(200, 200, 9e6))
+    search.tell(capacity.Probe(100, 100, 9e6))
+    assert search.good == 0 and search.bad == 100 and search.next_rate() == 50
+
+
+def test_a_search_where_nothing_holds_ends() -> None:
+    search = capacity.Search(capacity.objective("p99<1us"), 1000.0)
+    while (rate := search.next_rate()) is not None:
+        search.tell(capacity.Probe(rate, rate, 1e9))
+    assert search.good == 0 and not search.is_bracketed and len(search.probes) < 20
+
+
+# ---------------------------------------------------------------- whole runs
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    plans = synthetic.plans([4, 8], 5)
+    made = [
+        synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * f * r.uniform(0.99, 1.01), seed=s, manifest=m)
+        for f, s, m in ((1.0, 1, {}), (0.9, 2, {"host": {"cores": 4}, "server": {"version": "x"}}))
+    ]
+    found = runs.compared(rundir.read(made[0]), rundir.read(made[1]))
+    tps = [r for r in found.rows if r.metric == "TPS"]
+    assert [r.comparison.verdict for r in tps] == [Verdict.SLOWER] * 2
+    assert tps[0].comparison.ratio == pytest.approx(0.9, abs=0.01)
+    assert {n for n, _, _ in found.differences} >= {"cores", "server version"}
+    assert any("one after the other" in w for w in found.warnings)
+    with pytest.raises(UsageError, match='no figure "p42"'):
+        runs.compared(rundir.read(made[0]), rundir.read(made[1]), ["p42"])
+
+
+def test_warnings_of_a_comparison(tmp_path: Path) -> None:
+    plans = synthetic.plans([4], 2)
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
+    found = runs.compared(rundir.read(run), rundir.read(run))
+    assert any("too few repetitions (2)" in w for w in found.warnings)
+    assert any("p99 stands on fewer" in w for w in found.warnings)
+    drifting = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 9), lambda p, i, r: 1000 * (1 + 0.02 * p.repetition), name="drifting"
+    )
+    found = runs.compared(rundir.read(drifting), rundir.read(drifting))
+    assert any("drift of +" in w for w in found.warnings)
+    other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
+    with pytest.raises(UsageError, match="no configuration in common"):
+        runs.compared(rundir.read(run), rundir.read(other))
+
+
+def test_a_history_says_when_and_what_changed(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for day in range(1, 17):
+        level = 1000 if day < 9 else 900
+        synthetic.make_run(
+            tmp_path,
+            synthetic.plans([4], 3),
+            lambda p, i, r, level=level: level * rng.uniform(0.99, 1.01),  # type: ignore[misc]
+            name="nightly",
+            intervals=3,
+            manifest={"started_at": f"2026-01-{day:02}T00:00:00.000Z", "pgdyno": "1" if day < 9 else "2"},
+        )
+    found = history.of(tmp_path, None, ("TPS",))
+    (tps,) = found.series
+    (change,) = tps.changes
+    assert change.index == 8 and change.ratio == pytest.approx(0.9, abs=0.02)
+    assert found.differences[tps.runs[8]] == [("pgdyno", "1", "2")]
+    with pytest.raises(UsageError, match="no run of else"):
+        history.of(tmp_path, "else")
