@@ -459,7 +459,7 @@ def storage(data: RunData) -> Table:
                     ]
                 )
     probes = list((data.manifest.get("storage_probes") or {}).values())
-    said = " ".join(dict.fromkeys(f"{c}." for p in probes for c in p.get("caveats") or []))
+    said = " ".join(dict.fromkeys(f"{c[:1].upper()}{c[1:]}." for p in probes for c in p.get("caveats") or []))
     about = (
         f"{probes[0]['threads']} threads, {probes[0]['seconds']:g} s each, pages of 8 kB, 65% reads. " if probes else ""
     )

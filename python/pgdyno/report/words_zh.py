@@ -91,6 +91,14 @@ ZH = {
     "Buffers: pages that a search for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).": "缓冲块:按一个键查找时在索引"
     "和表中访问的页数,来自 EXPLAIN (ANALYZE, BUFFERS)。",
     "One measurement each, so no spread.": "各测一次,没有离散度。",
+    "The file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the storage (--size sets "
+    "a larger one).": "文件小于内存的两倍:缓冲 IO 的结果更多反映页缓存而非存储(可用 --size 加大)。",
+    "Short: storage with a burst allowance or a write cache shows its best; --seconds 180 is what published figures use.": "时间较短:"
+    "有突发额度或写缓存的存储会显得更好;发布的数据一般用 --seconds 180。",
+    "Fio was not found, so its jobs are missing: apt-get install fio, dnf install fio.": "未找到 fio,因此没有其结果:apt-get install "
+    "fio 或 dnf install fio。",
+    "Pg_test_fsync was not found: it comes with PostgreSQL's server, or pgdyno[embedded].": "未找到 pg_test_fsync:它随 PostgreSQL "
+    "服务器或 pgdyno[embedded] 提供。",
     "pg_test_fsync: one page of 8 kB written and synced, one after the other.": "pg_test_fsync:逐次写入并同步一个 8 kB 页。",
     "client CPU: of the busiest worker thread's time, the part on a CPU.": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。",
     "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series "

@@ -1,0 +1,199 @@
+"""From an experiment to its trials; --shrink; what cannot go together is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgdyno.cli.run import adjusted
+from pgdyno.errors import PgdynoError, SpecError, UsageError
+from pgdyno.load.loader import dataset_of
+from pgdyno.run import plan, resume, shrink
+from pgdyno.run.listener import Listener
+from pgdyno.run.servers import Options, Servers
+from pgdyno.spec import load
+from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.store import rundir
+
+from tests.support import synthetic
+
+HEAD = 'name = "x"\ntitle = "X"\n[workloads.a]\nscripts = [{ builtin = "select-only" }]\n'
+
+
+def parsed(more: str) -> Experiment:
+    return load.parse(HEAD + more, "x.toml")
+
+
+def labels(e: Experiment) -> list[str]:
+    return [t.plan.slug for t in plan.trials(e, 2)]
+
+
+def test_every_axis_multiplies_and_is_named() -> None:
+    e = parsed(
+        '[targets.one]\n[targets.two]\n[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n'
+        '[axes]\nclients = [1, 2]\nhot_set = [0.5, 1.0]\nprotocol = ["simple", "prepared"]\nrate = [10, 20]\n'
+        'version = ["17", "18"]\nsettings = { jit = [true, false] }\nvariables = { n = [1, 2, 3] }\n[run]\nrepetitions = 2'
+    )
+    every = plan.trials(e, 2)
+    # targets, versions, datasets, settings, hot sets, clients, protocols, rates, variables, repetitions
+    assert len(every) == 2**8 * 3 * 2
+    names = ["target", "dataset", "version", "protocol", "rate", "jit", "n"]
+    assert list(every[0].plan.varied) == names
+    assert len({t.plan.key for t in every}) == len(every) // 2
+    assert len({t.plan.folder for t in every}) == len(every)
+    assert [t.plan.number for t in every] == list(range(1, len(every) + 1))
+
+
+def test_several_matrices_are_one_experiment() -> None:
+    e = parsed(
+        '[workloads.b]\nscripts = [{ text = "SELECT 1;" }]\n[[axes]]\nworkload = ["a"]\nclients = [1]\n'
+        '[[axes]]\nworkload = ["b"]\nclients = [2, 3]\n[[axes]]\nworkload = ["a"]\nclients = [1]\n[run]\nrepetitions = 1'
+    )
+    assert sorted((t.plan.workload, t.plan.clients) for t in plan.trials(e, 2)) == [("a", 1), ("b", 2), ("b", 3)]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("interleaved", [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (2, 3)]),
+        ("written", [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]),
+    ],
+)
+def test_orders(order: str, expected: list[tuple[int, int]]) -> None:
+    e = parsed(f'[axes]\nclients = [1, 2]\n[run]\nrepetitions = 3\norder = "{order}"')
+    assert [(t.plan.clients, t.plan.repetition) for t in plan.trials(e, 2)] == expected
+
+
+def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
+    e = parsed(
+        '[targets.db]\nconninfo = "host=db1"\n[datasets.s]\nscale = 1\n[datasets.l]\nscale = 2\n'
+        "[axes]\nclients = [1, 2, 3]\n[run]\nrepetitions = 3"
+    )
+    seen = [t.configuration.place.dataset for t in plan.trials(e, 2)]
+    assert seen == ["s"] * 9 + ["l"] * 9
+    private = parsed("[datasets.s]\nscale = 1\n[datasets.l]\nscale = 2\n[axes]\nclients = [1, 2, 3]")
+    mixed = [t.configuration.place.dataset for t in plan.trials(private, 2)]
+    assert mixed != sorted(mixed, reverse=True), "each has a server of its own, so their order may be random"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('[axes]\ntarget = ["no"]', '"no" is not among the targets (private)'),
+        ('[axes]\ndataset = ["no"]', '"no" is not among the datasets'),
+        ("[dataset]\n[datasets.a]", "give either dataset or datasets"),
+        ('[targets.t]\nconninfo = "host=x"\nversion = "17"', "version goes with a private server"),
+        ('[targets.t]\nconninfo = "host=x password=secret"', "a password does not belong into a file"),
+        ('[targets.t]\nconninfo = "postgresql://me:secret@x/db"', "a password does not belong into a file"),
+        ('[targets.t]\nconninfo = "host=x"\n[axes]\nversion = ["17"]', "version goes with private servers"),
+        ('[targets.t]\nfolder = "/a"\nfile_system = { type = "xfs" }', "either folder or file_system"),
+        ('[targets.t]\nmemory = "lots"', "String should match pattern"),
+        ('[dataset]\nindex = "btree"', "index goes with feed"),
+        ("[axes]\nclients = []", "at least one value"),
+        ("[[axes]]\nclients = [0]", "axes.0.clients.0"),
+        ("[axes.settings]\njit = []", "at least one value"),
+        ('[run]\nwarmup_s = "soon"', "run.warmup_s"),
+        ('[run]\norder = "backwards"', "'random', 'interleaved' or 'written'"),
+        ('[storage]\nsize = "10"', "storage.size"),
+    ],
+)
+def test_what_cannot_be_is_said(more: str, words: str) -> None:
+    with pytest.raises(SpecError) as e:
+        parsed(more)
+    assert words in str(e.value), str(e.value)
+
+
+def test_passwords_are_not_repeated_in_messages() -> None:
+    with pytest.raises(SpecError) as e:
+        parsed('[targets.t]\nconninfo = "host=x password=hunter2"')
+    assert "hunter2" not in str(e.value)
+
+
+# ---------------------------------------------------------------- shrink
+
+
+def test_shrinking_divides_and_says_so() -> None:
+    e, _, _ = load.read("essd-100b")
+    small, changes = shrink.shrunk(e, 10_000, 2, 16 << 30)
+    assert small.all_datasets["dataset"].scale == 100
+    assert small.run.duration_s == 2 and small.matrices[0].clients == [8] and small.matrices[0].hot_set == e.matrices[0].hot_set  # fmt: skip
+    assert "dataset: scale 1,000,000 to 100" in changes and "clients 64 to 8" in changes
+    assert small.run.interval_s <= small.run.duration_s / 8
+
+
+def test_instances_become_parts_of_this_machine() -> None:
+    e, _, _ = load.read("cloud-matrix")
+    small, changes = shrink.shrunk(e, 1000, 2, 16 << 30)
+    cpus = [t.cpus for t in small.targets.values()]
+    assert max(c for c in cpus if c) == 2 and min(c for c in cpus if c) >= 0.25
+    assert all(size_bytes(t.memory or "1GB") <= 8 << 30 for t in small.targets.values())
+    assert any(c.startswith("88c710g: 88 cpus to 2") for c in changes)
+
+
+@given(st.floats(1, 1e7))
+@settings(max_examples=30, deadline=None)
+def test_everything_shrinks_to_something_valid(k: float) -> None:
+    for name in load.names():
+        e, _, _ = load.read(name)
+        small, _ = shrink.shrunk(e, k, 2, 8 << 30)
+        assert plan.trials(small, 2)
+
+
+def test_an_instance_that_does_not_fit_is_refused() -> None:
+    e = parsed('[targets.huge]\ncpus = 4096\nmemory = "999TB"')
+    configurations = plan.configurations(e, 2)
+    with Servers(e, configurations, Options(), Listener()) as servers, pytest.raises(PgdynoError, match="smaller"):
+        servers.reach(configurations[0])
+
+
+def test_the_command_line_wins_in_every_matrix() -> None:
+    e, _, _ = load.read("pk-oltp")
+    changed, _ = adjusted(e, None, {"duration_s": 3.0}, {"clients": [5]}, None)
+    assert {c.clients for c in plan.configurations(changed, 2)} == {5} and changed.run.duration_s == 3
+    with pytest.raises(SpecError, match="--clients: .*greater than or equal to 1"):
+        adjusted(e, None, {}, {"clients": [0]}, None)
+    with pytest.raises(SpecError, match="several datasets"):
+        adjusted(load.read("iot-brin")[0], 5, {}, {}, None)
+
+
+# ---------------------------------------------------------------- resume
+
+
+def test_a_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
+    e = parsed("[axes]\nclients = [1, 2]\n[run]\nrepetitions = 2")
+    every = plan.trials(e, 2)
+    more: dict[str, Any] = {
+        "experiment": e.model_dump(mode="json"), "scripts": {"a": [["a", "SELECT 1;", 1]]}, "cores": 2
+    }  # fmt: skip
+    run = synthetic.make_run(tmp_path, [t.plan for t in every[:3]], lambda *_: 100.0, manifest=more)
+    # The third was being measured when everything ended.
+    broken = run / "trials" / every[2].plan.folder / "trial.json"
+    broken.write_text(broken.read_text().replace('"finished"', '"running"'))
+    prepared = resume.read(run)
+    assert prepared.experiment == e and prepared.scripts == {"a": [("a", "SELECT 1;", 1)]}
+    assert resume.finished(run) == [t.plan for t in every[:2]]
+    again = rundir.RunDirectory.resume(run).begin_trial(every[2].plan, {})
+    assert again.folder.exists() and (run / "broken" / f"{every[2].plan.folder}.1" / "trial.json").exists()
+    assert [t.state for t in rundir.read_records(run)] == ["finished", "finished", "interrupted"]
+
+
+def test_what_cannot_be_continued_is_said(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0)
+    with pytest.raises(UsageError, match="cannot be continued"):
+        resume.read(run)
+
+
+def test_how_a_server_was_reached_is_kept_without_the_password(tmp_path: Path) -> None:
+    target = {"host": "it's", "port": 1, "user": "me", "dbname": "a b"}
+    run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={"target": target})
+    assert resume.conninfo(run) == r"host='it\'s' port='1' user='me' dbname='a b'"
+
+
+def test_an_index_of_its_own_is_another_dataset() -> None:
+    names = {dataset_of("feed", scale=None, rows=10, index=i).name for i in ("brin", "btree", "none")}
+    assert len(names) == 3
+    assert dataset_of("feed", scale=None, rows=10, index="none").time_indexes() == []
+    assert "using btree (crt_time)" in dataset_of("feed", scale=None, rows=10, index="btree").time_indexes()[0]

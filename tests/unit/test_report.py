@@ -1,0 +1,150 @@
+"""The report's tables, words and forms, from run directories that no server made."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.model import Caveat, RunData, TrialPlan
+from pgdyno.report import html, markdown, terminal, view, words, write
+from pgdyno.report.cells import Cell
+from pgdyno.report.words_zh import ZH
+from pgdyno.store import rundir
+from rich.console import Console
+
+from tests.support import synthetic
+
+PLACE = {
+    "target": "t", "cpus": 2.0, "memory_bytes": 4 << 30, "rows": 500, "server": {"version": "PostgreSQL 18"},
+    "dataset": {
+        "name": "tpcb scale=1", "loaded": True, "method": "direct", "rows": 100, "bytes": {"a": 10_000_000},
+        "phases_s": {"generate": 0.5, "keys": 0.25, "vacuum": 0.25},
+        "relations": [
+            {"name": "a", "table": "a", "kind": "table", "method": "heap", "rows": 100, "bytes": 8192},
+            {"name": "a_pkey", "table": "a", "kind": "index", "method": "btree", "rows": 100, "bytes": 8192, "level": 4, "buffers": 6},
+        ],
+    },
+}  # fmt: skip
+STREAM = {"iops": 1000.0, "bytes_per_s": 8e6, "p50_ns": 1e5, "p99_ns": 1e6, "max_ns": 1e7}
+SMALL = "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the storage (--size sets a larger one)"  # noqa: E501
+PROBE = {
+    "threads": 2, "seconds": 1.0, "file_bytes": 1 << 20, "caveats": [SMALL],
+    "jobs": [{"title": "random direct", "read": STREAM, "write": STREAM}],
+    "syncs": [{"group": "Compare file sync methods using one 8kB write", "method": "fdatasync", "operations_per_s": 5000.0}],
+}  # fmt: skip
+CAPACITY = {
+    "objective": "p99 < 5 ms", "below_ns": 5e6, "rate": 100.0, "above": 103.0, "bracketed": True, "closed_tps": 200.0,
+    "probes": [{"rate": 100.0, "done": 100.0, "latency_ns": 1e6, "holds": True}],
+}  # fmt: skip
+
+
+def full(tmp_path: Path, **more: Any) -> RunData:
+    """A run that has something for every table."""
+    manifest: dict[str, Any] = {
+        "places": {"t, dataset": PLACE, "u, dataset": {**PLACE, "target": "u"}}, "storage_probes": {"t": PROBE},
+        "capacity": CAPACITY, "shrunk": ["rows 10 to 1"], "source": "a paper", "not_recorded": ["x: y"],
+        "workloads": {"w": "write QPS"}, "workloads_zh": {"w": "写 QPS"}, "title_zh": "题目", "note": "A note.",
+        "note_zh": "说明。", **more,
+    }  # fmt: skip
+    plans = synthetic.plans([1, 2, 4, 8], 3, target=["t", "u"])
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 100 * p.clients * r.uniform(0.9, 1.1), manifest=manifest)
+    data = rundir.read(run)
+    data.trials[0] = type(data.trials[0])(
+        data.trials[0].plan, "failed", "2026", "it broke", data.trials[0].summary, list(Caveat), {}, 7
+    )
+    data.trials[1] = type(data.trials[1])(*[*list(vars(data.trials[1]).values())[:-1], 1000])
+    return data
+
+
+def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None:
+    v = view.build(full(tmp_path))
+    names = [t.name for t in v.tables]
+    assert names == [
+        "capacity", "qps", "rows", "detail", "comparisons", "time", "statements", "server", "loading", "sizes", "storage",
+        "syncs", "outcomes", "trials",
+    ]  # fmt: skip
+    for name in ("capacity", "qps", "detail", "comparisons", "time", "server"):
+        table = v.table(name)
+        assert table is not None
+        for row in table.cells:
+            assert any(isinstance(c, Cell) and c.trials for c in row), f"{name}: {row}"
+    sizes = v.table("sizes")
+    assert sizes is not None and "4" in sizes.texts()[1] and sizes.texts()[0][0] == "t"
+    assert v.shrunk == ["rows 10 to 1"]
+
+
+def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
+    v = view.build(full(tmp_path))
+    table = v.table("detail")
+    assert table is not None
+    rows = list(csv.reader(io.StringIO(table.as_csv())))
+    assert rows[0] == table.columns and len(rows) == len(table.cells) + 1
+    tps = rows[0].index("TPS")
+    assert all(float(r[tps]) > 0 for r in rows[1:])
+    written = write.write(v, rundir.RunDirectory(tmp_path).write_text)
+    assert [p.name for p in written] == ["report.html", "report.md"]
+    assert {f"report-{t.name}.csv" for t in v.tables} <= {p.name for p in tmp_path.glob("*.csv")}
+
+
+def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
+    v = view.build(full(tmp_path), lang="zh")
+    assert v.title == "题目"
+    assert all(t.title in ZH.values() for t in v.tables), [t.title for t in v.tables]
+    texts = [c for t in v.tables for c in t.columns] + [t.note for t in v.tables] + [x for c in v.caveats for x in c]
+    texts += [c.title for c in v.charts] + [c.note for c in v.charts] + [name for name, _ in v.environment]
+    english = [t for t in texts if re.search(r"[a-z]+ [a-z]+ [a-z]+ [a-z]+", t)]
+    assert not english
+    assert "写 QPS" in (v.table("qps") or v.tables[0]).columns
+    assert words.said("never heard of", "zh") == "never heard of"
+
+
+@pytest.mark.parametrize("lang", words.LANGUAGES)
+def test_80_columns_hold_everything(tmp_path: Path, lang: str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, highlight=False)
+    terminal.render(view.build(full(tmp_path), with_charts=False, lang=lang), console)
+    from rich.cells import cell_len
+
+    assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= 80
+    assert "100" in out.getvalue()
+
+
+def test_text_from_outside_stays_text(tmp_path: Path) -> None:
+    bad = "<img src=x onerror=alert(1)>|`"
+    data = full(tmp_path, title=bad, error=bad, source=bad, shrunk=[bad])
+    page = html.render(view.build(data))
+    assert "<img src=x" not in page
+    text = markdown.render(view.build(data, with_charts=False), {})
+    assert "\\|" in text
+
+
+def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
+    plans = synthetic.plans(list(range(1, 351)), 1)
+    run = synthetic.make_run(tmp_path, plans, lambda *_: 5.0, intervals=1)
+    text = markdown.render(view.build(rundir.read(run), with_charts=False), {})
+    assert f"(trials/{plans[0].folder}/)" in text
+    assert "The rest is in report-trials.csv (350)." in text
+
+
+def test_variants_are_in_the_order_of_the_experiment(tmp_path: Path) -> None:
+    plans = synthetic.plans([1], 3, full_page_writes=[True, False])
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: r.uniform(99, 101))
+    v = view.build(rundir.read(run), with_charts=False)
+    table = v.table("comparisons")
+    assert table is not None and table.texts()[0][1] == "full_page_writes: off by on"
+
+
+def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
+    run = synthetic.make_run(
+        tmp_path, [TrialPlan(1, "w", 1.0, 1, 1)], lambda p, i, r: 1.0 if i == 4321 else 1000.0, intervals=5000
+    )
+    v = view.build(rundir.read(run))
+    chart = next(c for c in v.charts if c.name == "throughput")
+    points = chart.spec["data"]["values"]
+    assert len(points) <= 900 and min(p["v"] for p in points) == 1
+    table = v.table("time")
+    assert table is not None and table.texts()[0][table.columns.index("lowest")] == "1"
