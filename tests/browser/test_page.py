@@ -92,7 +92,9 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     made = synthetic.make_run(tmp_path, plans[:30], lambda p, i, r: 1000 * r.uniform(0.9, 1.1), intervals=3)
     data = rundir.read(made)
     # All the others as the first ones: making their folders would take longer than all of this.
-    copies = [data.trials[i % 30].__class__(p, *list(vars(data.trials[i % 30]).values())[1:]) for i, p in enumerate(plans)]
+    copies = [
+        data.trials[i % 30].__class__(p, *list(vars(data.trials[i % 30]).values())[1:]) for i, p in enumerate(plans)
+    ]
     series = {p.number: data.series[i % 30 + 1] for i, p in enumerate(plans)}
     buckets = {p.number: data.buckets[i % 30 + 1] for i, p in enumerate(plans)}
     some = data.pooled[plans[0].key]

@@ -22,7 +22,8 @@ def row(index: int, seconds: float, tps: float, latency_ns: int, *, phase: str =
     n = round(tps * seconds)
     return IntervalRow(
         index=index, phase=phase, start_ns=start, end_ns=end, scheduled=n, committed=n, failed=0, skipped=0, unknown=0,
-        unfinished=0, retried=0, statements=n, lost=0, reconnects=0, disconnected=0, client_cpu_ns=1, mean_ns=latency_ns,
+        unfinished=0, retried=0, statements=n, lost=0, reconnects=0, disconnected=0, client_cpu_ns=1,
+        mean_ns=latency_ns,
         p50_ns=latency_ns, p95_ns=2 * latency_ns, p99_ns=3 * latency_ns, p999_ns=4 * latency_ns, max_ns=5 * latency_ns,
         lag_p99_ns=0, failed_by_sqlstate="",
     )  # fmt: skip
@@ -83,8 +84,8 @@ def make_run(
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)
         summary = TrialSummary(
-            tps=mean, qps=mean, elapsed_s=intervals * seconds, scheduled=n, committed=n, failed={}, skipped=0, unknown=0,
-            unfinished=0, lost=0, reconnects=0, client_cpu_share=0.4, connect_s=0.01, latency=latency,
+            tps=mean, qps=mean, elapsed_s=intervals * seconds, scheduled=n, committed=n, failed={}, skipped=0,
+            unknown=0, unfinished=0, lost=0, reconnects=0, client_cpu_share=0.4, connect_s=0.01, latency=latency,
             statements=[StatementLatency("s.sql", 1, "SELECT 1", latency)],
         )  # fmt: skip
         caveats: list[Caveat] = []

@@ -124,7 +124,9 @@ def test_a_warm_up_ends_when_it_has_settled() -> None:
 # ---------------------------------------------------------------- comparing
 
 
-def pairs(n: int, sigma: float, ratio: float, count: int, seed: int, *, paired: bool, drift: float = 0.0) -> list[Verdict]:
+def pairs(
+    n: int, sigma: float, ratio: float, count: int, seed: int, *, paired: bool, drift: float = 0
+) -> list[Verdict]:
     """Verdicts over simulated repetitions; each is the mean of an autocorrelated series."""
     rng = np.random.default_rng(seed)
     out = []
@@ -315,7 +317,7 @@ def test_a_search_where_nothing_holds_ends() -> None:
 def test_two_runs_are_compared(tmp_path: Path) -> None:
     plans = synthetic.plans([4, 8], 5)
     made = [
-        synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * f * r.uniform(0.99, 1.01), seed=s, manifest=m)
+        synthetic.make_run(tmp_path, plans, lambda p, i, r, f=f: 1000 * f * r.uniform(0.99, 1.01), seed=s, manifest=m)
         for f, s, m in ((1.0, 1, {}), (0.9, 2, {"host": {"cores": 4}, "server": {"version": "x"}}))
     ]
     found = runs.compared(rundir.read(made[0]), rundir.read(made[1]))

@@ -33,7 +33,7 @@ def labels(e: Experiment) -> list[str]:
 
 def test_every_axis_multiplies_and_is_named() -> None:
     e = parsed(
-        '[targets.one]\n[targets.two]\n[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n'
+        "[targets.one]\n[targets.two]\n[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n"
         '[axes]\nclients = [1, 2]\nhot_set = [0.5, 1.0]\nprotocol = ["simple", "prepared"]\nrate = [10, 20]\n'
         'version = ["17", "18"]\nsettings = { jit = [true, false] }\nvariables = { n = [1, 2, 3] }\n[run]\nrepetitions = 2'
     )
@@ -153,7 +153,7 @@ def test_the_command_line_wins_in_every_matrix() -> None:
     e, _, _ = load.read("pk-oltp")
     changed, _ = adjusted(e, None, {"duration_s": 3.0}, {"clients": [5]}, None)
     assert {c.clients for c in plan.configurations(changed, 2)} == {5} and changed.run.duration_s == 3
-    with pytest.raises(SpecError, match="--clients: .*greater than or equal to 1"):
+    with pytest.raises(SpecError, match=r"--clients: .*greater than or equal to 1"):
         adjusted(e, None, {}, {"clients": [0]}, None)
     with pytest.raises(SpecError, match="several datasets"):
         adjusted(load.read("iot-brin")[0], 5, {}, {}, None)

@@ -30,7 +30,7 @@ PLACE = {
     },
 }  # fmt: skip
 STREAM = {"iops": 1000.0, "bytes_per_s": 8e6, "p50_ns": 1e5, "p99_ns": 1e6, "max_ns": 1e7}
-SMALL = "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the storage (--size sets a larger one)"  # noqa: E501
+SMALL = "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the storage (--size sets a larger one)"
 PROBE = {
     "threads": 2, "seconds": 1.0, "file_bytes": 1 << 20, "caveats": [SMALL],
     "jobs": [{"title": "random direct", "read": STREAM, "write": STREAM}],

@@ -54,7 +54,8 @@ class Probe:
 class Search:
     """Asks for rates, is told what came of them, and narrows the bracket.
 
-    `start` is a first guess, such as half of what a closed loop reaches. The rate that is the answer was tried `confirm`
+    `start` is a first guess, such as half of what a closed loop reaches. The rate that is the answer was tried
+    `confirm`
     times and held each time: one lucky trial is no capacity. Assumes that a rate above one that fails fails as well.
     """
 

@@ -95,8 +95,7 @@ def best_split(x: Array) -> int:
 def _tested(x: Array, low: int, at: int, high: int) -> ChangePoint:
     a, b = x[low:at], x[at:high]
     spread = float(a.std()) + float(b.std())
+    before, after = float(a.mean()), float(b.mean())
     if spread == 0:
-        p = 1.0 if a.mean() == b.mean() else 0.0
-    else:
-        p = float(stats.ttest_ind(a, b, equal_var=False).pvalue)
-    return ChangePoint(at, float(a.mean()), float(b.mean()), p)
+        return ChangePoint(at, before, after, 1.0 if before == after else 0.0)
+    return ChangePoint(at, before, after, float(stats.ttest_ind(a, b, equal_var=False).pvalue))

@@ -65,8 +65,8 @@ def usl(n: Array, lambda_: float, sigma: float, kappa: float) -> Array:
 def fit(levels: Sequence[float], throughputs: Sequence[float], *, until: float | None = None) -> Scaling:
     """Fits the law by least squares of relative errors, with sigma in 0..1 and kappa not negative.
 
-    Intervals are percentiles of a bootstrap over the residuals, enlarged by what the fit itself took (n / (n - 3)); those
-    of the curve hold a new measurement, not only the mean. Raises ValueError with fewer than 4 different levels.
+    Intervals are percentiles of a bootstrap over the residuals, enlarged by what the fit itself took (n / (n - 3));
+    those of the curve hold a new measurement, not only the mean. Raises ValueError with fewer than 4 different levels.
     """
     n, x = np.asarray(levels, dtype=np.float64), np.asarray(throughputs, dtype=np.float64)
     distinct = len(set(n.tolist()))

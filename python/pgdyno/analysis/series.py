@@ -51,8 +51,8 @@ def autocorrelation_time(values: Sequence[float] | Array) -> float:
 
 
 def mean_of(values: Sequence[float] | Array) -> SeriesMean:
-    """The mean of a series with an interval that respects its autocorrelation: the standard error of n values is that of
-    n / autocorrelation time independent ones.
+    """The mean of a series with an interval that respects its autocorrelation: the standard error of n values is that
+    of n / autocorrelation time independent ones.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)

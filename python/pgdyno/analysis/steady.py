@@ -32,8 +32,8 @@ class Steadiness:
 
 def warmup_end(values: Sequence[float] | Array) -> int:
     """How many values to drop: MSER-5 (White 1997; White, Cobb and Spratt 2000). The truncation that makes the standard
-    error of the rest smallest, or the first that comes within a tenth of it: the minimum is flat, and what is dropped is
-    lost. At most half, and then the series is not steady at all.
+    error of the rest smallest, or the first that comes within a tenth of it: the minimum is flat, and what is dropped
+    is lost. At most half, and then the series is not steady at all.
     """
     x = np.asarray(values, dtype=np.float64)
     batches = len(x) // BATCH
@@ -50,8 +50,8 @@ def warmup_end(values: Sequence[float] | Array) -> int:
 
 
 def judge(values: Sequence[float] | Array) -> Steadiness:
-    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above 5% of the mean and beyond what
-    its autocorrelated noise makes (|t| > 3).
+    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above 5% of the mean and beyond
+    what its autocorrelated noise makes (|t| > 3).
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)

@@ -71,8 +71,10 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
     out.print(table)
     out.print(
         Text(
-            "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables where "
-            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions of each "
+            "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables "
+            "where "
+            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions "
+            "of each "
             "that would show one of 5%, nine times in ten."
         )
     )
@@ -167,7 +169,8 @@ def scale(
         _show_law(out, f)
     out.print(
         Text(
-            "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% intervals by "
+            "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% "
+            "intervals by "
             "bootstrap of the residuals. Predictions hold if the law does: beyond the knee nothing was measured."
         )
     )

@@ -53,8 +53,8 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A ready-made experiment (pgdyno experiments lists them), the path of a .toml file, or a run directory: "
-            "a run that was cut off is continued."
+            help="A ready-made experiment (pgdyno experiments lists them), the path of a .toml file, or a run "
+            "directory: a run that was cut off is continued."
         ),
     ],
     target: options.Target = None,

@@ -127,7 +127,8 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
     if facts["varied"]:
         out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.", markup=False)
     out.print(
-        f"{facts['trials']} trials: {facts['configurations']} configurations, {facts['repetitions']} repetitions, order "
+        f"{facts['trials']} trials: {facts['configurations']} configurations, {facts['repetitions']} repetitions, "
+        f"order "
         f"{facts['order']}; {facts['seconds_a_trial']:.1f} s each.",
         markup=False,
     )

@@ -90,5 +90,6 @@ class LoopFileSystem:
 def _run(argv: list[str]) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        reason = " ".join(done.stderr.split())
+        # Some print all of their help after it.
+        reason = " ".join(done.stderr.partition("Usage:")[0].split())
         raise LocalError(f"{Path(argv[0]).name} failed: {reason}", "Is it what the kernel here can mount?")

@@ -14,8 +14,8 @@ MOST = 50
 
 
 def describe(conn: Connection, tables: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for each table and each of its indexes: name, kind, method, rows (as the planner knows), bytes; of B-trees the
-    level by bt_metap where pageinspect can be had, and the buffers that one search touches by EXPLAIN.
+    """A row for each table and each of its indexes: name, kind, method, rows (as the planner knows), bytes; of B-trees
+    the level by bt_metap where pageinspect can be had, and the buffers that one search touches by EXPLAIN.
     """
     found = []
     for table in tables[:MOST]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from pgdyno.analysis.changepoints import ChangePoint, change_points
@@ -38,7 +39,9 @@ class History:
 
 
 def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")) -> History:
-    """Reads the runs below `folder`, by their time. Raises UsageError where there are none, or of several experiments."""
+    """Reads the runs below `folder`, by their time. Raises UsageError where there are none, or of several
+    experiments.
+    """
     for metric in metrics:
         if metric not in METRICS:
             raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(METRICS)}.")
@@ -73,8 +76,5 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
         for (_, metric), (label, runs, values) in found.items()
     ]
     paths = [p for _, p in chosen]
-    differ = {
-        after.name: differences(manifests[before], manifests[after])
-        for before, after in zip(paths, paths[1:], strict=False)
-    }
+    differ = {after.name: differences(manifests[before], manifests[after]) for before, after in pairwise(paths)}
     return History(wanted, [p.name for p in paths], series, differ)

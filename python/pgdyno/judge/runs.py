@@ -138,7 +138,8 @@ def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics:
     out = []
     if a.path != b.path:
         out.append(
-            "the runs were made one after the other: what the machine did differently between them counts as a difference; "
+            "the runs were made one after the other: what the machine did differently between them counts as a "
+            "difference; "
             "an experiment with both as values of an axis runs them in turn"
         )
     fewest = min(min(len(x.trials), len(y.trials)) for x, y in pairs)

@@ -43,14 +43,16 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
         (
             "throughput",
             "Throughput over time",
-            "Each line is one trial; the warm-up is left of zero. Where there are more intervals than points, the lowest and "
+            "Each line is one trial; the warm-up is left of zero. Where there are more intervals than points, the "
+            "lowest and "
             "the highest of each stretch are shown." + _of(some, groups),
             _over_time(data, some, ["tps"], "TPS", 0),
         ),
         (
             "latency-time",
             "Latency percentiles over time",
-            "First repetition of each configuration; of each interval's own transactions, logarithmic scale. Where there are "
+            "First repetition of each configuration; of each interval's own transactions, logarithmic scale. Where "
+            "there are "
             "more intervals than points, the highest of each stretch." + _of(some, groups),
             _over_time(data, some, ["p50", "p95", "p99"], "latency (ms)", 1),
         ),

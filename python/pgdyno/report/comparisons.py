@@ -50,8 +50,10 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
         "Compared along an axis",
         ["configuration", "compared", "figure", "ratio", "99% interval", "n", "verdict", "needed"],
         cells,
-        "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given at 1%, corrected "
-        "for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. Needed: repetitions of each "
+        "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given "
+        "at 1%, corrected "
+        "for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. Needed: "
+        "repetitions of each "
         "that would show one of 5%, nine times in ten." + more,
         3,
         ["n", "needed", "figure"],

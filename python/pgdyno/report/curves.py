@@ -16,8 +16,8 @@ _MOST = 6
 
 
 def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
-    """Throughput by clients: each repetition a point, the fitted law with its interval, and its knee. None where there are
-    too few levels.
+    """Throughput by clients: each repetition a point, the fitted law with its interval, and its knee. None where there
+    are too few levels.
     """
     # SciPy takes half a second to import; most reports do not need it.
     from pgdyno.analysis.scaling import fit

@@ -162,7 +162,8 @@ def ingest(groups: Sequence[Group]) -> Table:
             "index growth",
         ],
         cells,
-        "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table. Index growth: of "
+        "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table. Index "
+        "growth: of "
         "all indexes over a trial, warm-up included, mean of the repetitions.",
         2 if column else 1,
     )
@@ -194,8 +195,10 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
         "Throughput and latency",
         ["workload", *more, "hot set", "clients", "TPS", "±", "spread", "n", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms"],
         cells,
-        "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of it; of a "
-        "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - "
+        "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of "
+        "it; of a "
+        "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: "
+        "(highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
         "significant digits; client and server on one machine count each other's waiting for a CPU.",
         3 if column else 2,
@@ -275,7 +278,8 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
         "TPS over time",
         ["workload", *more, "hot set", "clients", "average", "lowest", "highest", "intervals", "drift"],
         cells,
-        f"Of the intervals of {data.manifest.get('run', {}).get('interval_s', '?')} s of all repetitions. Drift: the trend over a "
+        f"Of the intervals of {data.manifest.get('run', {}).get('interval_s', '?')} s of all repetitions. Drift: the "
+        f"trend over a "
         "measurement, as a part of its mean; of the repetition where it is largest.",
         3 if column else 2,
         ["hot set", "intervals"],
@@ -349,8 +353,10 @@ def activity(groups: Sequence[Group]) -> Table:
         "What the server did",
         ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
         cells,
-        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each row that "
-        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the database.",
+        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each "
+        "row that "
+        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the "
+        "database.",
         3 if column else 2,
         ["hot set", "clients", "checkpoints", "indexes"],
     )
@@ -434,7 +440,8 @@ def sizes(data: RunData) -> Table:
         "Sizes",
         [*(["place"] if len(places) > 1 else []), "relation", "kind", "rows", "size", "level", "buffers"],
         cells,
-        "Rows: as the planner knows them. Level: of a B-tree's root, by bt_metap (0: one page). Buffers: pages that a search "
+        "Rows: as the planner knows them. Level: of a B-tree's root, by bt_metap (0: one page). Buffers: pages that "
+        "a search "
         "for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).",
         3 if len(places) > 1 else 2,
         ["kind"],

@@ -85,7 +85,8 @@ def _charts(data: RunData, groups: list[Group]) -> list[Chart]:
         return [Chart("capacity", "Latency by throughput", note, curve), *found[1:]]
     if law := curves.scaling(groups):
         note = (
-            "Points: repetitions. Line: the Universal Scalability Law, fitted; band: where 95% of new measurements would "
+            "Points: repetitions. Line: the Universal Scalability Law, fitted; band: where 95% of new measurements "
+            "would "
             "lie, beyond the last point by prediction; triangle: its knee."
         )
         found.insert(1, Chart("scaling", "Throughput by clients", note, law))

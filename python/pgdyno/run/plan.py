@@ -105,8 +105,8 @@ def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
 
 
 def trials(experiment: Experiment, cores: int) -> list[Planned]:
-    """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the machine
-    meets every configuration alike.
+    """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the
+    machine meets every configuration alike.
 
     Where a server that is there already has several datasets, they must share its database: they come one after the
     other, whatever the order within each.

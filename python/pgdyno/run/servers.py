@@ -281,7 +281,8 @@ class Servers:
                 memory = size_bytes(wish.memory) if wish.memory else None
                 if (wish.cpus or 0) > host.cores() or (memory or 0) > host.memory_bytes():
                     raise RefusedError(
-                        f"targets.{name} has {wish.cpus or 0:g} cpus and {wish.memory or 'all memory'}: this machine is "
+                        f"targets.{name} has {wish.cpus or 0:g} cpus and {wish.memory or 'all memory'}: this machine "
+                        f"is "
                         f"smaller ({host.cores()} cores, {host.memory_bytes() >> 20} MB)",
                         "Use a larger machine, or --shrink, which fits the instances to this one.",
                     )

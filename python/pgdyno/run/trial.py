@@ -213,8 +213,8 @@ class _WarmUp:
 def _until_steady(
     context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, **more: Any
 ) -> float:
-    """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up that
-    the trial itself still needs: its sessions are new.
+    """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up
+    that the trial itself still needs: its sessions are new.
     """
     run = context.run
     watcher = _WarmUp(context, plan)

@@ -297,8 +297,8 @@ def read_records(path: Path) -> list[TrialRecord]:
 
 
 class _Merged:
-    """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was killed,
-    from its log.
+    """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was
+    killed, from its log.
     """
 
     def __init__(self, folder: Path, series: _Lazy[list[IntervalRow]], number: int) -> None:

