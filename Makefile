@@ -53,6 +53,8 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/script.py
 	$(BIN)/python benches/client.py
 	$(BIN)/python benches/load.py
+	$(BIN)/python benches/judging.py
+	$(BIN)/python benches/report.py
 
 fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)
 	cd fuzz && for t in backend handshake script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done

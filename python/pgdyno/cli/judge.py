@@ -10,6 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import vl_convert
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +19,7 @@ from rich.text import Text
 from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import EXIT_OK, UsageError
 from pgdyno.judge import history, runs, scaling
+from pgdyno.report import curves
 from pgdyno.report.comparisons import interval, needed
 from pgdyno.report.format import integer, milliseconds
 from pgdyno.store import rundir
@@ -45,37 +48,15 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
         return EXIT_OK
     out = Console(highlight=False)
     out.print(Text(f"A: {a}\nB: {b}\n"))
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("configuration", overflow="fold", min_width=12)
-    for name in ("figure", "A", "B"):
-        table.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
-    table.add_column("B / A", justify="right", no_wrap=True)
-    table.add_column("99% interval", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("verdict for B", no_wrap=True)
-    previous = ""
-    for r in found.rows:
-        c = r.comparison
-        shown = [integer(x) if r.metric == "TPS" else f"{milliseconds(x)} ms" for x in (c.mean_a, c.mean_b)]
-        verdict = c.verdict.value + (f" ({needed(c)})" if needed(c) != "–" else "")
-        table.add_row(
-            Text(r.label if r.label != previous else ""),
-            r.metric,
-            *shown,
-            f"{c.ratio:.3f}",
-            interval(c),
-            f"{min(c.n_a, c.n_b)}",
-            Text(verdict, style=_STYLES[c.verdict]),
-        )
-        previous = r.label
-    out.print(table)
+    _comparison_table(out, found.rows)
     out.print(
         Text(
             "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables "
             "where "
             "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions "
             "of each "
-            "that would show one of 5%, nine times in ten."
+            "that would show one of 5%, nine times in ten. g: the difference in standard deviations of a repetition "
+            "(Hedges)."
         )
     )
     if found.differences:
@@ -90,6 +71,32 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
         if labels:
             out.print(Text(f"\nOnly in {name}: {', '.join(labels)}"), soft_wrap=True)
     return EXIT_OK
+
+
+def _comparison_table(out: Console, rows: list[runs.Row]) -> None:
+    columns = ["figure", "A", "B", "B / A", "99% interval", "g", "n", "verdict for B"]
+    lines: list[tuple[str, list[Text]]] = []
+    for r in rows:
+        c = r.comparison
+        shown = [integer(x) if r.metric == "TPS" else f"{milliseconds(x)} ms" for x in (c.mean_a, c.mean_b)]
+        verdict = c.verdict.value + (f" ({needed(c)})" if needed(c) != "–" else "")
+        effect = f"{c.effect:+.1f}" if math.isfinite(c.effect) else "–"
+        cells = [r.metric, *shown, f"{c.ratio:.3f}", interval(c), effect, str(min(c.n_a, c.n_b))]
+        lines.append((r.label, [*map(Text, cells), Text(verdict, style=_STYLES[c.verdict])]))
+    widths = [max(cell_len(n), *(cell_len(row[i].plain) for _, row in lines)) for i, n in enumerate(columns)]
+    previous = ""
+    for label, row in [("", [Text(n, style="bold") for n in columns]), *lines]:
+        if label != previous:
+            # On a line of its own: labels are long, and figures need the width.
+            out.print(Text(label, style="bold"), soft_wrap=True)
+            previous = label
+        line = Text(" ")
+        for i, cell in enumerate(row):
+            pad = " " * (widths[i] - cell_len(cell.plain))
+            left = i in (0, len(row) - 1)
+            line.append_text(Text.assemble(" ", *((cell, pad) if left else (pad, cell))))
+        line.rstrip()
+        out.print(line, soft_wrap=True)
 
 
 def follow(folder: Path, experiment: str | None, metrics: str | None, json_output: bool) -> int:
@@ -143,9 +150,10 @@ def scale(
     y: str | None,
     group: str | None,
     until: float | None,
+    chart: Path | None,
     json_output: bool,
 ) -> int:
-    """Shows the scaling law."""
+    """Shows the scaling law, and draws it where a file is named."""
     if figure not in ("tps", "qps"):
         raise UsageError(f'--figure: there is no "{figure}"', "There are tps and qps.")
     if source is None:
@@ -159,6 +167,8 @@ def scale(
             scaling.of_csv(source, x, y, group, until),
             f"{source}: {y or 'last column'} by {x or 'first column'}",
         )
+    if chart is not None:
+        _draw(chart, found, axis if source is not None and source.is_dir() else x or "n")
     if json_output:
         _print_json([_plain(asdict(f)) for f in found])
         return EXIT_OK
@@ -175,6 +185,16 @@ def scale(
         )
     )
     return EXIT_OK
+
+
+def _draw(path: Path, found: list[scaling.Fitted], axis: str) -> None:
+    points = {f.label: list(zip(f.levels, f.throughputs, strict=True)) for f in found}
+    spec = curves.law_chart(points, {f.label: f.scaling for f in found if f.scaling}, axis)
+    if spec is None:
+        raise UsageError("there is nothing to draw: no curve could be fitted", "It needs at least 4 different levels.")
+    text = vl_convert.vegalite_to_html(spec) if path.suffix == ".html" else vl_convert.vegalite_to_svg(spec)
+    with rundir.writing(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def _show_law(out: Console, f: scaling.Fitted) -> None:

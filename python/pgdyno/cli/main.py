@@ -185,6 +185,7 @@ def load(
     unlogged: Annotated[bool, typer.Option("--unlogged", help="Tables without WAL.")] = False,
     tablespace: Annotated[str, typer.Option(help="Where the tables go.", metavar="NAME")] = "",
     index_tablespace: Annotated[str, typer.Option(help="Where the indexes go.", metavar="NAME")] = "",
+    index: Annotated[str, typer.Option(help="feed: on the time: brin, btree or none.", metavar="NAME")] = "brin",
     connections: Annotated[
         int | None,
         typer.Option(
@@ -230,6 +231,7 @@ def load(
         unlogged=unlogged,
         tablespace=tablespace,
         index_tablespace=index_tablespace,
+        index=index,
     )
     code = verb.main(
         wanted,
@@ -328,12 +330,13 @@ def scaling(
     y: Annotated[str | None, typer.Option("--y", help="Of a file: the throughputs. Default: the last.")] = None,
     group: Annotated[str | None, typer.Option(help="Of a file: a column that tells curves apart.")] = None,
     until: Annotated[float | None, typer.Option(help="Predict up to so many. Default: twice the most.", min=1)] = None,
+    chart: Annotated[Path | None, typer.Option(help="Draw it: a .svg or .html file.")] = None,
     json_output: options.Json = False,
 ) -> None:
     """Fit the Universal Scalability Law: contention, coherency, knee, prediction, with intervals."""
     from pgdyno.cli import judge as verb
 
-    raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, json_output))
+    raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, chart, json_output))
 
 
 @app.command()

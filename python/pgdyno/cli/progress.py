@@ -16,7 +16,11 @@ from pgdyno.run.listener import Listener
 
 
 def _short(plan: TrialPlan) -> str:
-    return f"{plan.workload} hot {plan.hot_set * 100:g}% c={plan.clients}"
+    more = f" {plan.label}" if plan.varied else ""
+    hot = f" hot {plan.hot_set * 100:g}%" if plan.hot_set != 1 else ""
+    text = f"{plan.workload}{more}{hot} c={plan.clients}"
+    # The bar and the figures need their room.
+    return text if len(text) <= 36 else f"{text[:35]}…"
 
 
 def _loading(rows: int, done_bytes: int, seconds: float) -> str:

@@ -16,6 +16,8 @@ KINDS = {
     "pk": ("rows", 50_000_000, "one table with a primary key: id, a text of 29 bytes, a time"),
     "feed": ("rows", 0, "what sensors send: id, value, time, with a BRIN index; one table or many"),
 }
+#: On feed's time.
+INDEXES = ("brin", "btree", "none")
 #: Rows in a unit of --scale.
 ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
 #: What the comments on tables of ours begin with.
@@ -45,6 +47,8 @@ class Dataset:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(f'there is no dataset "{self.kind}"', f"There are {', '.join(KINDS)}.")
+        if self.index not in INDEXES or (self.index != "brin" and self.kind != "feed"):
+            raise UsageError(f'{self.kind} has no index "{self.index}"', f"feed has {', '.join(INDEXES)}.")
         if self.kind == "feed" and self.size > _INT_MAX:
             raise UsageError(f"feed has an int id: at most {_INT_MAX:,} rows a table", "Use more --tables.")
         if self.kind == "tpcb" and self.size < 1:

@@ -27,6 +27,11 @@ def linked(text: str, trials: Sequence[TrialRecord]) -> Cell:
     return Cell(text, tuple(t.plan.number for t in trials))
 
 
+def all_linked(texts: Sequence[str], trials: Sequence[TrialRecord]) -> list[str | Cell]:
+    """Figures of these trials; dashes lead nowhere."""
+    return [linked(t, trials) if t != "–" else t for t in texts]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: columns with a name, and cells; numbers are right-aligned."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.model import RunData
 from pgdyno.report.charts import COLOURS, base, line_of
 from pgdyno.report.groups import Group
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.scaling import Scaling
 
 #: Levels that a fit of the law needs.
 _LEVELS = 4
@@ -22,35 +25,36 @@ def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
     # SciPy takes half a second to import; most reports do not need it.
     from pgdyno.analysis.scaling import fit
 
-    values: list[dict[str, Any]] = []
-    curves: dict[str, list[Group]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for g in groups:
-        curves.setdefault(f"{g.workload}, {line_of(g, groups)}", []).append(g)
-    for name, own in list(curves.items())[:_MOST]:
-        points = [(float(g.clients), t.summary.tps) for g in own for t in g.trials if t.summary and t.summary.tps > 0]
+        points = curves.setdefault(f"{g.workload}, {line_of(g, groups)}", [])
+        points += [(float(g.clients), t.summary.tps) for t in g.trials if t.summary and t.summary.tps > 0]
+    some = dict(list(curves.items())[:_MOST])
+    laws = {}
+    for name, points in some.items():
         levels = [n for n, _ in points]
-        if len(set(levels)) < _LEVELS:
-            continue
-        law = fit(levels, [x for _, x in points], until=1.5 * max(levels))
-        values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in points]
+        if len(set(levels)) >= _LEVELS:
+            laws[name] = fit(levels, [x for _, x in points], until=1.5 * max(levels))
+    return law_chart(some, laws, "clients")
+
+
+def law_chart(
+    curves: dict[str, list[tuple[float, float]]], laws: dict[str, Scaling], axis: str
+) -> dict[str, Any] | None:
+    """Points of each curve, its law with the interval, and its knee; None where there is no law."""
+    values: list[dict[str, Any]] = []
+    for name, law in laws.items():
+        values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in curves[name]]
         for p in law.curve:
             t = p.throughput
-            values.append(
-                {
-                    "kind": "law",
-                    "curve": name,
-                    "n": p.n,
-                    "TPS": round(t.value),
-                    "low": round(t.low),
-                    "high": round(t.high),
-                }
-            )
+            figures = {"TPS": round(t.value), "low": round(t.low), "high": round(t.high)}
+            values.append({"kind": "law", "curve": name, "n": p.n, **figures})
         if math.isfinite(law.knee.value) and law.knee.value <= law.curve[-1].n:
             values.append({"kind": "knee", "curve": name, "n": round(law.knee.value, 1), "TPS": round(law.peak.value)})
     if not values:
         return None
-    x = {"field": "n", "type": "quantitative", "title": "clients"}
-    y = {"field": "TPS", "type": "quantitative", "title": "TPS", "axis": {"format": "~s"}}
+    x = {"field": "n", "type": "quantitative", "title": axis}
+    y = {"field": "TPS", "type": "quantitative", "title": "throughput", "axis": {"format": "~s"}}
     colour = {"field": "curve", "type": "nominal", "title": None}
 
     def layer(kind: str, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:

@@ -53,6 +53,13 @@ class Group:
             self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
         return self._known[name]
 
+    def latency_half_width(self, name: str) -> float | None:
+        """Of a latency's 95% confidence interval, as a part of it: over the repetitions, each with its own
+        percentile.
+        """
+        e = estimate([float(getattr(t.summary.latency, name)) for t in self.trials if t.summary])
+        return e.half_width / e.mean if e.half_width is not None and e.mean else None
+
     def half_width(self) -> float | None:
         """Of TPS's 95% confidence interval, as a part of TPS: over the repetitions by Student's t; of a single one from
         within, where the neighbours' resemblance is known.

@@ -9,7 +9,7 @@ from typing import Any
 
 from pgdyno.analysis.spread import Estimate
 from pgdyno.model import Caveat, RunData, TrialSummary
-from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.format import integer, milliseconds, percent, rows, size
 from pgdyno.report.groups import Group, variant_column
 
@@ -109,11 +109,15 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         row += [rows(total), f"{rows(round(total * hot_set))} ({hot_set * 100:g}%)"]
         for workload in titles:
             found = best.get((variant, hot_set, workload))
-            row += [linked(integer(found[0].median), found[1].trials), str(found[1].clients)] if found else ["–", "–"]
+            if found is None:
+                row += ["–", "–", "–"]
+                continue
+            e, g = found
+            row += [*all_linked([integer(e.median), percent(g.half_width())], g.trials), str(g.clients)]
         cells.append(row)
     columns = ["instance", *([column] if column else []), "rows", "hot set"]
     for title in titles.values():
-        columns += [title, "clients"]
+        columns += [title, "±", "clients"]
     return Table(
         "qps",
         "Queries per second",
@@ -122,7 +126,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
         "QPS counts the SQL statements of committed transactions, BEGIN and END included. " + str(m.get("note", "")),
         4 if column else 3,
-        ["instance", "clients"],
+        ["instance", "±", "clients"],
     )
 
 
@@ -182,27 +186,42 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                linked(integer(tps.median), g.trials),
-                percent(g.half_width()),
-                percent(tps.spread),
+                *all_linked([integer(tps.median), percent(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
-                *(milliseconds(ns) for ns in pooled.percentiles()),
+                *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
+                percent(g.latency_half_width("p99_ns")),
             ]
         )
     more = [column] if column else []
     return Table(
         "detail",
         "Throughput and latency",
-        ["workload", *more, "hot set", "clients", "TPS", "±", "spread", "n", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms"],
+        [
+            "workload",
+            *more,
+            "hot set",
+            "clients",
+            "TPS",
+            "±",
+            "spread",
+            "n",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "p99 ±",
+        ],
         cells,
         "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of "
         "it; of a "
         "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: "
         "(highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
-        "significant digits; client and server on one machine count each other's waiting for a CPU.",
+        "significant digits; client and server on one machine count each other's waiting for a CPU. p99 ±: as ±, of "
+        "the "
+        "repetitions' own p99.",
         3 if column else 2,
-        ["spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
+        ["p99 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
     )
 
 
@@ -220,7 +239,7 @@ def capacity(data: RunData) -> Table:
             [
                 linked(f"{p['rate']:,g}", [t]),
                 integer(t.summary.tps),
-                *(milliseconds(ns) for ns in t.summary.latency.percentiles()),
+                *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
                 "yes" if p["holds"] else "no",
             ]
         )
@@ -265,9 +284,7 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                integer(sum(tps) / len(tps)),
-                linked(integer(min(tps)), g.trials),
-                linked(integer(max(tps)), g.trials),
+                *all_linked([integer(sum(tps) / len(tps)), integer(min(tps)), integer(max(tps))], g.trials),
                 str(len(tps)),
                 f"{drift * 100:+.1f}%",
             ]
@@ -339,12 +356,17 @@ def activity(groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                linked("–" if wal is None else size(max(0.0, wal)), told),
-                "–" if not done else f"{written / done:,.0f}",
-                percent(hot / updated) if updated and hot is not None else "–",
-                _signed(mean("table_bytes_growth")),
-                _signed(mean("index_bytes_growth")),
-                f"{checkpoints:.3g}",
+                *all_linked(
+                    [
+                        "–" if wal is None else size(max(0.0, wal)),
+                        "–" if not done else f"{written / done:,.0f}",
+                        percent(hot / updated) if updated and hot is not None else "–",
+                        _signed(mean("table_bytes_growth")),
+                        _signed(mean("index_bytes_growth")),
+                        f"{checkpoints:.3g}",
+                    ],
+                    told,
+                ),
             ]
         )
     more = [column] if column else []

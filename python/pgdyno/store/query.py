@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pgdyno.errors import UsageError
+from pgdyno.model import spelled
 from pgdyno.store import rundir
 
 
@@ -23,7 +24,9 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
         data = rundir.read(folder)
         for t in data.trials:
             base = {"run": folder.name, "trial": t.plan.number, "workload": t.plan.workload, "hot_set": t.plan.hot_set}
-            base |= {"clients": t.plan.clients, "repetition": t.plan.repetition}
+            base |= {"clients": t.plan.clients, "repetition": t.plan.repetition, "variant": t.plan.label}
+            # As text: of two runs, one may have a number where the other has a word.
+            base |= {axis: spelled(value) for axis, value in t.plan.varied.items() if axis not in base}
             s = t.summary
             figures: dict[str, Any] = {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z")}
             figures |= {
@@ -37,12 +40,15 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
                     "lost",
                     "reconnects",
                     "client_cpu_share",
+                    "steady",
+                    "warmup_dropped_s",
                 )
             }
             figures |= {
                 name: getattr(s.latency, name) if s else None
                 for name in ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
             }
+            figures |= {name: value for name, value in t.activity.items() if name not in base}
             figures["failed"] = sum(s.failed.values()) if s else None
             trials.append({**base, **figures})
             intervals += [{**base, **vars(r)} for r in data.series[t.plan.number]]
@@ -52,7 +58,8 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
             file.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
             if rows:
                 db.execute(
-                    f"create table {name} as select * from read_json(?, format='newline_delimited')", [str(file)]
+                    f"create table {name} as select * from read_json(?, format='newline_delimited', sample_size=-1)",
+                    [str(file)],
                 )
         # The user's query sees these tables and nothing else of this machine.
         db.execute("set enable_external_access = false")
