@@ -1,0 +1,162 @@
+"""`pgdyno run`, `plan`, `experiments`, `capacity`: their options. What is heavy is imported inside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgdyno.cli import options
+
+
+def run(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="A ready-made experiment (pgdyno experiments lists them), the path of a .toml file, or a run "
+            "directory: a run that was cut off is continued."
+        ),
+    ],
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: options.Clients = None,
+    hot_set: options.HotSet = None,
+    duration: options.Duration = None,
+    warmup: options.WarmUp = None,
+    repetitions: options.Repetitions = None,
+    interval: options.Interval = None,
+    protocol: options.Protocol = None,
+    rate: options.Rate = None,
+    workers: options.Workers = None,
+    driver: options.Driver = None,
+    seed: options.Seed = None,
+    connect_timeout: options.ConnectTimeout = None,
+    runs: options.Runs = Path("runs"),
+    keep: options.Keep = False,
+    force: options.Force = False,
+    pg_bin: options.PgBin = None,
+    templates: options.Templates = "use",
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Carry out an experiment: provision, probe, load, warm up, run the matrix of trials, report."""
+    from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
+
+    run_options = options.given(
+        protocol=protocol,
+        duration_s=duration,
+        warmup_s=verb.warmup(warmup),
+        interval_s=interval,
+        repetitions=repetitions,
+        rate=rate,
+        workers=workers,
+        driver=driver,
+        seed=seed,
+        connect_timeout_s=connect_timeout,
+    )
+    axes = options.given(
+        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
+    )
+    code = verb.main(
+        experiment,
+        servers=Options(target, embedded, keep, force, pg_bin, templates),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
+        runs=runs,
+        json_output=json_output,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
+
+
+def plan(
+    experiment: Annotated[str, typer.Argument(help="As of run.")],
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: options.Clients = None,
+    hot_set: options.HotSet = None,
+    duration: options.Duration = None,
+    repetitions: options.Repetitions = None,
+    json_output: options.Json = False,
+) -> None:
+    """Show what an experiment will do, before it does: servers, bytes, trials, time. Touches nothing."""
+    from pgdyno.cli import plan as planning
+    from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
+
+    run_options = options.given(duration_s=duration, repetitions=repetitions)
+    axes = options.given(
+        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
+    )
+    code = planning.main(
+        experiment,
+        servers=Options(target, embedded),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
+        json_output=json_output,
+    )
+    raise typer.Exit(code)
+
+
+def experiments() -> None:
+    """List the ready-made experiments."""
+    from pgdyno.cli import plan as planning
+
+    raise typer.Exit(planning.listing())
+
+
+def capacity(
+    slo: Annotated[
+        str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")
+    ],
+    experiment: Annotated[str, typer.Argument(help="As of run.")] = "quick",
+    target: options.Target = None,
+    embedded: options.Embedded = False,
+    workload: Annotated[str | None, typer.Option(help="Of the experiment. Default: its first.", metavar="NAME")] = None,
+    shrink: options.Shrink = None,
+    scale: options.Scale = None,
+    clients: Annotated[int | None, typer.Option(help="Connections. Default: 16 a core.", min=1)] = None,
+    hot_set: Annotated[float | None, typer.Option("--hot-set", help="Part of the rows. Default: all.")] = None,
+    duration: options.Duration = None,
+    warmup: options.WarmUp = None,
+    interval: options.Interval = None,
+    protocol: options.Protocol = None,
+    workers: options.Workers = None,
+    seed: options.Seed = None,
+    connect_timeout: options.ConnectTimeout = None,
+    runs: options.Runs = Path("runs"),
+    force: options.Force = False,
+    pg_bin: options.PgBin = None,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the highest rate that a target sustains under a latency objective, and latency by throughput."""
+    from pgdyno.cli import capacity as searching
+    from pgdyno.cli import run as verb
+    from pgdyno.run.servers import Options
+
+    run_options = options.given(
+        protocol=protocol,
+        duration_s=duration,
+        warmup_s=verb.warmup(warmup),
+        interval_s=interval,
+        workers=workers,
+        seed=seed,
+        connect_timeout_s=connect_timeout,
+        repetitions=1,
+    )
+    axes = verb.one_configuration(clients, hot_set, workload)
+    code = searching.main(
+        experiment,
+        slo=slo,
+        servers=Options(target, embedded, False, force, pg_bin),
+        adjust=lambda e: verb.adjusted(e, scale, run_options, axes(e), shrink),
+        runs=runs,
+        json_output=json_output,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
