@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.model import RunData
-from pgdyno.report import charts, comparisons, curves, tables, words
+from pgdyno.report import charts, comparisons, curves, facts, tables, words
 from pgdyno.report.cells import Table
 from pgdyno.report.groups import Group, groups_of
 
@@ -57,10 +57,10 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         tables.over_time(data, groups),
         tables.statements(data, groups),
         tables.activity(groups),
-        tables.loading(data),
-        tables.sizes(data),
-        tables.storage(data),
-        tables.syncs(data),
+        facts.loading(data),
+        facts.sizes(data),
+        facts.storage(data),
+        facts.syncs(data),
         tables.outcomes(data),
         tables.trials(data),
     ]
@@ -71,7 +71,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         shrunk=list(m.get("shrunk") or []),
         caveats=tables.caveats(data),
         tables=[t for t in every if t.cells],
-        environment=tables.environment(data),
+        environment=facts.environment(data),
         charts=_charts(data, groups) if with_charts else [],
     )
     return view if lang == "en" else words.translated(view, data, lang)
