@@ -320,22 +320,23 @@ class Session:
         try:
             if between.restart and site.cluster is not None:
                 site.cluster.stop()
-                self._drop_caches()
+                self._drop_caches(site)
                 site.cluster.start()
             with targets.administrative(site.target) as conn:
                 dataset.refresh(conn, site.dataset)
                 if between.checkpoint:
                     conn.execute("checkpoint")
                 if not between.restart:
-                    self._drop_caches()
+                    self._drop_caches(site)
                 time.sleep(between.pause_s)
                 return activity.snapshot(conn, self.experiment.run.record)
         except (TargetError, psycopg.Error) as e:
-            self.listener.note(f"the tables could not be vacuumed before the trial: {' '.join(str(e).split())}")
+            self.listener.note(f"preparing the trial: {' '.join(str(e).split())}")
         return {}
 
-    def _drop_caches(self) -> None:
-        if not self.experiment.run.between.drop_caches:
+    def _drop_caches(self, site: Site) -> None:
+        # Of a server elsewhere the page cache is not ours; and whoever else is on this machine would only suffer.
+        if not self.experiment.run.between.drop_caches or site.cluster is None:
             return
         try:
             # Dirty pages stay; they must be written first.

@@ -200,7 +200,7 @@ class Between(Strict):
     checkpoint: bool = False
     #: Of private servers.
     restart: bool = False
-    #: The kernel's page cache; only root may.
+    #: The kernel's page cache, with private servers; only root may.
     drop_caches: bool = False
     pause_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0.0
 
