@@ -60,6 +60,10 @@ class Caveat(Enum):
     )
     INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
     TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
+    UNPREPARED = (
+        "what was to be done before each trial (CHECKPOINT, VACUUM) was refused or failed",
+        "events.jsonl of the trial has the reason; give the role what it needs, or leave it out of the experiment",
+    )
     NOT_RECORDED = ("part of the server's state could not be read", "see `not_recorded` in manifest.json")
     FITS_IN_MEMORY = (
         "the data fit into the server's buffers: the disk was hardly read",
@@ -224,6 +228,8 @@ class TrialRecord:
     activity: dict[str, float] = field(default_factory=dict)
     #: Rows that each transaction wrote, if the experiment says so.
     rows_per_transaction: int = 0
+    #: The label of the place that it was run at.
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pgdyno.cluster import limits, versions
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.errors import RefusedError
+from pgdyno.model import Caveat
 from pgdyno.store import rundir
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -299,3 +301,37 @@ def test_tablespaces_lie_where_they_are_told(tmp_path: Path) -> None:
     data = run(tmp_path, text + RUN, "--embedded")
     assert "tablespace=fast" in data.manifest["dataset"]["name"] and data.trials[0].state == "finished"
     assert not any(fast.iterdir())
+
+
+def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: Path) -> None:
+    server.sql("create role plain login")
+    server.sql("create database worked owner plain")
+    target = f"host={server.socket} port={server.port} user=plain dbname=worked"
+    with psycopg.connect(f"host={server.socket} port={server.port} user=postgres dbname=worked"):
+        done = pgdyno("run", "quick", "--target", target, "--runs", tmp_path, "-q")
+        assert done.code == 3 and "what they do is hidden" in done.err and "pg_monitor" in done.err, done.err
+    server.sql("drop database worked")
+    server.sql("drop role plain")
+
+
+def test_a_dataset_that_is_there_is_used_whatever_would_have_been_chosen(server: Server, tmp_path: Path) -> None:
+    server.sql("create database loaded")
+    target = f"host={server.socket} port={server.port} user=postgres dbname=loaded"
+    assert pgdyno("load", "tpcb", "--scale", 3, "--target", target, "-q").code == 0
+    words = ["--duration", 0.3, "--warmup", 0, "--repetitions", 1, "--clients", 1, "--hot-set", 1]
+    done = pgdyno("run", "quick", "--target", target, "--runs", tmp_path / "runs", *words)
+    assert done.code in (0, 1) and "dataset tpcb scale=3: found" in done.err, done.err
+    server.sql("drop database loaded")
+
+
+def test_what_is_refused_before_a_trial_is_said(server: Server, tmp_path: Path) -> None:
+    server.sql("create role modest login")
+    server.sql("create database unprepared owner modest")
+    target = f"host={server.socket} port={server.port} user=modest dbname=unprepared"
+    text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1]\n" + RUN + "between = { checkpoint = true }"
+    data = run(tmp_path, text, "--target", target)
+    assert Caveat.UNPREPARED in data.trials[0].caveats and "rows_updated" in data.trials[0].activity
+    events = (Path(data.path) / "trials" / data.trials[0].plan.folder / "events.jsonl").read_text()
+    assert "checkpoint" in events.lower()
+    server.sql("drop database unprepared")
+    server.sql("drop role modest")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgdyno.cli.run import adjusted
+from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of
 from pgdyno.run import plan, resume, shrink
 from pgdyno.run.listener import Listener
 from pgdyno.run.servers import Options, Servers
+from pgdyno.run.session import prepare
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment, size_bytes
 from pgdyno.store import rundir
@@ -94,6 +98,10 @@ def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
         ('[dataset]\nindex = "btree"', "index goes with feed"),
         ("[axes]\nclients = []", "at least one value"),
         ("[[axes]]\nclients = [0]", "axes.0.clients.0"),
+        ("[axes.variables]\nscale = [1, 2]", '"scale" is the name of something else'),
+        ("[axes.variables]\nrange = [1]", '"range" is the name of something else'),
+        ("[axes.variables]\na-b = [1]", "variables.a-b"),
+        ("[axes]\nvariables = { jit = [1] }\nsettings = { jit = [true] }", '"jit" is the name of something else'),
         ("[axes.settings]\njit = []", "at least one value"),
         ('[run]\nwarmup_s = "soon"', "run.warmup_s"),
         ('[run]\norder = "backwards"', "'random', 'interleaved' or 'written'"),
@@ -186,10 +194,80 @@ def test_what_cannot_be_continued_is_said(tmp_path: Path) -> None:
         resume.read(run)
 
 
-def test_how_a_server_was_reached_is_kept_without_the_password(tmp_path: Path) -> None:
-    target = {"host": "it's", "port": 1, "user": "me", "dbname": "a b"}
-    run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={"target": target})
-    assert resume.conninfo(run) == r"host='it\'s' port='1' user='me' dbname='a b'"
+def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {
+        "target": {"host": "it's", "port": 1, "user": "me", "dbname": "a b"},
+        "reached": {"pg_bin": None, "options": {"sslmode": "verify-full"}}, "managed": False, "experiment": {},
+    }  # fmt: skip
+    run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest=facts)
+    found = resume.servers(run, Options())
+    assert found.target == r"sslmode='verify-full' host='it\'s' port='1' user='me' dbname='a b'"
+    with pytest.raises(UsageError, match="made with a running server"):
+        resume.servers(run, Options(embedded=True))
+    ours = synthetic.make_run(
+        tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, name="ours",
+        manifest={**facts, "managed": True, "reached": {"pg_bin": "/x/bin"}},
+    )  # fmt: skip
+    # Whatever PGHOST says.
+    assert resume.servers(ours, Options()) == Options(embedded=True, pg_bin=Path("/x/bin"))
+    with pytest.raises(UsageError, match="made with a private server"):
+        resume.servers(ours, Options(target="host=prod"))
+    before = {"places": {"p": {"server": {"version": "15"}, "reached": {"host": "a", "port": 1, "dbname": "d"}}}}
+    here = {"host": "a", "port": 1, "dbname": "d"}
+    resume.refuse_another_server(before, "p", {"version": "15"}, here)
+    with pytest.raises(PgdynoError, match="made on 15, and this is 18"):
+        resume.refuse_another_server(before, "p", {"version": "18"}, here)
+    with pytest.raises(PgdynoError, match='made on database "d"'):
+        resume.refuse_another_server(before, "p", {"version": "15"}, {**here, "dbname": "e"})
+
+
+def test_options_do_not_change_a_run_that_is_continued(tmp_path: Path) -> None:
+    e = parsed("[axes]\nclients = [1]")
+    more = {"experiment": e.model_dump(mode="json"), "scripts": {"a": [["a", "SELECT 1;", 1]]}, "cores": 2}
+    run = synthetic.make_run(tmp_path, [t.plan for t in plan.trials(e, 2)], lambda *_: 1.0, manifest=more)
+    assert prepare(str(run), lambda x: adjusted(x, None, {}, {}, None), tmp_path).resumed == run
+    for scale, run_options, shrink_by in ((7, {}, None), (None, {"duration_s": 1.0}, None), (None, {}, 100.0)):
+        with pytest.raises(UsageError, match="keeps its scale"):
+            prepare(str(run), lambda x: adjusted(x, scale, run_options, {}, shrink_by), tmp_path)  # noqa: B023
+    search = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={**more, "capacity": {}})
+    with pytest.raises(UsageError, match="search for a capacity"):
+        resume.read(search)
+
+
+def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
+    going = rundir.RunDirectory.create(tmp_path, "x", "")
+    going.update_manifest(name="x")
+    with pytest.raises(PgdynoError, match="being written by another pgdyno"):
+        rundir.RunDirectory.resume(going.path)
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "words"),
+    [
+        ('[axes]\nversion = ["17"]', Options(target="host=x"), "axes.version goes with private servers"),
+        ("[axes.settings]\njit = [true]", Options(target="host=x"), "axes.settings goes with private servers"),
+        ("[run]\nbetween = { restart = true }", Options(target="host=x"), "run.between.restart goes with private"),
+        ('[axes]\nversion = ["17"]', Options(pg_bin=Path("/x")), "--pg-bin, but the experiment names versions"),
+        ('[targets.t]\nfile_system = { type = "xfs" }', Options(keep=True), "--keep, but targets.t has a file system"),
+        ("[targets.t]\n", Options(target="host=x"), "--target, but the experiment names its own targets"),
+    ],
+)
+def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(
+    more: str, options: Options, words: str
+) -> None:
+    e = parsed(more)
+    with pytest.raises(SpecError, match=re.escape(words)):
+        Servers(e, plan.configurations(e, 2), options, Listener())
+
+
+def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_ROOT", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    alive, dead = tmp_path / "cpu" / f"pgdyno-{os.getpid()}-aa", tmp_path / "cpu" / "pgdyno-2147483646-bb"
+    for folder in (alive, dead):
+        folder.mkdir(parents=True)
+    limits.sweep()
+    assert alive.exists() and not dead.exists()
 
 
 def test_an_index_of_its_own_is_another_dataset() -> None:

@@ -56,7 +56,7 @@ def full(tmp_path: Path, **more: Any) -> RunData:
     data.trials[0] = type(data.trials[0])(
         data.trials[0].plan, "failed", "2026", "it broke", data.trials[0].summary, list(Caveat), {}, 7
     )
-    data.trials[1] = type(data.trials[1])(*[*list(vars(data.trials[1]).values())[:-1], 1000])
+    data.trials[1] = type(data.trials[1])(*[*list(vars(data.trials[1]).values())[:-2], 1000, ""])
     return data
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 #: The search ends when the bracket is so narrow: the highest good rate and the lowest bad one, 3% apart.
 NARROW = 1.03
-#: A rate counts as sustained when so much of it was done.
+#: A rate is sustained when so much of what became due was done in time.
 SUSTAINED = 0.98
+#: Trials that must agree.
+_AGREE = 2
 _STEP = 2.0
 _UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _OBJECTIVE = re.compile(r"^\s*(p50|p95|p99|p99\.9|mean|max)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*$")
@@ -44,41 +46,49 @@ class Probe:
     #: Transactions per second that were done.
     done: float
     latency_ns: float
+    #: Whether what became due was done: of Poisson arrivals another number each time, so not of the rate.
+    kept_up: bool = True
 
     def holds(self, wanted: Objective) -> bool:
         """Whether the rate was sustained, within the objective."""
-        return self.done >= SUSTAINED * self.rate and self.latency_ns < wanted.below_ns
+        return self.kept_up and self.latency_ns < wanted.below_ns
 
 
 @dataclass
 class Search:
     """Asks for rates, is told what came of them, and narrows the bracket.
 
-    `start` is a first guess, such as half of what a closed loop reaches. The rate that is the answer was tried
-    `confirm`
-    times and held each time: one lucky trial is no capacity. Assumes that a rate above one that fails fails as well.
+    `start` is a first guess, such as half of what a closed loop reaches. A rate is good, or bad, when two of its trials
+    say so: neither a lucky nor an unlucky one decides. On the way up one that holds is enough to go on. Assumes that a
+    rate above a bad one is bad as well.
     """
 
     objective: Objective
     start: float
-    confirm: int = 2
-    most_trials: int = 40
+    most_trials: int = 50
     probes: list[Probe] = field(default_factory=list)
-    #: The lowest rate that failed.
-    bad: float = math.inf
-    #: How often each rate held, of those that never failed.
-    _held: dict[float, int] = field(default_factory=dict)
+    #: By rate: trials that held, and trials that did not.
+    _votes: dict[float, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def bad(self) -> float:
+        """The lowest rate that failed twice."""
+        return min((r for r, (_, no) in self._votes.items() if no >= _AGREE), default=math.inf)
 
     @property
     def good(self) -> float:
-        """The highest rate that held as often as asked; 0: none."""
-        return max((r for r, n in self._held.items() if n >= self.confirm), default=0.0)
+        """The highest rate, below all bad ones, that held twice; 0: none."""
+        return max((r for r, (yes, _) in self._votes.items() if yes >= _AGREE and r < self.bad), default=0.0)
 
     def next_rate(self) -> float | None:
         """The rate to try next; None: the search is over."""
         if len(self.probes) >= self.most_trials or self.is_bracketed:
             return None
-        highest = max(self._held, default=0.0)
+        below = {r: v for r, v in self._votes.items() if r < self.bad}
+        doubtful = [r for r, (yes, no) in below.items() if no and yes < _AGREE]
+        if doubtful:
+            return min(doubtful)
+        highest = max(below, default=0.0)
         if math.isinf(self.bad):
             return highest * _STEP or self.start
         if highest == 0:
@@ -91,11 +101,9 @@ class Search:
     def tell(self, probe: Probe) -> None:
         """What came of the rate that was asked for."""
         self.probes.append(probe)
-        if probe.holds(self.objective):
-            self._held[probe.rate] = self._held.get(probe.rate, 0) + 1
-            return
-        self.bad = min(self.bad, probe.rate)
-        self._held = {r: n for r, n in self._held.items() if r < self.bad}
+        yes, no = self._votes.get(probe.rate, (0, 0))
+        holds = probe.holds(self.objective)
+        self._votes[probe.rate] = (yes + holds, no + (not holds))
 
     @property
     def is_bracketed(self) -> bool:

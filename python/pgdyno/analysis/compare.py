@@ -18,6 +18,8 @@ WORTH, POWER = 0.05, 0.90
 #: Fewer on a side say nothing about how far equal runs lie apart.
 FEWEST = 3
 _MOST = 500
+#: Of a figure: percentiles come from histograms with three digits.
+RESOLUTION = 0.001
 
 
 class Verdict(Enum):
@@ -48,8 +50,11 @@ class Comparison:
     #: Whether repetitions were compared in pairs that were run one after the other.
     paired: bool
     verdict: Verdict
-    #: Repetitions on each side that would show a difference of 5% with a probability of 90%.
+    #: Repetitions on each side that would show a difference of 5% with a probability of 90%, and of a smaller one
+    #: that it is none of 5%; None: more than 500.
     needed: int | None
+    #: Standard deviation of a repetition's logarithm.
+    sigma: float = math.nan
 
 
 def compare(
@@ -91,11 +96,11 @@ def compare(
         sigma = math.sqrt((n * va + m * vb) / 2)
         error = math.sqrt(va + vb)
         degrees = (va + vb) ** 2 / (va**2 / (n - 1) + vb**2 / (m - 1)) if va + vb > 0 else float(n + m - 2)
-    if error == 0:
-        p, half = (1.0 if difference == 0 else 0.0), 0.0
-    else:
-        p = float(2 * stats.t.sf(abs(difference) / error, degrees))
-        half = float(stats.t.ppf(1 - ALPHA / 2, degrees)) * error
+    # Figures have three digits: repetitions that are equal to the last one are so by rounding.
+    floor = RESOLUTION / math.sqrt(12)
+    sigma, error = max(sigma, floor), max(error, floor * math.sqrt(1 / n + 1 / m))
+    p = float(2 * stats.t.sf(abs(difference) / error, degrees))
+    half = float(stats.t.ppf(1 - ALPHA / 2, degrees)) * error
     spread = math.sqrt((float(x.var(ddof=1)) * (n - 1) + float(y.var(ddof=1)) * (m - 1)) / (n + m - 2))
     correction = 1 - 3 / (4 * (n + m) - 9) if n + m > 3 else 1.0
     effect = (
@@ -114,6 +119,7 @@ def compare(
         paired=paired,
         verdict=Verdict.UNCLEAR,
         needed=repetitions_needed(sigma, paired=paired),
+        sigma=sigma,
     )
     return replace(found, verdict=_verdict(found, higher_is_better))
 
@@ -130,9 +136,21 @@ def corrected(comparisons: Sequence[Comparison], *, higher_is_better: Sequence[b
         if math.isnan(c.p):
             continue
         highest = max(highest, min(1.0, c.p * (counted - rank)))
-        c = replace(c, p=highest)
+        c = replace(c, p=highest, needed=_needed(c, counted))
         out[i] = replace(c, verdict=_verdict(c, higher_is_better[i]))
     return out
+
+
+def _needed(c: Comparison, comparisons: int) -> int | None:
+    """Repetitions that would tell, where so many comparisons are made together."""
+    n = repetitions_needed(c.sigma, paired=c.paired, comparisons=comparisons)
+    # So many would have told of 5%: what is left to tell is that it is less.
+    margin = math.log1p(WORTH) - abs(math.log(c.ratio))
+    if n is None or n > min(c.n_a, c.n_b) or margin <= 0:
+        return n
+    half = math.log(c.high / c.low) / 2
+    more = math.ceil(min(c.n_a, c.n_b) * max(1.1, (half / margin) ** 2))
+    return more if more <= _MOST else None
 
 
 def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:
@@ -146,10 +164,10 @@ def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:
 
 
 @lru_cache(maxsize=4096)
-def _power(n: int, ratio: float, paired: bool) -> float:
+def _power(n: int, ratio: float, paired: bool, alpha: float) -> float:
     """Probability that n repetitions show a difference of `ratio` standard deviations of a repetition."""
     degrees = n - 1 if paired else 2 * n - 2
-    critical = float(stats.t.ppf(1 - ALPHA / 2, degrees))
+    critical = float(stats.t.ppf(1 - alpha / 2, degrees))
     shift = ratio * math.sqrt(n / 2)
     # The other tail, a difference of the wrong sign, adds nothing worth counting.
     power = float(stats.nct.sf(critical, degrees, shift))
@@ -159,16 +177,17 @@ def _power(n: int, ratio: float, paired: bool) -> float:
     return 1.0 if shift > 3 * critical else 0.0
 
 
-def repetitions_needed(sigma: float, *, paired: bool, worth: float = WORTH) -> int | None:
+def repetitions_needed(sigma: float, *, paired: bool, worth: float = WORTH, comparisons: int = 1) -> int | None:
     """Repetitions on each side that show a difference of `worth` with POWER, where a repetition's logarithm has the
-    standard deviation `sigma`; None: more than 500.
+    standard deviation `sigma` and so many comparisons are corrected for; None: more than 500.
     """
+    alpha = ALPHA / comparisons
     if not math.isfinite(sigma):
         return None
     ratio = round(math.log1p(worth) / max(sigma, 1e-6), 3)
-    z = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER))
+    z = float(stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(POWER))
     # By the normal distribution, which asks for fewer; from there on upwards.
     n = max(FEWEST, math.floor(2 * (z / ratio) ** 2))
-    while n <= _MOST and _power(n, ratio, paired) < POWER:
+    while n <= _MOST and _power(n, ratio, paired, alpha) < POWER:
         n += 1
     return n if n <= _MOST else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, stats
 
 from pgdyno.analysis.series import Array
 
@@ -75,7 +75,10 @@ def fit(levels: Sequence[float], throughputs: Sequence[float], *, until: float |
     best = _fitted(n, x)
     residuals = np.log(x) - np.log(usl(n, *best))
     error = math.sqrt(float((residuals**2).mean()))
-    noise = (residuals - residuals.mean()) * math.sqrt(len(n) / (len(n) - 3))
+    # What the fit itself took; and few residuals know their own size badly: Student's t over the normal's quantile.
+    free = len(n) - 3
+    student = float(stats.t.ppf(1 - _TAIL / 100, free) / stats.norm.ppf(1 - _TAIL / 100))
+    noise = (residuals - residuals.mean()) * math.sqrt(len(n) / free) * student
     rng = np.random.default_rng(_SEED)
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
     parameters, curves = [], []

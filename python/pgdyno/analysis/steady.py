@@ -55,7 +55,7 @@ def judge(values: Sequence[float] | Array) -> Steadiness:
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
-    if drop and abs(float(x[:drop].mean()) / max(float(x[drop:].mean()), 1e-12) - 1) < DRIFT:
+    if drop and not _differs(x[:drop], x[drop:]):
         # Noise: what would be dropped is as the rest.
         drop = 0
     if drop and drop >= len(x) // BATCH // 2 * BATCH:
@@ -65,6 +65,13 @@ def judge(values: Sequence[float] | Array) -> Steadiness:
     if len(x) - drop < FEWEST:
         return Steadiness(drop, None, drift)
     return Steadiness(drop, not (abs(drift) > DRIFT and abs(t) > 3), drift)
+
+
+def _differs(head: Array, rest: Array) -> bool:
+    """Whether the means lie further apart than 5%, and than the noise of the rest (autocorrelation respected) makes."""
+    apart = abs(float(head.mean() - rest.mean()))
+    effective = autocorrelation_time(rest) * (1 / len(head) + 1 / len(rest))
+    return apart > DRIFT * float(rest.mean()) and apart > 4 * float(rest.std()) * math.sqrt(effective)
 
 
 def has_settled(values: Sequence[float]) -> bool:

@@ -53,9 +53,8 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
         Text(
             "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables "
             "where "
-            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions "
-            "of each "
-            "that would show one of 5%, nine times in ten. g: the difference in standard deviations of a repetition "
+            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions of "
+            "each that would tell, nine times in ten. g: the difference in standard deviations of a repetition "
             "(Hedges)."
         )
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +98,8 @@ def main(
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(f'--templates: there is no "{servers.templates}"', "There are use, keep, off.")
     prepared = prepare(experiment, adjust, runs)
-    if prepared.resumed is not None and servers.target is None and not servers.embedded:
-        servers = replace(servers, target=resume.conninfo(prepared.resumed))
+    if prepared.resumed is not None:
+        servers = resume.servers(prepared.resumed, servers)
     errors = Console(stderr=True, highlight=False)
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)

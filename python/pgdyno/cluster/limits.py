@@ -48,13 +48,14 @@ class Limits:
                 members += [p.pid for p in psutil.Process(process_id).children(recursive=True)]
             for pid in members:
                 for folder in self._folders:
-                    with contextlib.suppress(ProcessLookupError):
+                    # Gone meanwhile, both is possible.
+                    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                         (folder / "cgroup.procs").write_text(str(pid))
 
     # ------------------------------------------------------------ inside
 
     def _make(self) -> None:
-        name = f"pgdyno-{uuid.uuid4().hex[:12]}"
+        name = f"pgdyno-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if (_ROOT / "cgroup.controllers").exists():
             self._folders.append(_ROOT / name)
             (_ROOT / name).mkdir()
@@ -94,9 +95,11 @@ class Limits:
 
 
 def sweep() -> None:
-    """Removes groups of ours that nobody is in: what a pgdyno that was killed has left."""
+    """Removes what a pgdyno that was killed has left: groups that nobody is in, and whose maker is gone."""
     if os.geteuid() != 0:
         return
     for folder in [*_ROOT.glob("pgdyno-*"), *_ROOT.glob("*/pgdyno-*")]:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # One that is alive may be about to put its server in.
+            if not psutil.pid_exists(int(folder.name.split("-")[1])):
+                folder.rmdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -51,7 +52,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
             m = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             continue
-        if m.get("started_at"):
+        if isinstance(m, dict) and m.get("started_at"):
             manifests[path.parent] = m
     names = sorted({str(m.get("name")) for m in manifests.values()})
     if name is None and len(names) > 1:
@@ -66,11 +67,11 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     for _, path in chosen:
         for g in groups_of(rundir.read(path)):
             for metric in metrics:
-                figures = sorted(value(t, metric) for t in g.trials)
+                figure = statistics.median(value(t, metric) for t in g.trials)
                 _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
-                if figures[len(figures) // 2] > 0:
+                if figure > 0:
                     runs.append(path.name)
-                    values.append(figures[len(figures) // 2])
+                    values.append(figure)
     series = [
         Series(label, metric, runs, values, change_points(values))
         for (_, metric), (label, runs, values) in found.items()

@@ -30,7 +30,7 @@ _ENVIRONMENT = (
     ("dataset", ("dataset", "name")),
     ("same machine", ("same_machine",)),
 )
-_RUN = ("protocol", "duration_s", "warmup_s", "rate", "order", "workers", "driver")
+_RUN = ("protocol", "duration_s", "warmup_s", "rate", "order", "workers", "driver", "between")
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,15 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, st
         x, y = (_at(m, ("run", name)) for m in (a, b))
         if x != y:
             found.append((name, _shown(x), _shown(y)))
+    scripts = [_at(m, ("scripts",)) or {} for m in (a, b)]
+    for name in sorted(set(scripts[0]) & set(scripts[1])):
+        x, y = (" ".join(" ".join(str(s[1]).split()) for s in s_[name]) for s_ in scripts)
+        if x != y:
+            found.append((f"script of {name}", f"{x[:60]} …", f"{y[:60]} …"))
+    for name in ("targets", "storage"):
+        x, y = (_at(m, ("experiment", name)) for m in (a, b))
+        if x != y:
+            found.append((name, "as its experiment says", "otherwise"))
     settings = [_at(m, ("server", "settings")) or {} for m in (a, b)]
     for name in sorted(set(settings[0]) | set(settings[1])):
         x, y = ((s.get(name) or {}).get("value") for s in settings)

@@ -84,14 +84,23 @@ def refuse_if_busy(conn: Connection, target: Target, force: bool) -> None:
     """A load test would slow down whoever else is at work in this database."""
     try:
         row = conn.execute(
-            """select count(*), string_agg(distinct coalesce(nullif(application_name, ''), usename), ', ')
+            # What other roles do is hidden from a role that is no member of pg_monitor: it may be work that matters.
+            """select count(*), string_agg(distinct coalesce(nullif(application_name, ''), usename), ', '),
+                      count(*) filter (where backend_type is null)
                from pg_stat_activity
-               where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+               where datname = current_database() and pid <> pg_backend_pid() and usesysid is not null
+                 and (backend_type is null or backend_type = 'client backend')
                  and coalesce(application_name, '') not like 'pgdyno%%'
-                 and (state <> 'idle' or state_change > now() - interval '1 minute')"""
+                 and (state is null or state <> 'idle' or state_change > now() - interval '1 minute')"""
         ).fetchone()
     except psycopg.Error:
         return
+    if row and row[2] and not force:
+        raise RefusedError(
+            f"{target.where} may be in use: there are {row[2]} session(s) of other roles ({row[1]}), and what they do "
+            f'is hidden from "{target.user}"',
+            f'Let it be seen: GRANT pg_monitor TO "{target.user}". Or use a database of its own, or --force.',
+        )
     if row and row[0] and not force:
         raise RefusedError(
             f"{target.where} is in use: {row[0]} other session(s) were active within the last minute ({row[1]})",

@@ -19,7 +19,8 @@ _MOST = 60
 def table(data: RunData, groups: Sequence[Group]) -> Table:
     """Pairs of configurations that differ in one axis only: its first value and each other one."""
     pairs = _pairs(groups)
-    interleaved = data.manifest.get("run", {}).get("order", "random") != "written"
+    m = data.manifest
+    interleaved = m.get("run", {}).get("order", "random") != "written" and not m.get("batched")
     found: list[tuple[Group, Group, str, str, bool, Comparison]] = []
     for a, b, axis in pairs[:_MOST]:
         for metric, higher in _METRICS:
@@ -50,11 +51,9 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
         "Compared along an axis",
         ["configuration", "compared", "figure", "ratio", "99% interval", "n", "verdict", "needed"],
         cells,
-        "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given "
-        "at 1%, corrected "
-        "for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. Needed: "
-        "repetitions of each "
-        "that would show one of 5%, nine times in ten." + more,
+        "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given at "
+        "1%, corrected for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. "
+        "Needed: repetitions of each that would tell, nine times in ten, with so many comparisons." + more,
         3,
         ["n", "needed", "figure"],
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.model import RunData
+from pgdyno.model import RunData, spelled
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.format import integer, milliseconds, size
 from pgdyno.report.tables import version_of
@@ -145,9 +145,17 @@ def syncs(data: RunData) -> Table:
     )
 
 
-def _loop(run: dict[str, Any]) -> str:
-    rate = run.get("rate")
+def _loop(m: dict[str, Any]) -> str:
+    rate = m.get("run", {}).get("rate")
+    if rates := (m.get("varied") or {}).get("rate"):
+        return f"rates of {', '.join(spelled(r) if r is not None else 'a closed loop' for r in rates)} TPS"
     return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
+
+
+def _varied(m: dict[str, Any], name: str, value: Any) -> str:
+    """A value, or those that it has in turn."""
+    values = (m.get("varied") or {}).get(name)
+    return f"{', '.join(map(spelled, values))} (varied)" if values else str(value)
 
 
 def environment(data: RunData) -> list[tuple[str, str]]:
@@ -172,15 +180,17 @@ def environment(data: RunData) -> list[tuple[str, str]]:
         ("dataset", f"{_dataset(m)}, {size(sum(bytes_.values()))} with indexes"),
         (
             "each trial",
-            f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, {run.get('protocol')} protocol, "
-            f"{_loop(run)}, "
-            f"{run.get('repetitions')} repetitions, {order.get(run.get('order', ''), 'random order')}, "
+            f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, "
+            f"{_varied(m, 'protocol', run.get('protocol'))} protocol, "
+            f"{_loop(m)}, "
+            f"{run.get('repetitions')} repetitions, {order.get(run.get('order', ''), 'random order')}"
+            f"{', one dataset after the other' if m.get('batched') else ''}, "
             f"seed {run.get('seed')}",
         ),
         ("pgdyno", str(m.get("pgdyno", "?"))),
     ]
     items += [("after", str(m["source"]))] if m.get("source") else []
-    items += [(name, str(s.get("value"))) for name, s in shown.items() if name in _SHOWN_SETTINGS]
+    items += [(n, _varied(m, n, s.get("value"))) for n, s in shown.items() if n in _SHOWN_SETTINGS]
     places = m.get("places") or {}
     for label, place in places.items() if len(places) > 1 else []:
         items.append((f"place: {label}", str((place.get("server") or {}).get("version", "?"))))

@@ -15,7 +15,7 @@ def integer(value: float) -> str:
 def milliseconds(ns: float) -> str:
     """Three significant digits, in milliseconds: 0.0456, 1.23, 45.6, 1,230."""
     ms = ns / 1e6
-    if ms == 0:
+    if ms == 0 or not math.isfinite(ms):
         return "–"
     digits = max(0, 2 - math.floor(math.log10(abs(ms))))
     return f"{ms:,.{min(digits, 4)}f}"

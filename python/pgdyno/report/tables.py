@@ -81,13 +81,8 @@ def _fits_in_memory(m: dict[str, Any]) -> bool:
 
 
 def _place_of(m: dict[str, Any], g: Group) -> dict[str, Any]:
-    """The place that a group was run at: the one whose label has all that is varied in it."""
-    wanted = [str(v) for k, v in g.varied.items() if k in ("target", "dataset", "version", "scale")]
-    for label, place in (m.get("places") or {}).items():
-        parts = label.replace("PostgreSQL ", "").replace("scale ", "").split(", ")
-        if all(w in parts for w in wanted):
-            return dict(place)
-    return {}
+    """The place that a group was run at."""
+    return dict((m.get("places") or {}).get(g.trials[0].place) or {})
 
 
 def main(data: RunData, groups: Sequence[Group]) -> Table:

@@ -108,7 +108,8 @@ ZH = {
     "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given at 1%, corrected for the "
     "number of comparisons (Holm).": "n 次重复的几何均值之比及其学生 t 区间;结论按 1% 显著性水平给出,并按比较次数校正(Holm)。",
     "No difference shown: one of 5% would have been seen.": "未见差异:若有 5% 的差异,应能看出。",
-    "Needed: repetitions of each that would show one of 5%, nine times in ten.": "所需次数:每侧重复多少次,才能以九成把握看出 5% 的差异。",
+    "Needed: repetitions of each that would tell, nine times in ten, with so many comparisons.": "所需次数:在这么多比较下,每侧重复多少次才能以"
+    "九成把握得出结论。",
     "Bars: median of the repetitions.": "柱:各次重复的中位数。",
     "Lines: lowest to highest repetition.": "线:最低到最高的一次。",
     "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
@@ -157,6 +158,9 @@ ZH = {
     "run it again": "请重新运行",
     "a trial could not be finished": "有试验未能完成",
     "its error is shown with it": "错误信息与该试验一同列出",
+    "what was to be done before each trial (CHECKPOINT, VACUUM) was refused or failed": "试验前要做的操作(CHECKPOINT、VACUUM)被拒绝或失败",
+    "events.jsonl of the trial has the reason; give the role what it needs, or leave it out of the experiment": "原因见该试验的 "
+    "events.jsonl;授予所需权限,或从实验中去掉",
     "part of the server's state could not be read": "服务器的部分状态无法读取",
     "see `not_recorded` in manifest.json": "见 manifest.json 中的 `not_recorded`",
     "the data fit into the server's buffers: the disk was hardly read": "数据可全部放入服务器缓冲区:几乎没有读磁盘",

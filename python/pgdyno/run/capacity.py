@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, replace
 
-from pgdyno.analysis.capacity import Objective, Probe, Search
+from pgdyno.analysis.capacity import SUSTAINED, Objective, Probe, Search
 from pgdyno.errors import TrialError, UsageError
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
@@ -70,9 +70,11 @@ class _CapacitySession(Session):
         s = self._tried(servers, self._planned(self.configurations[0], len(self._probes) + 2, rate)).summary
         assert s is not None
         latency = figure_of(s.latency, self.search.objective.figure) if s.latency.count else math.inf
-        # What was due and not even begun has no latency, and would have had a long one.
-        began = s.skipped + s.unfinished == 0
-        self._probes.append(Probe(rate, s.tps if began else 0.0, latency))
+        # What was due and not even begun has no latency, and would have had a long one. What is under way at the end
+        # was done as well as can be.
+        done = s.tps * s.elapsed_s + self.configurations[0].clients
+        kept_up = s.skipped + s.unfinished == 0 and (bool(s.warmup_dropped_s) or done >= SUSTAINED * s.scheduled)
+        self._probes.append(Probe(rate, s.tps, latency, kept_up))
         return self._probes[-1]
 
     def _planned(self, configuration: Configuration, number: int, rate: float | None) -> Planned:

@@ -114,9 +114,7 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
     every = configurations(experiment, cores)
     varied = varied_axes(every)
     names = list(dict.fromkeys(c.place for c in every))
-    remote = [p for p in names if experiment.all_targets[p.target].conninfo is not None]
-    shared = len(remote) > len({p.target for p in remote})
-    batches = [[c for c in every if c.place == p] for p in names] if shared else [every]
+    batches = [[c for c in every if c.place == p] for p in names] if is_batched(experiment) else [every]
     rng = random.Random(experiment.run.seed)
     ordered = [pair for batch in batches for pair in _ordered(batch, experiment.run, rng)]
     out = []
@@ -124,6 +122,13 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
         named = {name: value for name, value in c.axes().items() if name in varied}
         out.append(Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named), c))
     return out
+
+
+def is_batched(experiment: Experiment) -> bool:
+    """Whether places come one after the other, because they share a database."""
+    places = {c.place for c in configurations(experiment, 1)}
+    running = [p for p in places if experiment.all_targets[p.target].conninfo is not None]
+    return len(running) > len({p.target for p in running})
 
 
 def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> Iterator[tuple[Configuration, int]]:

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import psycopg
 
 from pgdyno.cluster import datadir, limits, templates, versions
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.account import server_account
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.filesystem import LoopFileSystem
@@ -27,7 +28,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.load import find
-from pgdyno.load.dataset import Dataset
+from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.model import spelled
 from pgdyno.run import dataset
 from pgdyno.run.listener import Listener
@@ -37,6 +38,16 @@ from pgdyno.spec.experiment import Experiment, size_bytes
 
 #: Settings of ours that the note at the start tells.
 _TOLD = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
+#: How we reach the server, and where its files are.
+_OURS = {
+    "port",
+    "unix_socket_directories",
+    "data_directory",
+    "hba_file",
+    "ident_file",
+    "config_file",
+    "external_pid_file",
+}
 _SETTING_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -67,6 +78,12 @@ class Site:
     settings: Pairs | None = None
     loaded: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def reached(self) -> dict[str, Any]:
+        """Where a server that is not ours is; of ours nothing, its folder is another each time."""
+        t = self.target
+        return {} if self.cluster is not None else {"host": t.host, "port": t.port, "dbname": t.dbname}
+
     def died(self) -> str | None:
         """Why the server is gone, if it is ours and is gone."""
         if self.cluster is None or self.cluster.is_alive():
@@ -83,6 +100,7 @@ class Servers:
         self.experiment = experiment
         self.options = options
         self.listener = listener
+        self._configurations = configurations
         self._clients = max(c.clients for c in configurations)
         self._sites: dict[Place, Site] = {}
         self._stack = ExitStack()
@@ -197,8 +215,27 @@ class Servers:
                 "--target, but the experiment names its own targets",
                 "Change its [targets], or use an experiment without.",
             )
-        if options.pg_bin is not None and any(t.version for t in self.experiment.all_targets.values()):
+        if options.pg_bin is not None and any(c.place.version for c in self._configurations):
             raise SpecError("--pg-bin, but the experiment names versions", "Leave one of them out.")
+        running = [c for c in self._configurations if not self.is_private(c.place.target)]
+        between = self.experiment.run.between
+        for what, wrong in (
+            ("axes.version", any(c.place.version for c in running)),
+            ("axes.settings", any(c.settings for c in running)),
+            ("run.between.restart", bool(running) and between.restart),
+            ("run.between.drop_caches", bool(running) and between.drop_caches),
+        ):
+            if wrong:
+                raise SpecError(
+                    f"{what} goes with private servers, and this run has one that is running already",
+                    "Leave it out, or let pgdyno start the server: --embedded.",
+                )
+        if options.keep:
+            for name, target in self.experiment.all_targets.items():
+                if target.file_system is not None:
+                    raise SpecError(
+                        f"--keep, but targets.{name} has a file system that goes with the run", "Use folder."
+                    )
 
     def _conninfo(self, name: str) -> str | None:
         wish = self.experiment.all_targets[name]
@@ -215,10 +252,10 @@ class Servers:
         conninfo = self._conninfo(configuration.place.target)
         if conninfo is None:
             return self._private(configuration)
-        if configuration.settings:
-            raise SpecError("axes.settings goes with private servers", "Leave --target out, or the axis.")
         target = targets.resolve(conninfo, self.experiment.run.connect_timeout_s)
-        previous = next((s for s in self.sites if s.claim is not None and s.target == target), None)
+        # The same database by another name or with other options is claimed already: by us.
+        where = (target.host, target.port, target.dbname)
+        previous = next((s for s in self.sites if s.claim and (*s.reached.values(),) == where), None)
         if previous is not None:
             claim = previous.claim
         else:
@@ -226,8 +263,24 @@ class Servers:
             self.listener.note(f"target: {target.where}")
             find.claim(claim, target)
             find.refuse_if_busy(claim, target, self.options.force)
-        wanted = self.dataset_of(configuration.place, folder=None)
+        wanted = self._there(claim, configuration.place) or self.dataset_of(configuration.place, folder=None)
         return Site(configuration.place, target, wanted, claim=claim, settings=configuration.settings)
+
+    def _there(self, claim: psycopg.Connection[tuple[Any, ...]] | None, place: Place) -> Dataset | None:
+        """Where the size is left to us, a dataset of ours that is there already: it may have taken hours to load."""
+        wish = self.experiment.all_datasets[place.dataset]
+        if claim is None or place.scale is not None or wish.scale != "auto" or wish.rows is not None:
+            return None
+        guess = self.dataset_of(place, folder=None)
+        found = find.find(claim, guess)
+        match = re.fullmatch(rf"{guess.kind} (?:scale|rows)=(\d+)", found.name or "")
+        if not found.complete and match:
+            # Complete for its own size, not for the one that we would have chosen.
+            found = find.find(claim, replace(guess, size=int(match[1])))
+        if not match or not found.complete or guess.name != f"{guess.kind} {KINDS[guess.kind][0]}={guess.size}":
+            return None
+        self._chosen[place.dataset, None] = replace(guess, size=int(match[1]))
+        return self._chosen[place.dataset, None]
 
     def _private(self, configuration: Configuration) -> Site:
         place = configuration.place
@@ -238,6 +291,7 @@ class Servers:
         if place.version is not None:
             self.listener.note(f"looking for PostgreSQL {place.version} ...")
             pg_bin = versions.programs(place.version)
+        spaces = self._tablespaces(place.target)
         self.listener.note("starting a private PostgreSQL ...")
         cluster = EmbeddedCluster(
             settings,
@@ -254,7 +308,7 @@ class Servers:
         self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}")
         told = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _TOLD)
         self.listener.note(f"settings for this machine: {told}")
-        self._tablespaces(place.target, cluster)
+        self._create_tablespaces(place.target, cluster, spaces)
         return Site(place, cluster.target, wanted, cluster=cluster, settings=configuration.settings)
 
     def _settings(self, configuration: Configuration) -> list[Setting]:
@@ -267,8 +321,11 @@ class Servers:
             part = size_bytes(wish.file_system.size) >> 20
             named = {"max_wal_size": f"{part // 4}MB", "min_wal_size": f"{part // 8}MB", **named}
         for name in named:
-            if not _SETTING_NAME.match(name):
-                raise SpecError(f'settings: "{name}" is no name of a server setting')
+            if not _SETTING_NAME.match(name) or name.lower() in _OURS:
+                raise SpecError(
+                    f'settings: "{name}" is no server setting that an experiment may choose',
+                    "Where the server listens and where its files are is pgdyno's.",
+                )
         ours = [s for s in sized(memory, cores, self._clients) if s.name not in named]
         return ours + [Setting(n, _literal(v), "of the experiment") for n, v in named.items()]
 
@@ -289,18 +346,33 @@ class Servers:
                 self._limits[name] = self._stack.enter_context(Limits(wish.cpus, memory))
         return self._limits[name]
 
-    def _tablespaces(self, name: str, cluster: EmbeddedCluster) -> None:
+    def _tablespaces(self, name: str) -> dict[str, Path]:
+        """Folders for them. Made before the server, so that they are removed after it has stopped."""
+        made = {}
+        account = server_account()
         for space, parent in self.experiment.all_targets[name].tablespaces.items():
             folder = Path(parent)
             if not folder.is_dir():
                 raise LocalError(f"targets.{name}.tablespaces.{space}: {folder} is no folder", "Make it.")
             own = Path(tempfile.mkdtemp(prefix="pgdyno-tablespace-", dir=folder))
-            self._stack.callback(shutil.rmtree, own, ignore_errors=True)
+            if not self.options.keep:
+                self._stack.callback(shutil.rmtree, own, ignore_errors=True)
             own.chmod(0o700)
-            cluster.account.own(own)
-            location = str(own).replace("'", "''")
-            with targets.administrative(cluster.target) as conn:
-                conn.execute(f"create tablespace \"{space}\" location '{location}'".encode())
+            account.own(own)
+            made[space] = own
+        return made
+
+    def _create_tablespaces(self, name: str, cluster: EmbeddedCluster, spaces: dict[str, Path]) -> None:
+        with targets.administrative(cluster.target) as conn:
+            for space, folder in spaces.items():
+                location = str(folder).replace("'", "''")
+                try:
+                    conn.execute(f"create tablespace \"{space}\" location '{location}'".encode())
+                except psycopg.Error as e:
+                    raise LocalError(
+                        f"targets.{name}.tablespaces.{space}: {' '.join(str(e).split())}",
+                        f'Can the account "{cluster.account.name}", which runs the server, reach {folder}?',
+                    ) from e
 
     # ------------------------------------------------------------ loading
 

@@ -25,6 +25,7 @@ from pgdyno.errors import (
     LocalError,
     PgdynoError,
     TargetError,
+    UsageError,
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.load.dataset import Dataset
@@ -87,6 +88,11 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
     """
     if (Path(name_or_path) / "manifest.json").exists():
         prepared = resume.read(Path(name_or_path))
+        if adjust(prepared.experiment) != (prepared.experiment, []):
+            raise UsageError(
+                "a run that is continued keeps its scale, durations, clients and the like",
+                "Leave those options out, or start a new run.",
+            )
     else:
         experiment, text, folder = specs.read(name_or_path)
         experiment, shrunk = adjust(experiment)
@@ -116,6 +122,8 @@ class Session:
         self.varied = plan.values_of(self.configurations)
         self.directory: RunDirectory | None = None
         self._places: dict[str, Any] = {}
+        #: The manifest of the run that is continued.
+        self._places_before: dict[str, Any] = {}
 
     def run(self) -> Outcome:
         """Carries it out, signals included."""
@@ -137,6 +145,9 @@ class Session:
             outcome = Outcome(EXIT_SIGTERM, error="stopped by SIGTERM")
         except PgdynoError as e:
             outcome = Outcome(e.exit_code, error=str(e))
+        except (OSError, psycopg.Error) as e:
+            # What nobody foresaw: still a message, and what was measured is kept.
+            outcome = Outcome(LocalError.exit_code, error=f"{type(e).__name__}: {' '.join(str(e).split())}")
         finally:
             self.listener.close()
         # A second Ctrl-C waits until the report is written: it takes a moment, and it is what the run was for.
@@ -158,6 +169,7 @@ class Session:
         if self.directory is None:
             self._begin(site, facts, missing)
             self._probe_storage(servers)
+        resume.refuse_another_server(self._places_before, configuration.place.label, facts, site.reached)
         servers.load(site)
         self._record_place(site, facts)
         return site
@@ -166,6 +178,7 @@ class Session:
         """The run directory: a new one, or the one that is continued."""
         if self.prepared.resumed is not None:
             self.directory = RunDirectory.resume(self.prepared.resumed)
+            self._places_before = dict(self.directory.manifest)
             self._places = dict(self.directory.manifest.get("places") or {})
             self.directory.update_manifest(ended_at=None, error="", resumed_at=rundir.now_text())
         else:
@@ -206,6 +219,12 @@ class Session:
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
             same_machine=local,
             managed=bool(settings),
+            reached={
+                "pg_bin": str(self.options.pg_bin) if self.options.pg_bin else None,
+                # Neither passwords nor what leads to them is written down.
+                "options": {k: v for k, v in target.options.items() if "pass" not in k},
+            },
+            batched=plan.is_batched(self.experiment),
             chosen_settings=[asdict(s) for s in settings],
             server=facts,
             not_recorded=missing,
@@ -238,6 +257,7 @@ class Session:
             "memory_bytes": size_bytes(wish.memory) if wish.memory else None,
             "rows": wanted.rows_of_key,
             "server": facts,
+            "reached": site.reached,
             "storage": host.file_system(site.cluster.data) if site.cluster else None,
             "dataset": named,
         }
@@ -290,7 +310,6 @@ class Session:
         site = self._at(servers, configuration)
         assert self.directory is not None
         run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
-        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener)
         if (gone := site.died()) is not None:
             raise ClusterError(gone, _LOG)
         variables = variables_for(site.dataset, trial.hot_set)
@@ -299,11 +318,15 @@ class Session:
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
-        before = self._between(site)
+        before, refused = self._between(site)
+        known = [Caveat.UNPREPARED] if refused else []
+        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener, known)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
         writer = self.directory.begin_trial(trial, parameters)
+        if refused:
+            writer.event(0, "preparing", refused)
         self.listener.trial_started(trial)
         record, raised = run_trial(context, trial, scripts, seed, writer, lambda: self._activity(site, before))
         self.listener.trial_ended(record)
@@ -312,27 +335,37 @@ class Session:
             raise ClusterError(gone, _LOG) if gone else raised
         return record
 
-    def _between(self, site: Site) -> dict[str, float]:
-        """Trials begin alike; returns the server's counters. A server that is away just now, or will not let us, is no
-        reason to end the run.
+    def _between(self, site: Site) -> tuple[dict[str, float], str]:
+        """Trials begin alike; returns the server's counters, and why something could not be done. A server that is away
+        just now, or will not let us, is no reason to end the run.
         """
-        between = self.experiment.run.between
+        between, record = self.experiment.run.between, self.experiment.run.record
+        refused: list[str] = []
+        counters: dict[str, float] = {}
+        if between.restart and site.cluster is not None:
+            site.cluster.stop()
+            self._drop_caches(site)
+            site.cluster.start()
         try:
-            if between.restart and site.cluster is not None:
-                site.cluster.stop()
-                self._drop_caches(site)
-                site.cluster.start()
             with targets.administrative(site.target) as conn:
-                dataset.refresh(conn, site.dataset)
-                if between.checkpoint:
-                    conn.execute("checkpoint")
+                try:
+                    dataset.refresh(conn, site.dataset)
+                except psycopg.Error as e:
+                    refused.append(" ".join(str(e).split()))
+                try:
+                    if between.checkpoint:
+                        conn.execute("checkpoint")
+                except psycopg.Error as e:
+                    refused.append(" ".join(str(e).split()))
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
-                return activity.snapshot(conn, self.experiment.run.record)
+                counters = activity.snapshot(conn, record)
         except (TargetError, psycopg.Error) as e:
-            self.listener.note(f"preparing the trial: {' '.join(str(e).split())}")
-        return {}
+            refused.append(" ".join(str(e).split()))
+        if refused:
+            self.listener.note(f"preparing the trial: {'; '.join(refused)}")
+        return counters, "; ".join(refused)
 
     def _drop_caches(self, site: Site) -> None:
         # Of a server elsewhere the page cache is not ours; and whoever else is on this machine would only suffer.

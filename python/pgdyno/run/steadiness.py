@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
 from pgdyno.model import IntervalRow, StatementLatency, TrialSummary
 from pgdyno.store import hlog
@@ -26,7 +27,17 @@ def tps_of(rows: list[IntervalRow]) -> list[float]:
     return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]
 
 
-def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) -> TrialSummary:
+@dataclass(frozen=True)
+class Kept:
+    """A summary, and what it stands on where a warm-up was left out."""
+
+    summary: TrialSummary
+    dropped_until_ns: int = 0
+    #: Histograms by tag, without the warm-up; None: nothing was left out.
+    merged: dict[str, Histogram] | None = None
+
+
+def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) -> Kept:
     """The summary with what its series says of itself; where the beginning was still warm-up, throughput and latencies
     are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out.
     """
@@ -38,7 +49,7 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) ->
     head = kept[: judged.drop]
     if not head or any(r.failed or r.lost or r.unknown or r.skipped for r in head):
         # What went wrong is no warm-up.
-        return found
+        return Kept(found)
     rest = kept[judged.drop :]
     seconds = (rest[-1].end_ns - rest[0].start_ns) / 1e9
     starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase != "warmup"}
@@ -48,7 +59,7 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) ->
         StatementLatency(s.script, s.line, s.text, latency_of(h) if (h := merged.get(hlog.statement(i))) else s.latency)
         for i, s in enumerate(summary.statements)
     ]
-    return replace(
+    cut = replace(
         found,
         tps=sum(r.committed for r in rest) / seconds,
         qps=sum(r.statements for r in rest) / seconds,
@@ -57,3 +68,4 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) ->
         statements=statements,
         warmup_dropped_s=(rest[0].start_ns - kept[0].start_ns) / 1e9,
     )
+    return Kept(cut, rest[0].start_ns, merged)

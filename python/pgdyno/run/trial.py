@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno import _core
@@ -34,6 +34,8 @@ class TrialContext:
     #: Says why the server that we manage is gone, if it is.
     cluster_died: Callable[[], str | None]
     listener: Listener
+    #: What is known before the trial begins.
+    caveats: list[Caveat] = field(default_factory=list)
 
 
 class _Observer:
@@ -269,12 +271,13 @@ def _ended(
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
-    if summary is not None:
-        summary = without_warmup(summary, writer.rows, writer.folder / "latency.hlog")
+    kept = None if summary is None else without_warmup(summary, writer.rows, writer.folder / "latency.hlog")
+    summary = kept.summary if kept else None
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
-    caveats = _caveats(context.run, summary, state)
+    caveats = [*_caveats(context.run, summary, state), *context.caveats]
     error = str(raised) if isinstance(raised, Exception) else ""
-    writer.finish(state, summary, caveats, error, activity)
+    until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
+    writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
     return TrialRecord(plan, state, started_at, error, summary, caveats, activity), raised
 
 

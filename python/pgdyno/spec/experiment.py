@@ -20,6 +20,13 @@ from pydantic import (
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
 #: What a server setting, or a script's variable, may be.
 Value = bool | int | float | str
+#: As scripts write it after the colon.
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
+#: Names of axes, and of variables that are set anyway.
+RESERVED = {
+    "workload", "target", "dataset", "version", "scale", "hot_set", "clients", "protocol", "rate", "range", "tables",
+    "client_id", "random_seed", "default_seed",
+}  # fmt: skip
 #: A major version of PostgreSQL, or a whole one.
 Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]
 #: A size as PostgreSQL writes it.
@@ -191,7 +198,19 @@ class Axes(Strict):
     #: Server settings, of private servers: each with its values.
     settings: dict[str, Annotated[list[Value], Some, Distinct]] = {}
     #: Variables of scripts: each with its values.
-    variables: dict[Name, Annotated[list[Value], Some, Distinct]] = {}
+    variables: dict[Variable, Annotated[list[Value], Some, Distinct]] = {}
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Axes:
+        for name in self.variables:
+            if name in RESERVED or name in self.settings:
+                raise ValueError(
+                    f'variables: "{name}" is the name of something else',
+                )
+        for name in self.settings:
+            if name in RESERVED:
+                raise ValueError(f'settings: "{name}" is the name of an axis')
+        return self
 
 
 class Between(Strict):

@@ -6,12 +6,13 @@ a kill can leave. When a trial ends, its intervals become Parquet as well. Files
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgdyno._core import Histogram
-from pgdyno.errors import LocalError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError
 from pgdyno.model import (
     Caveat,
     IntervalRow,
@@ -86,6 +87,7 @@ class RunDirectory:
                 except FileExistsError:
                     continue
                 run = cls(path)
+                run._claim()
                 replace_file(path / "experiment.toml", experiment_text)
                 return run
         raise LocalError(f"cannot make a new folder in {parent}")
@@ -94,8 +96,18 @@ class RunDirectory:
     def resume(cls, path: Path) -> RunDirectory:
         """The directory of a run that is continued."""
         run = cls(path)
+        run._claim()
         run._manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         return run
+
+    def _claim(self) -> None:
+        """For as long as we live nobody else writes here."""
+        with writing(self.path):
+            self._lock = (self.path / ".lock").open("w", encoding="utf-8")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as e:
+                raise RefusedError(f"{self.path} is being written by another pgdyno", "Wait until it has ended.") from e
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -177,8 +189,17 @@ class TrialWriter:
         caveats: list[Caveat],
         error: str = "",
         activity: dict[str, float] | None = None,
+        *,
+        dropped_until_ns: int = 0,
+        merged: dict[str, Histogram] | None = None,
     ) -> None:
-        """Closes the trial: finished, failed or interrupted."""
+        """Closes the trial: finished, failed or interrupted. Intervals that began before `dropped_until_ns` turned out
+        to be warm-up; `merged` are the histograms without them.
+        """
+        self._rows = [
+            replace(r, phase="dropped") if r.phase == "measure" and r.start_ns < dropped_until_ns else r
+            for r in self._rows
+        ]
         with writing(self.folder):
             for f in (self._intervals, self._latency, self._events):
                 f.close()
@@ -188,7 +209,7 @@ class TrialWriter:
                 pq.write_table(pa.table(columns), temporary)
                 temporary.replace(self.folder / "intervals.parquet")
                 (self.folder / "intervals.jsonl").unlink(missing_ok=True)
-        replace_file(self.folder / MERGED, hlog.merged_lines(self._merged))
+        replace_file(self.folder / MERGED, hlog.merged_lines(self._merged if merged is None else merged))
         self._write_state(state, summary, caveats, error, activity)
 
     def _write_state(
@@ -236,6 +257,8 @@ def read(path: Path) -> RunData:
         raise UsageError(f"{path} is no run directory: it has no manifest.json", "Runs are in runs/ by default.") from e
     except ValueError as e:
         raise UsageError(f"{path}/manifest.json cannot be read: {e}") from e
+    if not isinstance(manifest, dict):
+        raise UsageError(f"{path}/manifest.json is not what pgdyno writes", "It was damaged from outside.")
     trials = read_records(path)
     folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
     series = _Lazy(lambda number: read_intervals(folders[number]))
@@ -317,7 +340,7 @@ class _Merged:
                 # Damaged from outside; the log may be whole.
                 self._encoded = None
         if self._logged is None:
-            counted = {r.start_ns for r in self._series[self._number] if r.phase != "warmup"}
+            counted = {r.start_ns for r in self._series[self._number] if r.phase not in ("warmup", "dropped")}
             self._logged = hlog.read_merged(self._folder / "latency.hlog", counted)
         return self._logged.get(tag)
 
@@ -328,8 +351,11 @@ def _read_trial(folder: Path) -> TrialRecord | None:
         summary = _summary(d["summary"]) if d.get("summary") else None
         state = "interrupted" if d["state"] == "running" else d["state"]
         caveats = [Caveat[name] for name in d.get("caveats", []) if name in Caveat.__members__]
+        plan = TrialPlan(**d["plan"])
+        if not all(isinstance(x, int) for x in (plan.number, plan.clients, plan.repetition)):
+            return None
         return TrialRecord(
-            TrialPlan(**d["plan"]),
+            plan,
             state,
             d["started_at"],
             d.get("error", ""),
@@ -337,6 +363,7 @@ def _read_trial(folder: Path) -> TrialRecord | None:
             caveats,
             d.get("activity") or {},
             int(d["parameters"].get("rows_per_transaction") or 0),
+            str(d["parameters"].get("place") or ""),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         # A folder that was just being made when the run was killed.
