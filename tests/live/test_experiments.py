@@ -191,6 +191,13 @@ def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
     facts = json.loads(done.out)
     assert done.code == 0 and facts["trials"] == 132 and facts["fits"] and facts["total_s"] > 100
     assert len(facts["places"]) == 8 and facts["places"][0]["bytes"] > 0
+    (tmp_path / "bad.toml").write_text(
+        HEAD
+        + '[targets.a]\nfile_system = { type = "xfs", size = "300MB" }\n[targets.b]\nfolder = "/nowhere"\n[dataset]\nscale = 100\nsetup = ["select 1"]\n'
+    )
+    bad = pgdyno("plan", tmp_path / "bad.toml")
+    assert bad.code == 5 and "300MB is too small" in bad.out and "no folder /nowhere" in bad.out
+    assert "2 SQL statement(s)" in bad.out
     shown = pgdyno("plan", "essd-100b")
     assert shown.code == 5 and "It does not fit" in shown.out and "14 TB" in shown.out
     assert max(len(line.rstrip()) for line in shown.out.splitlines()) <= 80

@@ -13,7 +13,8 @@ from scipy import stats
 
 from pgdyno.analysis.series import Array
 
-#: A change counts when such a difference would come by chance less often than this.
+#: A change counts when Welch's t test at its place says less than this. The place was chosen as the best of many, so
+#: the chance of a false change in a whole history is larger: 2 to 4 in 100 (docs/math.md).
 ALPHA = 0.001
 #: And when the level moved by this part, at least.
 SMALLEST = 0.01

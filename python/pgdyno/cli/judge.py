@@ -131,7 +131,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
         better = (c.ratio > 1) == runs.METRICS[s.metric]
         out.print(
             Text(
-                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (p = {c.p:.1g})",
+                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (t test at this place: p = {c.p:.1g})",
                 style="green" if better else "red",
             ),
             soft_wrap=True,

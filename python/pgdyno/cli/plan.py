@@ -17,13 +17,14 @@ from pgdyno.cli.load import duration
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
-from pgdyno.run import plan
+from pgdyno.model import TrialPlan
+from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Place
 from pgdyno.run.servers import Options, Servers
 from pgdyno.run.session import prepare
 from pgdyno.spec import load as specs
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Experiment, size_bytes
 
 #: Measured: connecting, VACUUM of the small tables, counters, and writing it all down.
 _AROUND_TRIAL_S = 0.3
@@ -42,7 +43,9 @@ def main(
 ) -> int:
     """Shows, and returns the exit code."""
     prepared = prepare(experiment, adjust, Path("runs"))
-    facts = _facts(prepared.experiment, prepared.cores, servers)
+    if prepared.resumed is not None:
+        servers = resume.servers(prepared.resumed, servers)
+    facts = _facts(prepared.experiment, prepared.cores, servers, resume.finished(prepared.resumed))
     facts["shrunk"] = prepared.shrunk
     if json_output:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
@@ -51,8 +54,8 @@ def main(
     return 0 if facts["fits"] else 5
 
 
-def _facts(experiment: Experiment, cores: int, options: Options) -> dict[str, Any]:
-    planned = plan.trials(experiment, cores)
+def _facts(experiment: Experiment, cores: int, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
+    planned = [t for t in plan.trials(experiment, cores) if t.plan not in done]
     configurations = [t.configuration for t in planned]
     places = list(dict.fromkeys(c.place for c in configurations))
     servers = Servers(experiment, configurations, options, Listener())
@@ -69,6 +72,9 @@ def _facts(experiment: Experiment, cores: int, options: Options) -> dict[str, An
         probe_s = private * (4 * (experiment.storage.seconds + 2) + 17 * max(1, experiment.storage.seconds // 10))
     free = host.free_bytes(Path(tempfile.gettempdir()))
     needed = sum(p["bytes"] for p in shown if p["private"] and p["folder"] is None)
+    problems = _problems(experiment, shown)
+    if needed >= free * 0.9:
+        problems.append("It does not fit: use --shrink, or set TMPDIR to a larger disk.")
     return {
         "name": experiment.name,
         "title": experiment.title,
@@ -85,9 +91,31 @@ def _facts(experiment: Experiment, cores: int, options: Options) -> dict[str, An
         "total_s": each * len(planned) + load_s + starts_s + probe_s,
         "bytes": needed,
         "free_bytes": free,
-        "fits": needed < free * 0.9,
+        "setup": sum(len(experiment.all_datasets[p.dataset].setup) for p in places),
+        "problems": problems,
+        "fits": not problems,
         "disk_bytes_per_s": disk,
     }
+
+
+def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]:
+    """What will not work where the data are to lie, besides the temporary folder."""
+    found = []
+    needed: dict[str, int] = {}
+    for p in places:
+        if p["private"]:
+            needed[p["target"]] = needed.get(p["target"], 0) + p["bytes"]
+    for name, size in needed.items():
+        wish = experiment.all_targets[name]
+        # WAL, and what the workloads add.
+        room = size * 13 // 10
+        if wish.file_system is not None and room > size_bytes(wish.file_system.size):
+            found.append(f"targets.{name}: a file system of {wish.file_system.size} is too small for {pg_size(size)}.")
+        if wish.folder is not None and not Path(wish.folder).is_dir():
+            found.append(f"targets.{name}: there is no folder {wish.folder}.")
+        elif wish.folder is not None and room > host.free_bytes(Path(wish.folder)):
+            found.append(f"targets.{name}: {wish.folder} has too little space for {pg_size(size)}.")
+    return found
 
 
 def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
@@ -140,8 +168,10 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
         f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
         markup=False,
     )
-    if not facts["fits"]:
-        out.print("It does not fit: use --shrink, or set TMPDIR to a larger disk.", style="bold", markup=False)
+    if facts["setup"]:
+        out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).", markup=False)
+    for problem in facts["problems"]:
+        out.print(problem, style="bold", markup=False)
 
 
 def listing() -> int:
