@@ -199,7 +199,7 @@ def test_what_is_needed_allows_for_the_number_of_comparisons() -> None:
     rng = np.random.default_rng(22)
     power = []
     many = 40
-    for _ in range(60):
+    for _ in range(50):
         n = compare.repetitions_needed(0.03, paired=False, comparisons=many) or 0
         found = [compare.compare(rng.lognormal(5, 0.03, n), rng.lognormal(5 + math.log(1.05), 0.03, n))]
         found += [compare.compare(rng.lognormal(5, 0.03, n), rng.lognormal(5, 0.03, n)) for _ in range(many - 1)]

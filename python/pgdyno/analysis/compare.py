@@ -50,11 +50,24 @@ class Comparison:
     #: Whether repetitions were compared in pairs that were run one after the other.
     paired: bool
     verdict: Verdict
-    #: Repetitions on each side that would show a difference of 5% with a probability of 90%, and of a smaller one
-    #: that it is none of 5%; None: more than 500.
-    needed: int | None
     #: Standard deviation of a repetition's logarithm.
     sigma: float = math.nan
+    #: How many comparisons are made together.
+    comparisons: int = 1
+
+    @property
+    def needed(self) -> int | None:
+        """Repetitions on each side that would show a difference of 5% with a probability of 90%, and of a smaller one
+        that it is none of 5%; None: more than 500.
+        """
+        n = repetitions_needed(self.sigma, paired=self.paired, comparisons=self.comparisons)
+        # So many would have told of 5%: what is left to tell is that it is less.
+        margin = math.log1p(WORTH) - abs(math.log(self.ratio))
+        if n is None or n > min(self.n_a, self.n_b) or margin <= 0:
+            return n
+        half = math.log(self.high / self.low) / 2
+        more = math.ceil(min(self.n_a, self.n_b) * max(1.1, (half / margin) ** 2))
+        return more if more <= _MOST else None
 
 
 def compare(
@@ -74,18 +87,7 @@ def compare(
     if min(n, m) < 2:
         nothing = math.nan
         return Comparison(
-            n,
-            m,
-            mean_a,
-            mean_b,
-            math.exp(difference),
-            nothing,
-            nothing,
-            nothing,
-            nothing,
-            paired,
-            Verdict.UNCLEAR,
-            None,
+            n, m, mean_a, mean_b, math.exp(difference), nothing, nothing, nothing, nothing, paired, Verdict.UNCLEAR
         )
     if paired:
         d = y - x
@@ -118,7 +120,6 @@ def compare(
         effect=effect,
         paired=paired,
         verdict=Verdict.UNCLEAR,
-        needed=repetitions_needed(sigma, paired=paired),
         sigma=sigma,
     )
     return replace(found, verdict=_verdict(found, higher_is_better))
@@ -136,21 +137,9 @@ def corrected(comparisons: Sequence[Comparison], *, higher_is_better: Sequence[b
         if math.isnan(c.p):
             continue
         highest = max(highest, min(1.0, c.p * (counted - rank)))
-        c = replace(c, p=highest, needed=_needed(c, counted))
+        c = replace(c, p=highest, comparisons=counted)
         out[i] = replace(c, verdict=_verdict(c, higher_is_better[i]))
     return out
-
-
-def _needed(c: Comparison, comparisons: int) -> int | None:
-    """Repetitions that would tell, where so many comparisons are made together."""
-    n = repetitions_needed(c.sigma, paired=c.paired, comparisons=comparisons)
-    # So many would have told of 5%: what is left to tell is that it is less.
-    margin = math.log1p(WORTH) - abs(math.log(c.ratio))
-    if n is None or n > min(c.n_a, c.n_b) or margin <= 0:
-        return n
-    half = math.log(c.high / c.low) / 2
-    more = math.ceil(min(c.n_a, c.n_b) * max(1.1, (half / margin) ** 2))
-    return more if more <= _MOST else None
 
 
 def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:

@@ -37,7 +37,13 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
         _print_json(
             {
                 "rows": [
-                    {"configuration": r.label, "figure": r.metric, **_plain(asdict(r.comparison))} for r in found.rows
+                    {
+                        "configuration": r.label,
+                        "figure": r.metric,
+                        **_plain(asdict(r.comparison)),
+                        "needed": r.comparison.needed,
+                    }
+                    for r in found.rows
                 ],
                 "differences": [{"name": n, "a": x, "b": y} for n, x, y in found.differences],
                 "warnings": found.warnings,
