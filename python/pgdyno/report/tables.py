@@ -18,6 +18,7 @@ GIB = 1024**3
 MOST_SERIES = 200
 #: A table of more rows is not read, and the page has a filter.
 MOST_STATEMENTS = 40
+_PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
 
 
 def error(data: RunData) -> str:
@@ -186,7 +187,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *all_linked([integer(tps.median), percent(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
                 *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
-                percent(g.latency_half_width("p99_ns")),
+                *(percent(g.latency_half_width(name)) for name in ("p50_ns", "p95_ns", "p99_ns", "p999_ns")),
             ]
         )
     more = [column] if column else []
@@ -206,7 +207,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
             "p95 ms",
             "p99 ms",
             "p99.9 ms",
-            "p99 ±",
+            *_PERCENTILE_INTERVALS,
         ],
         cells,
         "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of "
@@ -214,11 +215,10 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
         "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: "
         "(highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
-        "significant digits; client and server on one machine count each other's waiting for a CPU. p99 ±: as ±, of "
-        "the "
-        "repetitions' own p99.",
+        "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and "
+        "so on: as ±, of the repetitions' own percentiles.",
         3 if column else 2,
-        ["p99 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
+        ["p50 ±", "p95 ±", "p99.9 ±", "p99 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
     )
 
 

@@ -25,7 +25,7 @@ def said(text: str, lang: str = "en") -> str:
     for pattern, to in PATTERNS:
         if re.fullmatch(pattern, text):
             return re.sub(pattern, to, text)
-    sentences = re.split(r"(?<=[.]) (?=[A-Z±0-9]|p99 ±)|(?<=:) (?=[A-Z±])", text)
+    sentences = re.split(r"(?<=[.]) (?=[A-Z±0-9]|p50 ±)|(?<=:) (?=[A-Z±])", text)
     return " ".join(said(s, lang) for s in sentences) if len(sentences) > 1 else text
 
 
