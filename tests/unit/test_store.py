@@ -12,6 +12,8 @@ from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPl
 from pgdyno.report import markdown, view
 from pgdyno.store import hlog, rundir
 
+from tests.support import synthetic
+
 PLAN = TrialPlan(1, "read-only", 0.1, 4, 1)
 
 
@@ -113,3 +115,23 @@ def test_replacing_a_file_leaves_no_half_of_it(tmp_path: Path) -> None:
     rundir.replace_file(tmp_path / "f", "two")
     assert (tmp_path / "f").read_text() == "two" and [p.name for p in tmp_path.iterdir()] == ["f"]
     assert json.dumps(rundir.now_text())
+
+
+def test_a_warm_up_that_was_left_out_is_in_no_table(tmp_path: Path) -> None:
+    """The intervals that turned out to be warm-up count neither in percentiles nor in the series of the measurement."""
+    run = rundir.RunDirectory.create(tmp_path, "x", "")
+    run.update_manifest(name="x")
+    writer = run.begin_trial(PLAN, {})
+    writer.start(0)
+    slow, fast = Histogram(), Histogram()
+    slow.record(50_000_000)
+    fast.record(1_000_000)
+    writer.interval(synthetic.row(0, 1.0, 10, 50_000_000), {hlog.TRANSACTION: slow})
+    writer.interval(synthetic.row(1, 1.0, 100, 1_000_000), {hlog.TRANSACTION: fast})
+    made = synthetic.make_run(tmp_path, [PLAN], lambda *_: 1.0, intervals=1)
+    summary = rundir.read(made).trials[0].summary
+    writer.finish("finished", summary, [], dropped_until_ns=1_000_000_000, merged={hlog.TRANSACTION: fast})
+    data = rundir.read(run.path)
+    assert [r.phase for r in data.series[PLAN.number]] == ["dropped", "measure"]
+    latency = data.pooled[PLAN.key]
+    assert latency.count == 1 and latency.max_ns < 2_000_000

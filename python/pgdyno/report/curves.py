@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Levels that a fit of the law needs.
 _LEVELS = 4
 _MOST = 6
+_MOST_LEVELS = 24
 
 
 def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
@@ -26,8 +27,12 @@ def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
     from pgdyno.analysis.scaling import fit
 
     curves: dict[str, list[tuple[float, float]]] = {}
-    for g in groups:
-        points = curves.setdefault(f"{g.workload}, {line_of(g, groups)}", [])
+    # Of thousands of levels some tell the curve as well.
+    every = sorted({g.clients for g in groups})
+    kept = {every[round(i * (len(every) - 1) / (_MOST_LEVELS - 1))] for i in range(_MOST_LEVELS)} if every else set()
+    some_groups = [g for g in groups if g.clients in kept]
+    for g in some_groups:
+        points = curves.setdefault(f"{g.workload}, {line_of(g, some_groups)}", [])
         points += [(float(g.clients), t.summary.tps) for t in g.trials if t.summary and t.summary.tps > 0]
     some = dict(list(curves.items())[:_MOST])
     laws = {}
