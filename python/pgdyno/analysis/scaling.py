@@ -62,7 +62,9 @@ def usl(n: Array, lambda_: float, sigma: float, kappa: float) -> Array:
     return np.asarray(lambda_ * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)), dtype=np.float64)
 
 
-def fit(levels: Sequence[float], throughputs: Sequence[float], *, until: float | None = None) -> Scaling:
+def fit(
+    levels: Sequence[float], throughputs: Sequence[float], *, until: float | None = None, resamples: int = _RESAMPLES
+) -> Scaling:
     """Fits the law by least squares of relative errors, with sigma in 0..1 and kappa not negative.
 
     Intervals are percentiles of a bootstrap over the residuals, enlarged by what the fit itself took (n / (n - 3));
@@ -82,7 +84,7 @@ def fit(levels: Sequence[float], throughputs: Sequence[float], *, until: float |
     rng = np.random.default_rng(_SEED)
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
     parameters, curves = [], []
-    for _ in range(_RESAMPLES):
+    for _ in range(resamples):
         again = np.exp(np.log(usl(n, *best)) + rng.choice(noise, len(n)))
         p = _fitted(n, again, start=best)
         parameters.append(p)

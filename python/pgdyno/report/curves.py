@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LEVELS = 4
 _MOST = 6
 _MOST_LEVELS = 24
+#: A picture's band needs fewer than a figure.
+_RESAMPLES = 150
 
 
 def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
@@ -39,7 +41,7 @@ def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
     for name, points in some.items():
         levels = [n for n, _ in points]
         if len(set(levels)) >= _LEVELS:
-            laws[name] = fit(levels, [x for _, x in points], until=1.5 * max(levels))
+            laws[name] = fit(levels, [x for _, x in points], until=1.5 * max(levels), resamples=_RESAMPLES)
     return law_chart(some, laws, "clients")
 
 
