@@ -72,6 +72,9 @@ def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None
         assert table is not None
         for row in table.cells:
             assert any(isinstance(c, Cell) and c.trials for c in row), f"{name}: {row}"
+    by_statement = v.table("statements")
+    assert by_statement is not None
+    assert all(isinstance(c, Cell) and c.trials for row in by_statement.cells for c in row[2:])
     sizes = v.table("sizes")
     assert sizes is not None and "4" in sizes.texts()[1] and sizes.texts()[0][0] == "t"
     assert v.shrunk == ["rows 10 to 1"]

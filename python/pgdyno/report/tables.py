@@ -318,7 +318,8 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         name = ", ".join(filter(None, [g.workload, variant, f"c={g.clients}"]))
         for s in data.pooled_statements[g.key]:
             figures = [s.latency.mean_ns, *s.latency.percentiles()]
-            cells.append([linked(name, g.trials), " ".join(s.text.split()), *(milliseconds(ns) for ns in figures)])
+            texts = all_linked([milliseconds(ns) for ns in figures], g.trials)
+            cells.append([linked(name, g.trials), " ".join(s.text.split()), *texts])
     return Table(
         "statements",
         "Latency by statement",
