@@ -64,16 +64,23 @@ class Used:
             time.sleep(0.02)
 
 
-def fio(folder: Path, size: int) -> float:
-    """Seconds that fio needs to write so many bytes in sequence, past the page cache, with fsync at the end."""
-    argv = [
-        "fio", "--name=w", f"--directory={folder}", f"--size={size}", "--bs=4M", "--rw=write", "--direct=1",
-        "--ioengine=libaio", "--iodepth=4", "--fallocate=none", "--end_fsync=1", "--output-format=json",
-    ]  # fmt: skip
-    out = Used(argv).out
+#: Pages that ANALYZE reads of a large table: 300 x default_statistics_target (std_typanalyze in analyze.c).
+SAMPLED = 30_000
+
+
+def fio(folder: Path, size: int) -> tuple[float, float]:
+    """Seconds that the disk needs at least: to write so many bytes in sequence, past the page cache, with fsync at the
+    end; and to read as many single pages of them as ANALYZE does, many at a time.
+    """
+    common = ["fio", "--name=w", f"--directory={folder}", f"--size={size}", "--direct=1", "--ioengine=libaio"]
+    write = ["--bs=4M", "--rw=write", "--iodepth=4", "--fallocate=none", "--end_fsync=1", "--output-format=json"]
+    read = ["--bs=8k", "--rw=randread", "--iodepth=64", f"--number_ios={SAMPLED}", "--output-format=json"]
+    written, sampled = (
+        float(json.loads(Used([*common, *words]).out)["jobs"][0]["job_runtime"]) / 1e3 for words in (write, read)
+    )
     for path in folder.glob("w.*"):
         path.unlink()
-    return float(json.loads(out)["jobs"][0]["job_runtime"]) / 1e3
+    return written, sampled
 
 
 def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None:
@@ -82,6 +89,7 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
     loads: list[float] = []
     writing: list[float] = []
     disk: list[float] = []
+    sampled: list[float] = []
     peers: list[float] = []
     memory: list[float] = []
     size = 0
@@ -96,7 +104,9 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
         whole.append(used.seconds)
         loads.append(facts["total_s"])
         writing.append(facts["phases_s"]["generate"] + facts["phases_s"]["keys"])
-        disk.append(fio(folder, facts["moved_bytes"]))
+        write, read = fio(folder, facts["moved_bytes"])
+        disk.append(write)
+        sampled.append(read)
         if with_pgbench:
             theirs = _create(folder / "theirs")
             theirs.start()
@@ -111,6 +121,9 @@ def direct(folder: Path, scale: int, rounds: int, *, with_pgbench: bool) -> None
     print(f"  fio, the same bytes, synced             {m(disk):7.2f} s  {size / m(disk) / 1e6:,.0f} MB/s")
     print(f"  ratio to fio: writing {m(writing) / m(disk):.2f}, all of the load {m(loads) / m(disk):.2f}, "
           f"whole process {m(whole) / m(disk):.2f}")  # fmt: skip
+    least = m(disk) + m(sampled)
+    print(f"  fio, {SAMPLED:,} single pages of them      {m(sampled):7.2f} s  {SAMPLED / m(sampled):,.0f} a second")
+    print(f"  ratio of all of the load to both, which is what the disk needs at least: {m(loads) / least:.2f}")
     print(f"  memory of pgdyno load, at most          {max(memory) / 1024:7.0f} MB")
     if peers:
         print(
