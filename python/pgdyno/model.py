@@ -93,6 +93,9 @@ class Latency:
     p95_ns: int = 0
     p99_ns: int = 0
     p999_ns: int = 0
+    #: Of figures above by name: half the width of the 95% confidence interval, nanoseconds, by the intervals of this
+    #: one trial, autocorrelation respected. Where the intervals are too few to tell, a figure is not here.
+    half_widths: dict[str, float] = field(default_factory=dict)
 
     def percentiles(self) -> tuple[int, int, int, int]:
         """In the order of PERCENTILES."""

@@ -79,6 +79,11 @@ impl Histogram {
         (sum as f64, squares)
     }
 
+    /// How many values do not exceed each of these, to their 3 digits.
+    fn count_up_to(&self, values: Vec<u64>) -> Vec<u64> {
+        values.into_iter().map(|v| self.inner.count_up_to(Nanos(v))).collect()
+    }
+
     fn buckets(&self) -> Vec<(u64, u64)> {
         self.inner.buckets().into_iter().map(|(v, n)| (v.0, n)).collect()
     }

@@ -95,6 +95,11 @@ impl Histogram {
         (self.sum_of_squares / self.count() as f64 - mean * mean).max(0.0).sqrt()
     }
 
+    /// How many values do not exceed `value`, to its 3 digits.
+    pub fn count_up_to(&self, value: Nanos) -> u64 {
+        self.inner.as_ref().map_or(0, |h| h.count_between(0, value.0))
+    }
+
     /// Buckets that hold values: highest equivalent value in nanoseconds, count. For charts.
     pub fn buckets(&self) -> Vec<(Nanos, u64)> {
         let Some(inner) = &self.inner else { return Vec::new() };
@@ -169,6 +174,10 @@ mod tests {
             prop_assert!((got - want).abs() <= want * 1e-3, "{got} for {want}");
             let mean = values.iter().map(|v| *v as f64).sum::<f64>() / values.len() as f64;
             prop_assert!((h.mean() - mean).abs() <= mean * 1e-9);
+            let up_to = h.count_up_to(Nanos(got as u64));
+            prop_assert!(up_to as f64 >= percent / 100.0 * values.len() as f64);
+            let counted: u64 = h.buckets().iter().filter(|(v, _)| v.0 as f64 <= got).map(|(_, n)| n).sum();
+            prop_assert_eq!(up_to, counted);
         }
 
         #[test]

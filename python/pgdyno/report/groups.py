@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate, estimate
-from pgdyno.model import Key, RunData, TrialRecord, spelled
+from pgdyno.model import Key, Latency, RunData, TrialRecord, TrialSummary, spelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,14 @@ class Group:
             self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
         return self._known[name]
 
-    def latency_half_width(self, name: str) -> float | None:
-        """Of a latency's 95% confidence interval, as a part of it: over the repetitions, each with its own
-        percentile.
+    def latency_half_width(self, name: str, statement: int | None = None) -> float | None:
+        """Of a latency's 95% confidence interval, as a part of it; of transactions, or of statement number `statement`.
+        Over the repetitions, each with its own figure, by Student's t; of a single one from within, as half_width.
         """
-        e = estimate([float(getattr(t.summary.latency, name)) for t in self.trials if t.summary])
-        return e.half_width / e.mean if e.half_width is not None and e.mean else None
+        found = [_latency(t.summary, statement) for t in self.trials if t.summary]
+        e = estimate([float(getattr(latency, name)) for latency in found])
+        half = e.half_width if e.n > 1 else found[0].half_widths.get(name) if found else None
+        return half / e.mean if half is not None and e.mean else None
 
     def half_width(self) -> float | None:
         """Of TPS's 95% confidence interval, as a part of TPS: over the repetitions by Student's t; of a single one from
@@ -70,6 +72,10 @@ class Group:
         else:
             half = self.trials[0].summary.tps_half_width if self.trials[0].summary else None
         return half / tps.mean if half is not None and tps.mean else None
+
+
+def _latency(summary: TrialSummary, statement: int | None) -> Latency:
+    return summary.latency if statement is None else summary.statements[statement].latency
 
 
 def groups_of(data: RunData) -> list[Group]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate
-from pgdyno.model import Caveat, RunData, TrialSummary
+from pgdyno.model import Caveat, Latency, RunData, TrialSummary
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.format import integer, milliseconds, percent, rows, size
 from pgdyno.report.groups import Group, variant_column
@@ -18,6 +18,7 @@ GIB = 1024**3
 MOST_SERIES = 200
 #: A table of more rows is not read, and the page has a filter.
 MOST_STATEMENTS = 40
+_PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 _PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
 
 
@@ -187,7 +188,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *all_linked([integer(tps.median), percent(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
                 *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
-                *(percent(g.latency_half_width(name)) for name in ("p50_ns", "p95_ns", "p99_ns", "p999_ns")),
+                *all_linked([percent(g.latency_half_width(name)) for name in _PERCENTILES], g.trials),
             ]
         )
     more = [column] if column else []
@@ -238,16 +239,24 @@ def capacity(data: RunData) -> Table:
                 integer(t.summary.tps),
                 *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
                 "yes" if p["holds"] else "no",
+                *(percent(_part(t.summary.latency, name)) for name in _PERCENTILES),
             ]
         )
     return Table(
         "capacity",
         "Capacity",
-        ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds"],
+        ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds", *_PERCENTILE_INTERVALS],
         cells,
-        capacity_text(found) if found else "",
+        f"{capacity_text(found)} p50 ± and so on: by the trial's own intervals." if found else "",
         0,
+        ["p50 ±", "p95 ±", "p99.9 ±"],
     )
+
+
+def _part(latency: Latency, name: str) -> float | None:
+    """Half the width of a figure's interval within its trial, as a part of it."""
+    half, value = latency.half_widths.get(name), getattr(latency, name)
+    return half / value if half is not None and value else None
 
 
 def capacity_text(found: dict[str, Any]) -> str:
@@ -316,18 +325,30 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         own = [g for g in own if g.hot_set == widest]
         g = own[len(own) // 2]
         name = ", ".join(filter(None, [g.workload, variant, f"c={g.clients}"]))
-        for s in data.pooled_statements[g.key]:
+        for n, s in enumerate(data.pooled_statements[g.key]):
             figures = [s.latency.mean_ns, *s.latency.percentiles()]
             texts = all_linked([milliseconds(ns) for ns in figures], g.trials)
-            cells.append([linked(name, g.trials), " ".join(s.text.split()), *texts])
+            widths = [percent(g.latency_half_width(name, n)) for name in ("mean_ns", *_PERCENTILES)]
+            cells.append([linked(name, g.trials), " ".join(s.text.split()), *texts, *all_linked(widths, g.trials)])
     return Table(
         "statements",
         "Latency by statement",
-        ["workload", "statement", "mean ms", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms"],
+        [
+            "workload",
+            "statement",
+            "mean ms",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "mean ±",
+            *_PERCENTILE_INTERVALS,
+        ],
         cells,
-        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set.",
+        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set. Mean ± and "
+        "so on: as in the table above, of the repetitions' own figures.",
         2,
-        ["p50 ms", "p99.9 ms"],
+        ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "mean ±", "p99 ±"],
     )
 
 

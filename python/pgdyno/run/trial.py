@@ -13,6 +13,7 @@ from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
+from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.workers import workers_for_clients
@@ -271,8 +272,12 @@ def _ended(
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
-    kept = None if summary is None else without_warmup(summary, writer.rows, writer.folder / "latency.hlog")
-    summary = kept.summary if kept else None
+    log = writer.folder / "latency.hlog"
+    kept = None if summary is None else without_warmup(summary, writer.rows, log)
+    summary = None
+    if kept is not None:
+        counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
+        summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
     caveats = [*_caveats(context.run, summary, state), *context.caveats]
     error = str(raised) if isinstance(raised, Exception) else ""

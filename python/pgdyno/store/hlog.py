@@ -6,6 +6,8 @@ Values are nanoseconds. Tags: `transaction` (committed transactions), `script-N`
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,23 +48,29 @@ def line(tag: str, start_ns: int, end_ns: int, h: Histogram) -> str:
     return f"Tag={tag},{start_ns / 1e9:.6f},{length:.6f},{h.max / MAX_VALUE_UNIT:.3f},{data}\n"
 
 
-def read_merged(path: Path, starts_ns: set[int]) -> dict[str, Histogram]:
-    """By tag, the sum of the intervals that begin at `starts_ns`. A torn last line is left out."""
-    merged: dict[str, Histogram] = {}
-    wanted = {f"{s / 1e9:.6f}" for s in starts_ns}
+def intervals(path: Path, starts_ns: Iterable[int]) -> Iterator[tuple[int, str, Histogram]]:
+    """Start, tag and histogram of the intervals that begin at `starts_ns`, line by line: the log of a long trial is
+    large. A torn last line is left out.
+    """
+    wanted = {f"{s / 1e9:.6f}": s for s in starts_ns}
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        log = path.open(encoding="utf-8", errors="replace")
     except OSError:
-        return merged
-    for row in text.splitlines():
-        parts = row.split(",")
-        if not row.startswith("Tag=") or len(parts) != 5 or parts[1] not in wanted:
-            continue
-        try:
-            h = Histogram.decode(base64.b64decode(parts[4], validate=True))
-        except Exception:
-            continue
-        merged.setdefault(parts[0].removeprefix("Tag="), Histogram()).merge(h)
+        return
+    with log:
+        for row in log:
+            parts = row.rstrip("\n").split(",")
+            if not row.startswith("Tag=") or len(parts) != 5 or parts[1] not in wanted:
+                continue
+            with suppress(ValueError):
+                yield wanted[parts[1]], parts[0].removeprefix("Tag="), decoded(parts[4])
+
+
+def read_merged(path: Path, starts_ns: Iterable[int]) -> dict[str, Histogram]:
+    """By tag, the sum of the intervals that begin at `starts_ns`."""
+    merged: dict[str, Histogram] = {}
+    for _, tag, h in intervals(path, starts_ns):
+        merged.setdefault(tag, Histogram()).merge(h)
     return merged
 
 

@@ -161,6 +161,11 @@ class TrialWriter:
         """The intervals so far."""
         return self._rows
 
+    @property
+    def merged(self) -> dict[str, Histogram]:
+        """By tag, the histograms so far, without the warm-up's."""
+        return self._merged
+
     def start(self, start_ns: int) -> None:
         """All clients are connected; the run begins."""
         with writing(self.folder):

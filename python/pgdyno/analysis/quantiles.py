@@ -1,0 +1,44 @@
+"""How sure the latencies of one trial are, by its intervals. Formulas and sources: docs/math.md, Series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgdyno.analysis.series import mean_of
+
+#: Log odds beyond which an interval says nothing: a factor of 20.
+_WIDEST = 3.0
+
+
+def mean_half_width(counts: Sequence[float], sums: Sequence[float]) -> float | None:
+    """Half the width of the 95% confidence interval of sum / count over all intervals, in the unit of `sums`; None
+    where the intervals are too few to tell. `counts` and `sums` have a value an interval.
+    """
+    n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
+    if n.sum() <= 0:
+        return None
+    # What an interval adds to the error of the ratio; intervals without a value add nothing.
+    parts = (total - total.sum() / n.sum() * n) / n.mean()
+    return mean_of(parts).half_width
+
+
+def quantile_band(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
+    """Of a quantile q, the parts of all values (0..1) between whose quantiles it lies with 95% confidence, where
+    `below` has the values up to q of each interval. None where the intervals, or the values beyond q, are too few to
+    tell.
+    """
+    total = float(np.sum(counts))
+    share = float(np.sum(below)) / max(1.0, total)
+    half = mean_half_width(counts, below)
+    if half is None or not 0 < share < 1:
+        return None
+    # On the scale of log odds: near 1 an interval that goes as far up as down would leave the range.
+    odds, error = math.log(share / (1 - share)), half / (share * (1 - share))
+    if error > _WIDEST:
+        return None
+    low, high = (1 / (1 + math.exp(-(odds + side * error))) for side in (-1, 1))
+    # The upper bound must lie among the values, not at their largest.
+    return (low, high) if (1 - high) * total >= 1 else None

@@ -1,0 +1,56 @@
+"""How sure a trial's latencies are: what its own intervals say of them, from the log of their histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgdyno._core import Histogram
+from pgdyno.analysis.quantiles import mean_half_width, quantile_band
+from pgdyno.model import IntervalRow, Latency, TrialSummary
+from pgdyno.store import hlog
+
+#: Of the figures that get an interval.
+_PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
+
+
+def with_half_widths(
+    summary: TrialSummary, rows: Sequence[IntervalRow], log: Path, merged: dict[str, Histogram]
+) -> TrialSummary:
+    """The summary, its latencies with confidence intervals. `rows` are the intervals that it stands on, `merged` their
+    histograms by tag.
+    """
+    measured = [r.start_ns for r in rows if r.phase == "measure"]
+    if not measured:
+        return summary
+    # What ended after the measurement began in it, and counts with its last interval.
+    place = dict.fromkeys((r.start_ns for r in rows), len(measured) - 1) | {s: i for i, s in enumerate(measured)}
+    wanted = {hlog.TRANSACTION: summary.latency}
+    wanted |= {hlog.statement(i): s.latency for i, s in enumerate(summary.statements)}
+    # Of each tag, a row an interval: count, sum, and the values up to each percentile.
+    counted = {tag: np.zeros((len(measured), 2 + len(_PERCENTILES))) for tag in wanted}
+    for start, tag, h in hlog.intervals(log, place):
+        if tag in wanted:
+            up_to = h.count_up_to([getattr(wanted[tag], name) for name in _PERCENTILES])
+            counted[tag][place[start]] += (h.count, h.mean * h.count, *up_to)
+    latencies = {tag: _sure(latency, counted[tag], merged.get(tag)) for tag, latency in wanted.items()}
+    return replace(
+        summary,
+        latency=latencies[hlog.TRANSACTION],
+        statements=[replace(s, latency=latencies[hlog.statement(i)]) for i, s in enumerate(summary.statements)],
+    )
+
+
+def _sure(latency: Latency, counted: NDArray[np.float64], merged: Histogram | None) -> Latency:
+    if merged is None or not merged.count:
+        return latency
+    counts, sums, *below = counted.T
+    half = {"mean_ns": mean_half_width(counts, sums)}
+    for name, up_to in zip(_PERCENTILES, below, strict=True):
+        band = quantile_band(counts, up_to)
+        half[name] = None if band is None else (merged.percentile(band[1] * 100) - merged.percentile(band[0] * 100)) / 2
+    return replace(latency, half_widths={name: width for name, width in half.items() if width is not None})

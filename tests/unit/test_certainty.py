@@ -1,0 +1,118 @@
+"""How sure a trial's latencies are."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pgdyno._core import Histogram
+from pgdyno.analysis.quantiles import mean_half_width, quantile_band
+from pgdyno.model import StatementLatency, TrialSummary
+from pgdyno.run.certainty import with_half_widths
+from pgdyno.store import hlog
+from pgdyno.store.rundir import latency_of
+from scipy import stats
+
+from tests.support import synthetic
+from tests.unit.test_judging import ar1
+
+
+@pytest.mark.parametrize("part", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_a_percentiles_interval_holds_the_truth(part: float, rho: float) -> None:
+    """Latencies whose level wanders from interval to interval: neighbours resemble each other, and transactions of one
+    interval even more.
+    """
+    rng = np.random.default_rng(11)
+    n, each, rounds, wander, noise = 200, 200, 300, 0.2, 0.4
+    truth = math.exp(stats.norm.ppf(part) * math.hypot(wander, noise))
+    held = told = 0
+    widths: list[float] = []
+    for _ in range(rounds):
+        level = ar1(rng, n, rho) * wander
+        values = np.exp(level[:, None] + rng.normal(0, noise, (n, each)))
+        found = np.quantile(values, part)
+        band = quantile_band([each] * n, (values <= found).sum(axis=1))
+        if band is None:
+            continue
+        told += 1
+        held += bool(np.quantile(values, band[0]) <= truth <= np.quantile(values, band[1]))
+        # As if transactions were independent, as binomial intervals have it.
+        naive = 2 * 1.96 * math.sqrt(part * (1 - part) / (n * each))
+        widths.append((band[1] - band[0]) / naive)
+    assert told > 0.98 * rounds
+    assert held / told > 0.9
+    assert float(np.median(widths)) > (2 if rho else 1)
+
+
+def test_a_means_interval_holds_the_truth() -> None:
+    rng = np.random.default_rng(12)
+    held = 0
+    for _ in range(300):
+        counts = rng.poisson(100, 100)
+        sums = np.array([rng.exponential(2.0, c).sum() for c in counts])
+        half = mean_half_width(counts, sums)
+        assert half is not None
+        held += abs(sums.sum() / counts.sum() - 2.0) <= half
+    assert 0.9 < held / 300 < 0.99
+
+
+def test_what_cannot_be_told_is_not_told() -> None:
+    assert mean_half_width([], []) is None
+    assert mean_half_width([0, 0, 0, 0], [0, 0, 0, 0]) is None
+    assert mean_half_width([5, 5], [9, 9]) is None
+    # The 99.9th percentile of 80 values is their largest: nothing lies beyond it.
+    assert quantile_band([10] * 8, [10] * 8) is None
+    assert quantile_band([0] * 8, [0] * 8) is None
+
+
+def summary_of(latency: Histogram, statement: Histogram) -> TrialSummary:
+    """A finished trial's."""
+    return TrialSummary(
+        tps=1, qps=1, elapsed_s=1, scheduled=1, committed=1, failed={}, skipped=0, unknown=0, unfinished=0, lost=0,
+        reconnects=0, client_cpu_share=0, connect_s=0, latency=latency_of(latency),
+        statements=[StatementLatency("s.sql", 1, "SELECT 1", latency_of(statement))],
+    )  # fmt: skip
+
+
+def log_of(path: Path, intervals: int) -> tuple[list[synthetic.IntervalRow], dict[str, Histogram]]:
+    """A trial's log: the warm-up is ten times slower; the last interval is the drain's."""
+    rng = random.Random(3)
+    rows = [synthetic.row(i, 1.0, 200, 1) for i in range(intervals)]
+    rows[0] = synthetic.row(0, 1.0, 200, 1, phase="warmup")
+    rows[-1] = synthetic.row(intervals - 1, 1.0, 200, 1, phase="drain")
+    merged: dict[str, Histogram] = {}
+    with path.open("w") as out:
+        out.write(hlog.header(0))
+        for i, row in enumerate(rows):
+            for tag, scale in ((hlog.TRANSACTION, 1.0), (hlog.statement(0), 0.1)):
+                h = synthetic.histogram(round(scale * (2_000_000 if i == 0 else 200_000)), rng)
+                out.write(hlog.line(tag, row.start_ns, row.end_ns, h))
+                if i:
+                    merged.setdefault(tag, Histogram()).merge(h)
+        out.write("Tag=transaction,torn")
+    return rows[1:], merged
+
+
+def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
+    rows, merged = log_of(tmp_path / "latency.hlog", 40)
+    summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
+    sure = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged)
+    for latency in (sure.latency, sure.statements[0].latency):
+        # Lognormal with sigma 0.3, 39 intervals of 200; how alike neighbours are is known only roughly from so few.
+        error = 0.3 / math.sqrt(7800)
+        assert 1 < latency.half_widths["mean_ns"] / latency.mean_ns / error < 6
+        parts = [latency.half_widths[f"p{p}_ns"] / getattr(latency, f"p{p}_ns") for p in (50, 95, 99)]
+        assert 0.001 < parts[0] < parts[2] < 0.05
+    assert sure.latency.percentiles() == summary.latency.percentiles()
+
+
+def test_a_log_that_is_gone_or_short_says_nothing(tmp_path: Path) -> None:
+    rows, merged = log_of(tmp_path / "latency.hlog", 4)
+    summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
+    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths == {}
+    assert with_half_widths(summary, rows, tmp_path / "none", merged).latency.half_widths == {}
+    assert with_half_widths(summary, [], tmp_path / "latency.hlog", merged) == summary
