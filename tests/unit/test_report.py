@@ -151,3 +151,18 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
     assert len(points) <= 900 and min(p["v"] for p in points) == 1
     table = v.table("time")
     assert table is not None and table.texts()[0][table.columns.index("lowest")] == "1"
+
+
+def test_the_chart_library_is_put_together_beside_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    html.prepare()
+    text = html.library()
+    (kept,) = (tmp_path / "pgdyno").iterdir()
+    assert kept.read_text() == text and "vega" in text
+    html.prepare()
+    assert not html._begun, "nothing is to be done twice"
+    # Nowhere to keep it: a file is in the way.
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    html.prepare()
+    assert html.library() == text

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pgdyno.analysis.series import Array
 
@@ -99,4 +99,8 @@ def _tested(x: Array, low: int, at: int, high: int) -> ChangePoint:
     before, after = float(a.mean()), float(b.mean())
     if spread == 0:
         return ChangePoint(at, before, after, 1.0 if before == after else 0.0)
-    return ChangePoint(at, before, after, float(stats.ttest_ind(a, b, equal_var=False).pvalue))
+    # Welch's t test.
+    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    degrees = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
+    p = 2 * float(special.stdtr(degrees, -abs(after - before) / math.sqrt(va + vb)))
+    return ChangePoint(at, before, after, p)

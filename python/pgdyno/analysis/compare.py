@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 #: A verdict is wrong at most so often where there is no difference.
 ALPHA = 0.01
@@ -101,8 +101,8 @@ def compare(
     # Figures have three digits: repetitions that are equal to the last one are so by rounding.
     floor = RESOLUTION / math.sqrt(12)
     sigma, error = max(sigma, floor), max(error, floor * math.sqrt(1 / n + 1 / m))
-    p = float(2 * stats.t.sf(abs(difference) / error, degrees))
-    half = float(stats.t.ppf(1 - ALPHA / 2, degrees)) * error
+    p = float(2 * special.stdtr(degrees, -abs(difference) / error))
+    half = float(special.stdtrit(degrees, 1 - ALPHA / 2)) * error
     spread = math.sqrt((float(x.var(ddof=1)) * (n - 1) + float(y.var(ddof=1)) * (m - 1)) / (n + m - 2))
     correction = 1 - 3 / (4 * (n + m) - 9) if n + m > 3 else 1.0
     effect = (
@@ -156,10 +156,10 @@ def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:
 def _power(n: int, ratio: float, paired: bool, alpha: float) -> float:
     """Probability that n repetitions show a difference of `ratio` standard deviations of a repetition."""
     degrees = n - 1 if paired else 2 * n - 2
-    critical = float(stats.t.ppf(1 - alpha / 2, degrees))
+    critical = float(special.stdtrit(degrees, 1 - alpha / 2))
     shift = ratio * math.sqrt(n / 2)
     # The other tail, a difference of the wrong sign, adds nothing worth counting.
-    power = float(stats.nct.sf(critical, degrees, shift))
+    power = 1.0 - float(special.nctdtr(degrees, shift, critical))
     if math.isfinite(power):
         return power
     # The noncentral distribution is not computable far out.
@@ -174,7 +174,7 @@ def repetitions_needed(sigma: float, *, paired: bool, worth: float = WORTH, comp
     if not math.isfinite(sigma):
         return None
     ratio = round(math.log1p(worth) / max(sigma, 1e-6), 3)
-    z = float(stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(POWER))
+    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(POWER))
     # By the normal distribution, which asks for fewer; from there on upwards.
     n = max(FEWEST, math.floor(2 * (z / ratio) ** 2))
     while n <= _MOST and _power(n, ratio, paired, alpha) < POWER:

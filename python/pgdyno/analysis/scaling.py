@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
 
 from pgdyno.analysis.series import Array
 
@@ -79,7 +79,7 @@ def fit(
     error = math.sqrt(float((residuals**2).mean()))
     # What the fit itself took; and few residuals know their own size badly: Student's t over the normal's quantile.
     free = len(n) - 3
-    student = float(stats.t.ppf(1 - _TAIL / 100, free) / stats.norm.ppf(1 - _TAIL / 100))
+    student = float(special.stdtrit(free, 1 - _TAIL / 100) / special.ndtri(1 - _TAIL / 100))
     noise = (residuals - residuals.mean()) * math.sqrt(len(n) / free) * student
     rng = np.random.default_rng(_SEED)
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
@@ -111,6 +111,9 @@ def fit(
 
 
 def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[float, float, float]:
+    # Reports without such a curve start faster without it.
+    from scipy import optimize
+
     # Logarithms keep lambda positive and make the errors relative; kappa is scaled to the range of n.
     scale = float(n.max()) ** 2
 

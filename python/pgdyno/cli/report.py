@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pgdyno.cli.as_json import as_json
 from pgdyno.errors import UsageError
-from pgdyno.report import terminal, view, words, write
+from pgdyno.report import html, terminal, view, words, write
 from pgdyno.store import rundir
 
 
@@ -24,6 +24,7 @@ def main(path: Path, json_output: bool, lang: str) -> int:
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
+    html.prepare()
     v = view.build(data, lang=lang)
     terminal.render(v, Console(highlight=False))
     for written in write.write(v, rundir.RunDirectory(path).write_text):

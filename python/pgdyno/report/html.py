@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from functools import partial
 from importlib import resources
@@ -21,6 +23,8 @@ from pgdyno.report.view import View
 
 #: Tables of more rows are drawn in pages, with a filter; so is the one of trials, to which the figures lead.
 LARGE = 100
+#: What prepare() has begun.
+_begun: list[subprocess.Popen[bytes]] = []
 
 
 def render(view: View) -> str:
@@ -34,7 +38,7 @@ def render(view: View) -> str:
         large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
         tables=_embedded({t.name: _as_data(t) for t in view.tables}),
         specs=_embedded(specs),
-        library=_library() if specs else "",
+        library=library() if specs else "",
     )
 
 
@@ -52,9 +56,20 @@ def _embedded(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
 
 
-def _library() -> str:
-    """The chart library: put together once, which takes a second, and kept beside what else the user caches."""
-    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+def prepare() -> None:
+    """Begins to put the chart library together where it is not kept yet, in a process of its own: it takes a second, in
+    which nothing else of this one would run.
+    """
+    if not _kept().exists():
+        program = [sys.executable, "-c", "from pgdyno.report.html import library; library()"]
+        _begun.append(subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+
+def library() -> str:
+    """The chart library: put together once, and kept beside what else the user caches."""
+    while _begun:
+        _begun.pop().wait()
+    kept = _kept()
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
     text = _bundle()
@@ -66,8 +81,9 @@ def _library() -> str:
     return text
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgdyno"
+def _kept() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "pgdyno" / f"vega-{version('vl-convert-python')}.js"
 
 
 def _bundle() -> str:

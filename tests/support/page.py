@@ -1,0 +1,86 @@
+"""A report's page in Chromium, with a reader's hands: what it showed, what went wrong in it, and how long it took."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+#: Before anything else: what goes wrong is written down.
+WATCH = """<script>window.wrong = [];
+addEventListener("error", e => wrong.push(String(e.message)));
+addEventListener("unhandledrejection", e => wrong.push(String(e.reason)));
+const consoleError = console.error; console.error = (...a) => { wrong.push(a.join(" ")); consoleError(...a); };</script>"""
+#: After the page is there: a reader's hands. Times are real ones: of the script, and of the frame that shows what it did.
+HANDS = """<script>addEventListener("load", async () => {
+  const out = {}; let failure = null;
+  try { await look(out); } catch (e) { failure = String(e); }
+  out.wrong = failure ? [...wrong, failure] : wrong;
+  fetch("http://127.0.0.1:PORT/", {method: "POST", mode: "no-cors", body: JSON.stringify(out)});
+});
+const frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+async function timed(action) { const begun = performance.now(); action(); await frame(); return performance.now() - begun; }
+async function look(out) {
+  const rows = name => document.querySelectorAll(`[data-table="${name}"] tbody tr`).length;
+  await frame(); out.shown_ms = performance.now(); out.before = rows("trials");
+  const input = document.querySelector('[data-filter="trials"]');
+  out.filter_ms = await timed(() => { input.value = "c8-r2"; input.dispatchEvent(new Event("input")); });
+  out.filtered = [...document.querySelectorAll('[data-table="trials"] tbody tr')].map(r => r.cells[0].textContent);
+  out.folder = document.querySelector('[data-table="trials"] tbody a')?.getAttribute("href");
+  const figure = document.querySelector('[data-table="detail"] tbody a');
+  out.figure_of = figure.dataset.trials;
+  out.follow_ms = await timed(() => figure.click());
+  out.led_to = [...document.querySelectorAll('[data-table="trials"] tbody tr')].map(r => r.id);
+  let csv = "";
+  const make = URL.createObjectURL; URL.createObjectURL = blob => { csv = blob; return make.call(URL, blob); };
+  document.querySelector('[data-csv="detail"]').click();
+  out.csv = await csv.text();
+  const drawn = () => document.querySelectorAll(".chart svg").length;
+  out.wanted = document.querySelectorAll(".chart").length;
+  for (let i = 0; i < 600 && drawn() < out.wanted; i++) await new Promise(r => setTimeout(r, 50));
+  out.charts = drawn(); out.drawn_ms = performance.now();
+}</script>"""
+
+
+def _profile() -> tempfile.TemporaryDirectory[str]:
+    # Some of the browser's processes may still be writing when it ends.
+    return tempfile.TemporaryDirectory(prefix="pgdyno-test-", ignore_cleanup_errors=True)
+
+
+def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any]:
+    """What the page's reader saw. Raises TimeoutError when the page does not answer."""
+    assert CHROMIUM is not None
+    told: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    class Ear(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    path = folder / "page.html"
+    before, _, after = page.replace("<head>", f"<head>{WATCH}", 1).rpartition("</body>")
+    with HTTPServer(("127.0.0.1", 0), Ear) as server, _profile() as profile:
+        path.write_text(f"{before}{HANDS.replace('PORT', str(server.server_port))}</body>{after}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", f"file://{path}"]
+        browser = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return told.get(timeout=patience_s)
+        except queue.Empty as e:
+            raise TimeoutError("the page told nothing") from e
+        finally:
+            browser.terminate()
+            browser.wait()
+            server.shutdown()
