@@ -1,4 +1,4 @@
-"""The report's page in Chromium: no script errors, figures lead to trials, the filter filters; also of 10,000 trials."""
+"""The page in Chromium: no script errors, figures lead to trials, the filter filters; also with 10,000 trials."""
 
 from __future__ import annotations
 
