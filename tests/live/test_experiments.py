@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -294,20 +297,63 @@ def test_an_instance_is_as_small_as_it_says(tmp_path: Path) -> None:
     assert not [*Path("/sys/fs/cgroup").glob("pgdyno-*"), *Path("/sys/fs/cgroup").glob("*/pgdyno-*")]
 
 
-def test_tablespaces_lie_where_they_are_told(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
-            parent.chmod(parent.stat().st_mode | 0o111)
-    fast = tmp_path / "fast"
-    fast.mkdir(mode=0o755)
-    text = (
-        HEAD
-        + f'[targets.t]\ntablespaces = {{ fast = "{fast}" }}\n[dataset]\nscale = 1\ntablespace = "fast"\n[axes]\nclients = [1]\n'
-    )
-    data = run(tmp_path, text + RUN, "--embedded")
+@pytest.fixture
+def fast() -> Iterator[Path]:
+    """A folder that the server's account can reach."""
+    path = Path(tempfile.mkdtemp(prefix="pgdyno-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def in_tablespace(fast: Path) -> str:
+    """An experiment whose tables lie there."""
+    dataset = '[dataset]\nscale = 1\ntablespace = "fast"\n'
+    return f'{HEAD}[targets.t]\ntablespaces = {{ fast = "{fast}" }}\n{dataset}[axes]\nclients = [1]\n'
+
+
+def test_tablespaces_lie_where_they_are_told(tmp_path: Path, fast: Path) -> None:
+    data = run(tmp_path, in_tablespace(fast) + RUN, "--embedded")
     assert "tablespace=fast" in data.manifest["dataset"]["name"] and data.trials[0].state == "finished"
     assert not any(fast.iterdir())
+
+
+def test_tablespaces_are_kept_with_their_cluster(tmp_path: Path, fast: Path) -> None:
+    file = tmp_path / "made.toml"
+    file.write_text(in_tablespace(fast) + RUN)
+    done = pgdyno("run", file, "--embedded", "--keep", "--runs", tmp_path / "runs")
+    assert done.code in (0, 6), done.err
+    (kept,) = re.findall(r"kept \(stopped\): (\S+)/data", done.err)
+    try:
+        (link,) = Path(kept, "data", "pg_tblspc").iterdir()
+        held = [f for f in link.resolve().glob("PG_*/*/*") if f.stat().st_size > 10_000_000]
+        assert link.resolve().is_relative_to(fast) and held, "pgbench_accounts is there"
+    finally:
+        shutil.rmtree(kept)
+
+
+def test_tablespaces_of_a_killed_run_are_swept(tmp_path: Path, fast: Path) -> None:
+    file = tmp_path / "made.toml"
+    file.write_text(in_tablespace(fast) + RUN.replace("duration_s = 0.5", "duration_s = 30"))
+    argv = [str(PGDYNO), "run", str(file), "--embedded", "-q", "--runs", str(tmp_path / "killed")]
+    process = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not list((tmp_path / "killed").glob("*/trials/*/intervals.jsonl")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert any(fast.iterdir())
+    file.write_text(in_tablespace(fast) + RUN)
+    run(tmp_path, file.read_text(), "--embedded")
+    assert not any(fast.iterdir())
+
+
+def test_a_bad_conninfo_is_named_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "made.toml"
+    file.write_text(HEAD + '[targets.db]\nconninfo = "host=/nowhere what"\n' + RUN)
+    done = pgdyno("run", file, "-q", "--runs", tmp_path / "runs")
+    assert done.code == 3 and "targets.db.conninfo is no connection string" in done.err
 
 
 def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: Path) -> None:

@@ -275,3 +275,13 @@ def test_an_index_of_its_own_is_another_dataset() -> None:
     assert len(names) == 3
     assert dataset_of("feed", scale=None, rows=10, index="none").time_indexes() == []
     assert "using btree (crt_time)" in dataset_of("feed", scale=None, rows=10, index="btree").time_indexes()[0]
+
+
+def test_a_variable_that_one_matrix_does_not_set_is_missed_before_anything_runs(tmp_path: Path) -> None:
+    file = tmp_path / "e.toml"
+    file.write_text(
+        'name = "e"\ntitle = "e"\n[workloads.w]\nscripts = [{ text = "select :n" }]\n'
+        "[[axes]]\nclients = [1]\nvariables = { n = [1, 2] }\n[[axes]]\nclients = [2]\n"
+    )
+    with pytest.raises(SpecError, match=r"(?s):n.*In axes\.1, which sets no variables"):
+        prepare(str(file), lambda e: (e, []), tmp_path)

@@ -41,8 +41,7 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
         name, equals, value = word.partition("=")
         if not equals or not name.replace("_", "").replace(".", "").isalnum() or "\n" in value:
             raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
-        quoted = value.replace("'", "''")
-        settings[name] = Setting(name, f"'{quoted}'", "given on the command line")
+        settings[name] = Setting(name, value, "given on the command line")
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.create(list(settings.values()), pg_bin=pg_bin, checksums=checksums)

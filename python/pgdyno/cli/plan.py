@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pgdyno.cli.load import duration
+from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
@@ -111,6 +112,8 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]
         room = size * 13 // 10
         if wish.file_system is not None and room > size_bytes(wish.file_system.size):
             found.append(f"targets.{name}: a file system of {wish.file_system.size} is too small for {pg_size(size)}.")
+        if wish.cluster is not None and not (Path(wish.cluster) / FACTS).exists():
+            found.append(f"targets.{name}: there is no cluster in {wish.cluster}: pgdyno cluster create makes one.")
         if wish.folder is not None and not Path(wish.folder).is_dir():
             found.append(f"targets.{name}: there is no folder {wish.folder}.")
         elif wish.folder is not None and room > host.free_bytes(Path(wish.folder)):
@@ -120,15 +123,16 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]
 
 def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
     wish = experiment.all_targets[place.target]
-    folder = Path(wish.folder) if wish.folder else None
+    folder = Path(named) if (named := wish.cluster or wish.folder) else None
     private = servers.is_private(place.target)
     where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
     wanted = servers.dataset_of(place, folder=where if private else None)
     return {
         "target": place.target,
         "private": private,
+        "kind": "cluster" if wish.cluster is not None else "private" if private else "yours",
         "version": place.version,
-        "folder": wish.folder or (wish.file_system.type if wish.file_system else None),
+        "folder": wish.cluster or wish.folder or (wish.file_system.type if wish.file_system else None),
         "dataset": wanted.name,
         "rows": wanted.rows,
         "bytes": wanted.heap_bytes + wanted.key_bytes,
@@ -147,7 +151,7 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
     for name in ("rows", "bytes", "trials"):
         table.add_column(name, justify="right", no_wrap=True)
     for p in facts["places"]:
-        kind = "private" if p["private"] else "yours"
+        kind = p["kind"]
         named = p["target"] if p["target"] != "private" else ""
         server = " ".join(filter(None, [named, f"({kind})" if named else kind, p["version"] and f"PG {p['version']}"]))
         table.add_row(server, p["dataset"], f"{p['rows']:,}", pg_size(p["bytes"]), str(p["trials"]))

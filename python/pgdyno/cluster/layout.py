@@ -56,8 +56,7 @@ class Layout:
     def configure(self, account: Account, settings: list[Setting]) -> None:
         """Writes who gets in, and the settings."""
         self._let_in(account)
-        lines = [f"{s.name} = {s.value}  # {s.reason}" for s in settings]
-        self._settings(account, lines)
+        self._settings(account, [s.line for s in settings])
 
     def move_in(self, account: Account) -> None:
         """The same for data that came from elsewhere; settings stay but for the socket's folder."""
@@ -135,7 +134,7 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
     )
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise ClusterError(f"initdb failed: {reason}", _remedy(reason))
+        raise ClusterError(f"initdb failed: {reason}", _remedy(reason, layout.base.parent))
 
 
 def write(path: Path, text: str) -> None:
@@ -154,9 +153,11 @@ def our_name() -> str:
         return str(os.geteuid())
 
 
-def _remedy(reason: str) -> str:
+def _remedy(reason: str, where: Path) -> str:
     if "No space left" in reason:
-        return "The temporary folder is full. Set TMPDIR to one with more space."
+        return (
+            f"{where} is full. Name a folder, a larger file system, or by TMPDIR another temporary folder, with space."
+        )
     if "shared memory" in reason:
         return (
             "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."

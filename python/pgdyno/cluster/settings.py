@@ -10,11 +10,18 @@ GIB = 1024 * MIB
 
 @dataclass(frozen=True)
 class Setting:
-    """One line of postgresql.conf."""
+    """A server setting."""
 
     name: str
+    #: As it is meant, without quotes.
     value: str
     reason: str
+
+    @property
+    def line(self) -> str:
+        """A line of postgresql.conf."""
+        doubled = self.value.replace("\\", "\\\\").replace("'", "''")
+        return f"{self.name} = '{doubled}'  # {self.reason}"
 
 
 def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
@@ -39,10 +46,10 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
         Setting("track_io_timing", "on", "so that reports can tell how long reads took"),
         Setting("log_checkpoints", "on", "so that reports can mark them"),
         Setting("log_lock_waits", "on", "so that the log tells of contention"),
-        Setting("listen_addresses", "''", "private: a Unix-domain socket only"),
+        Setting("listen_addresses", "", "private: a Unix-domain socket only"),
         Setting("unix_socket_permissions", "0700", "private"),
         Setting("logging_collector", "off", "the log is the server's standard error, in a file of ours"),
-        Setting("cluster_name", "'pgdyno'", "so that ps tells whose it is"),
+        Setting("cluster_name", "pgdyno", "so that ps tells whose it is"),
     ]
 
 

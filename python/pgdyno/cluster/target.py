@@ -82,8 +82,9 @@ def named_by_environment() -> bool:
     return any(os.environ.get(name) for name in ENVIRONMENT)
 
 
-def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
+def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--target") -> Target:
     """Connects once by libpq, which knows all the places that parameters come from, and reads back what it used.
+    `named`: where the connection string stands.
 
     Raises TargetError with libpq's reason and what to do about it.
     """
@@ -91,7 +92,7 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0) -> Target:
         given = psycopg.conninfo.conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as e:
         raise TargetError(
-            f"--target is no connection string: {_clean(str(e))}",
+            f"{named} is no connection string: {_clean(str(e))}",
             'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
         ) from e
     given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
+from pgdyno.load.direct import Server
 from pgdyno.load.find import Connection
 from pgdyno.load.result import Loaded
 from pgdyno.run.listener import Listener
@@ -64,10 +64,10 @@ def ensure(
     return _facts(dataset, done)
 
 
-def ensure_in(cluster: EmbeddedCluster, dataset: Dataset, *, listener: Listener) -> dict[str, Any]:
+def ensure_in(server: Server, dataset: Dataset, *, force: bool, listener: Listener) -> dict[str, Any]:
     """The same for a cluster of our own, by writing its files."""
-    done = loader.into_server(cluster, dataset, force=False, listener=listener)
-    return _found(dataset, cluster.target, listener) if done is None else _facts(dataset, done)
+    done = loader.into_server(server, dataset, force=force, listener=listener)
+    return _found(dataset, server.target, listener) if done is None else _facts(dataset, done)
 
 
 def _found(dataset: Dataset, target: Target, listener: Listener) -> dict[str, Any]:

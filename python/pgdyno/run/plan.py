@@ -108,8 +108,8 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
     """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the
     machine meets every configuration alike.
 
-    Where a server that is there already has several datasets, they must share its database: they come one after the
-    other, whatever the order within each.
+    Where a server that is there already has several datasets, or several targets, they must share its database: they
+    come one after the other, whatever the order within each.
     """
     every = configurations(experiment, cores)
     varied = varied_axes(every)
@@ -127,8 +127,9 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
 def is_batched(experiment: Experiment) -> bool:
     """Whether places come one after the other, because they share a database."""
     places = {c.place for c in configurations(experiment, 1)}
-    running = [p for p in places if experiment.all_targets[p.target].conninfo is not None]
-    return len(running) > len({p.target for p in running})
+    all_targets = [experiment.all_targets[p.target] for p in places]
+    there = [t.conninfo or t.cluster for t in all_targets if t.conninfo is not None or t.cluster is not None]
+    return len(there) > len(set(there))
 
 
 def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> Iterator[tuple[Configuration, int]]:

@@ -20,9 +20,11 @@ from pgdyno.cluster import datadir, limits, templates, versions
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import server_account
 from pgdyno.cluster.binaries import Binaries
+from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.cluster.limits import Limits
+from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
@@ -72,11 +74,17 @@ class Site:
     place: Place
     target: Target
     dataset: Dataset
-    cluster: EmbeddedCluster | None = None
+    #: Where we start and stop it.
+    cluster: EmbeddedCluster | BorrowedCluster | None = None
     #: Holds the claim on a database that is not ours alone.
     claim: psycopg.Connection[tuple[Any, ...]] | None = None
     settings: Pairs | None = None
     loaded: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def database(self) -> object:
+        """What it shares with others: the database that is claimed, or the cluster's folder."""
+        return self.claim if self.cluster is None else self.cluster.base
 
     @property
     def reached(self) -> dict[str, Any]:
@@ -143,7 +151,8 @@ class Servers:
             self._sites[configuration.place] = site
         elif site.cluster is not None:
             if site.settings != configuration.settings:
-                site.cluster.configure(self._settings(configuration))
+                borrowed = isinstance(site.cluster, BorrowedCluster)
+                site.cluster.configure((self._named_settings if borrowed else self._settings)(configuration))
                 site.settings = configuration.settings
             elif (died := site.died()) and site.cluster.process_id is not None:
                 raise ClusterError(died, "The server's log is in the run directory: server.log.")
@@ -153,18 +162,18 @@ class Servers:
 
     def load(self, site: Site) -> None:
         """The dataset is there, and what it asks for besides."""
-        alone = site.cluster is not None or sum(s.claim is site.claim for s in self.sites) == 1
+        alone = sum(s.database == site.database for s in self.sites) == 1
         if site.loaded and (alone or self._still_there(site)):
             return
         run, wanted = self.experiment.run, site.dataset
         if site.cluster is not None:
-            # The server is stopped meanwhile, unless it is of a version whose files we do not know.
-            assert site.cluster.binaries is not None
-            if site.cluster.binaries.major in datadir.VERSIONS:
-                site.loaded = dataset.ensure_in(site.cluster, wanted, listener=self.listener)
-            else:
-                with targets.administrative(site.target) as conn:
+            with targets.administrative(site.target) as conn:
+                by_files = _takes_files(conn, site.cluster)
+                if not by_files:
                     site.loaded = self._over_connections(conn, site, run)
+            if by_files:
+                force = self.options.force
+                site.loaded = dataset.ensure_in(site.cluster, wanted, force=force, listener=self.listener)
             if site.loaded["loaded"] and self.options.templates == "keep":
                 self._keep_as_template(site)
         else:
@@ -199,6 +208,8 @@ class Servers:
             self.listener.note(f"{name}: making {f.type} in a file of {f.size} ...")
             made = LoopFileSystem(f.type, size_bytes(f.size), mkfs=f.mkfs, mount=f.mount)
             folder = self._stack.enter_context(made).path
+        elif wish.cluster is not None:
+            folder = Path(wish.cluster)
         elif wish.folder is not None:
             folder = Path(wish.folder)
             if not folder.is_dir():
@@ -218,6 +229,9 @@ class Servers:
         if options.pg_bin is not None and any(c.place.version for c in self._configurations):
             raise SpecError("--pg-bin, but the experiment names versions", "Leave one of them out.")
         running = [c for c in self._configurations if not self.is_private(c.place.target)]
+        clusters = {name for name, t in self.experiment.all_targets.items() if t.cluster is not None}
+        if any(c.place.version and c.place.target in clusters for c in self._configurations):
+            raise SpecError("axes.version goes with private servers: a cluster is of its own version", "Leave it out.")
         between = self.experiment.run.between
         for what, wrong in (
             ("axes.version", any(c.place.version for c in running)),
@@ -250,9 +264,12 @@ class Servers:
 
     def _open(self, configuration: Configuration) -> Site:
         conninfo = self._conninfo(configuration.place.target)
+        if (base := self.experiment.all_targets[configuration.place.target].cluster) is not None:
+            return self._borrowed(configuration, Path(base))
         if conninfo is None:
             return self._private(configuration)
-        target = targets.resolve(conninfo, self.experiment.run.connect_timeout_s)
+        named = f"targets.{configuration.place.target}.conninfo" if self.experiment.targets else "--target"
+        target = targets.resolve(conninfo, self.experiment.run.connect_timeout_s, named=named)
         # The same database by another name or with other options is claimed already: by us.
         where = (target.host, target.port, target.dbname)
         previous = next((s for s in self.sites if s.claim and (*s.reached.values(),) == where), None)
@@ -281,6 +298,16 @@ class Servers:
             return None
         self._chosen[place.dataset, None] = replace(guess, size=int(match[1]))
         return self._chosen[place.dataset, None]
+
+    def _borrowed(self, configuration: Configuration, base: Path) -> Site:
+        place = configuration.place
+        settings = self._named_settings(configuration)
+        cluster = BorrowedCluster(base, settings, self._limits_of(place.target))
+        self._stack.enter_context(cluster)
+        self.listener.note(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run")
+        with targets.administrative(cluster.target) as conn:
+            wanted = self._there(conn, place) or self.dataset_of(place, folder=cluster.data)
+        return Site(place, cluster.target, wanted, cluster=cluster, settings=configuration.settings)
 
     def _private(self, configuration: Configuration) -> Site:
         place = configuration.place
@@ -315,6 +342,13 @@ class Servers:
         wish = self.experiment.all_targets[configuration.place.target]
         memory = size_bytes(wish.memory) if wish.memory else host.memory_bytes()
         cores = max(1, int(wish.cpus)) if wish.cpus else host.cores()
+        named = self._named_settings(configuration)
+        names = {s.name for s in named}
+        return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
+
+    def _named_settings(self, configuration: Configuration) -> list[Setting]:
+        """Those of the experiment."""
+        wish = self.experiment.all_targets[configuration.place.target]
         named = {**wish.settings, **dict(configuration.settings)}
         if wish.file_system is not None:
             # WAL lies on it as well, and must not fill it.
@@ -326,8 +360,7 @@ class Servers:
                     f'settings: "{name}" is no server setting that an experiment may choose',
                     "Where the server listens and where its files are is pgdyno's.",
                 )
-        ours = [s for s in sized(memory, cores, self._clients) if s.name not in named]
-        return ours + [Setting(n, _literal(v), "of the experiment") for n, v in named.items()]
+        return [Setting(n, _text(v), "of the experiment") for n, v in named.items()]
 
     def _limits_of(self, name: str) -> Limits | None:
         if name not in self._limits:
@@ -354,12 +387,12 @@ class Servers:
             folder = Path(parent)
             if not folder.is_dir():
                 raise LocalError(f"targets.{name}.tablespaces.{space}: {folder} is no folder", "Make it.")
-            own = Path(tempfile.mkdtemp(prefix="pgdyno-tablespace-", dir=folder))
-            if not self.options.keep:
-                self._stack.callback(shutil.rmtree, own, ignore_errors=True)
-            own.chmod(0o700)
-            account.own(own)
-            made[space] = own
+            # Swept by the next pgdyno when this one is killed.
+            scratch = Scratch(folder)
+            self._stack.callback(scratch.keep if self.options.keep else scratch.remove)
+            made[space] = scratch.path / "tablespace"
+            made[space].mkdir(mode=0o700)
+            account.own(made[space])
         return made
 
     def _create_tablespaces(self, name: str, cluster: EmbeddedCluster, spaces: dict[str, Path]) -> None:
@@ -378,8 +411,11 @@ class Servers:
 
     def _still_there(self, site: Site) -> bool:
         """Another place of the same database may have replaced it."""
-        assert site.claim is not None
-        found = find.find(site.claim, site.dataset)
+        if site.claim is not None:
+            found = find.find(site.claim, site.dataset)
+        else:
+            with targets.administrative(site.target) as conn:
+                found = find.find(conn, site.dataset)
         return found.complete and found.name == site.dataset.name
 
     def _over_connections(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, run: spec.Run) -> dict[str, Any]:
@@ -420,7 +456,10 @@ class Servers:
 
     def _keep_as_template(self, site: Site) -> None:
         cluster = site.cluster
-        assert cluster is not None and cluster.binaries is not None
+        if not isinstance(cluster, EmbeddedCluster):
+            # It stays by itself.
+            return
+        assert cluster.binaries is not None
         store = templates.Store(templates.store_folder())
         cluster.stop()
         directory = datadir.DataDirectory(cluster.data, cluster.binaries.major, cluster.account)
@@ -434,13 +473,19 @@ class Servers:
             cluster.start()
 
 
-def _literal(value: Any) -> str:
-    """As postgresql.conf has it."""
-    if isinstance(value, bool):
-        return spelled(value)
-    if isinstance(value, int | float):
-        return str(value)
-    if any(c in value for c in "\n\r\0"):
+def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: EmbeddedCluster | BorrowedCluster) -> bool:
+    """Whether its files may be written, the server being stopped meanwhile: not those of a version that we do not know,
+    nor past an archive or a standby, which would never hear of it.
+    """
+    assert cluster.binaries is not None
+    row = conn.execute(
+        "select current_setting('archive_mode') = 'off' and not exists (select from pg_replication_slots)"
+    ).fetchone()
+    return cluster.binaries.major in datadir.VERSIONS and row == (True,)
+
+
+def _text(value: Any) -> str:
+    """As the server takes it."""
+    if isinstance(value, str) and any(c in value for c in "\n\r\0"):
         raise RefusedError("a server setting has a line break in it", "Write it in one line.")
-    doubled = value.replace("'", "''")
-    return f"'{doubled}'"
+    return spelled(value) if isinstance(value, bool) else str(value)

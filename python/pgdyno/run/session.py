@@ -24,6 +24,7 @@ from pgdyno.errors import (
     ClusterError,
     LocalError,
     PgdynoError,
+    SpecError,
     TargetError,
     UsageError,
 )
@@ -98,9 +99,15 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         experiment, shrunk = adjust(experiment)
         scripts = specs.script_texts(experiment, folder)
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
-    variables = {name: "1" for axes in prepared.experiment.matrices for name in axes.variables}
-    for texts in prepared.scripts.values():
-        compile_scripts(texts, {**variables_for(Dataset("tpcb", 1), 1.0), **variables})
+    matrices = prepared.experiment.matrices
+    for number, axes in enumerate(matrices):
+        variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
+        for workload in axes.workload or prepared.scripts:
+            try:
+                compile_scripts(prepared.scripts[workload], variables)
+            except SpecError as e:
+                where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
+                raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
     return prepared
 
 
@@ -218,7 +225,7 @@ class Session:
             host=host.describe(site.cluster.data if site.cluster else None),
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
             same_machine=local,
-            managed=bool(settings),
+            managed=site.cluster is not None,
             reached={
                 "pg_bin": str(self.options.pg_bin) if self.options.pg_bin else None,
                 # Neither passwords nor what leads to them is written down.

@@ -88,6 +88,9 @@ class Target(Strict):
     title: str = ""
     #: Connection string of a running server, as libpq takes it; none: a private server is started for the run.
     conninfo: str | None = None
+    #: Folder of a cluster that stays (pgdyno cluster create, or restore): started for the run, with `settings` over its
+    #: own, and stopped again; what is loaded into it stays.
+    cluster: str | None = None
     #: Of the private server; none: the embedded one. "17": an installed one, else one that is fetched.
     version: Version | None = None
     #: Server settings, over those that pgdyno chooses for the machine.
@@ -110,6 +113,10 @@ class Target(Strict):
                     raise ValueError(f"{name} goes with a private server, not with conninfo")
             if re.search(r"password\s*=|//[^/@]*:[^/@]*@", self.conninfo):
                 raise ValueError("a password does not belong into a file: use ~/.pgpass, PGPASSWORD or a service file")
+        if self.cluster is not None:
+            for name in ("conninfo", "version", "folder", "file_system", "tablespaces"):
+                if getattr(self, name):
+                    raise ValueError(f"give either cluster or {name}: a cluster has its own")
         if self.folder is not None and self.file_system is not None:
             raise ValueError("give either folder or file_system")
         return self

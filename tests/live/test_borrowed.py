@@ -1,0 +1,116 @@
+"""Experiments on a cluster that stays: started for the run, given back as it was but for what was loaded."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.live.test_experiments import HEAD, RUN, by, run
+from tests.support.cli import pgdyno
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """Where a cluster is to be made, in a folder that the server's account can reach."""
+    path = Path(tempfile.mkdtemp(prefix="pgdyno-test-"))
+    path.chmod(0o755)
+    yield path / "mine"
+    if (path / "mine").exists():
+        pgdyno("cluster", "stop", path / "mine")
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def test_a_cluster_that_stays_is_borrowed_and_given_back(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base, "--set", "work_mem=7MB", "--set", "shared_buffers=64MB").code == 0
+    before = (base / "data" / "postgresql.auto.conf").read_text()
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 2\n[targets.mine.settings]\n'
+    text += 'log_line_prefix = "it\'s \\\\ one"\n'
+    text += "[axes]\nclients = [2]\nsettings = { jit = [true, false] }\n" + RUN + "between = { restart = true }\n"
+    planned = pgdyno("plan", _file(tmp_path, text))
+    assert planned.code == 0 and "mine (cluster)" in planned.out
+    data = run(tmp_path, text)
+    assert set(by(data, "jit")) == {True, False} and all(t.state == "finished" for t in data.trials)
+    (place,) = data.manifest["places"].values()
+    shown = place["server"]["settings"]
+    # Its own settings stay, ours come on top, for the run only.
+    assert (shown["work_mem"]["value"], shown["shared_buffers"]["value"]) == ("7MB", "64MB")
+    assert "it's \\ one" in (Path(data.path) / "server.log").read_text()
+    assert (base / "data" / "postgresql.auto.conf").read_text() == before
+    assert place["dataset"]["method"] == "direct"
+    assert not (base / "data" / "postmaster.pid").exists(), "it is stopped again"
+    # A second run finds what the first has loaded, also where it leaves the size to us.
+    shutil.rmtree(tmp_path / "runs")
+    data = run(tmp_path, text.replace("scale = 2", 'scale = "auto"'))
+    (place,) = data.manifest["places"].values()
+    assert place["dataset"]["loaded"] is False and place["dataset"]["name"] == "tpcb scale=2"
+
+
+def test_two_datasets_share_a_borrowed_cluster(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n'
+    data = run(tmp_path, text + "[axes]\nclients = [2]\n" + RUN.replace("repetitions = 1", "repetitions = 2"))
+    found = [(t.plan.varied["dataset"], t.state) for t in data.trials]
+    assert found == [("small", "finished")] * 2 + [("large", "finished")] * 2
+    rows = {p["dataset"]["name"]: p["rows"] for p in data.manifest["places"].values()}
+    assert rows == {"tpcb scale=1": 100_000, "tpcb scale=2": 200_000}
+
+
+def test_what_lies_in_a_borrowed_cluster_is_safe(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    assert pgdyno("cluster", "start", base).code == 0
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n' + RUN
+    conninfo = f"host={base}/socket port=5432 user=postgres dbname=postgres"
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as conn:
+            conn.execute("create table pgbench_accounts (precious int)")
+            conn.execute("insert into pgbench_accounts values (1)")
+            # It runs: somebody may be at work.
+            done = pgdyno("run", _file(tmp_path, text), "--runs", tmp_path / "runs", "-q")
+            assert done.code == 3 and "a server runs in" in done.err and "cluster stop" in done.err
+            assert conn.execute("select 1").fetchone() == (1,)
+    finally:
+        assert pgdyno("cluster", "stop", base).code == 0
+    done = pgdyno("run", _file(tmp_path, text), "--runs", tmp_path / "runs", "-q")
+    assert done.code == 3 and "pgbench_accounts" in done.err
+    assert pgdyno("cluster", "start", base).code == 0
+    try:
+        with psycopg.connect(conninfo) as conn:
+            assert conn.execute("select precious from pgbench_accounts").fetchone() == (1,)
+    finally:
+        assert pgdyno("cluster", "stop", base).code == 0
+
+
+def test_an_archiving_cluster_is_loaded_over_connections(tmp_path: Path, base: Path) -> None:
+    words = ["--set", "archive_mode=on", "--set", "archive_command=/bin/true"]
+    assert pgdyno("cluster", "create", base, *words).code == 0
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n' + RUN
+    (place,) = run(tmp_path, text).manifest["places"].values()
+    assert place["dataset"]["method"] == "copy"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('version = "17"\n', "give either cluster or version"),
+        ('conninfo = "host=x"\n', "give either cluster or conninfo"),
+        ('tablespaces = { t = "/tmp" }\n', "give either cluster or tablespaces"),
+    ],
+)
+def test_what_a_cluster_has_of_its_own(tmp_path: Path, more: str, told: str) -> None:
+    done = pgdyno("plan", _file(tmp_path, HEAD + f'[targets.mine]\ncluster = "/nowhere"\n{more}' + RUN))
+    assert done.code == 2 and told in done.err
+    done = pgdyno("plan", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN))
+    assert "there is no cluster in /nowhere" in done.out
+    done = pgdyno("run", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN), "--runs", tmp_path)
+    assert done.code == 3 and "no cluster of pgdyno's" in done.err and "Traceback" not in done.err
+
+
+def _file(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "made.toml"
+    file.write_text(text)
+    return file
