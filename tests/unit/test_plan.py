@@ -16,7 +16,8 @@ from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of
 from pgdyno.run import plan, resume, shrink
 from pgdyno.run.listener import Listener
-from pgdyno.run.servers import Options, Servers
+from pgdyno.run.provision import Options
+from pgdyno.run.servers import Servers
 from pgdyno.run.session import prepare
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment, size_bytes

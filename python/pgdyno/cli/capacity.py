@@ -17,7 +17,7 @@ from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
 from pgdyno.report import terminal, view
 from pgdyno.run.capacity import search
-from pgdyno.run.servers import Options
+from pgdyno.run.provision import Options
 from pgdyno.run.session import prepare
 from pgdyno.spec.experiment import Experiment
 

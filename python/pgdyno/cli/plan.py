@@ -22,7 +22,8 @@ from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Place
-from pgdyno.run.servers import Options, Servers
+from pgdyno.run.provision import Options
+from pgdyno.run.servers import Servers
 from pgdyno.run.session import prepare
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment, size_bytes

@@ -17,7 +17,7 @@ from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.report import terminal, view
 from pgdyno.run import resume
-from pgdyno.run.servers import Options
+from pgdyno.run.provision import Options
 from pgdyno.run.session import prepare, run_experiment
 from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment

@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Carry out an experiment: provision, probe, load, warm up, run the matrix of trials, report."""
     from pgdyno.cli import run as verb
-    from pgdyno.run.servers import Options
+    from pgdyno.run.provision import Options
 
     run_options = options.given(
         protocol=protocol,
@@ -87,7 +87,7 @@ def plan(
     """Show what an experiment will do, before it does: servers, bytes, trials, time. Touches nothing."""
     from pgdyno.cli import plan as planning
     from pgdyno.cli import run as verb
-    from pgdyno.run.servers import Options
+    from pgdyno.run.provision import Options
 
     run_options = options.given(duration_s=duration, repetitions=repetitions)
     axes = options.given(
@@ -137,7 +137,7 @@ def capacity(
     """Find the highest rate that a target sustains under a latency objective, and latency by throughput."""
     from pgdyno.cli import capacity as searching
     from pgdyno.cli import run as verb
-    from pgdyno.run.servers import Options
+    from pgdyno.run.provision import Options
 
     run_options = options.given(
         protocol=protocol,

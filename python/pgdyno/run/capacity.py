@@ -10,8 +10,9 @@ from pgdyno.errors import TrialError, UsageError
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
+from pgdyno.run.provision import Options
 from pgdyno.run.resume import Prepared
-from pgdyno.run.servers import Options, Servers
+from pgdyno.run.servers import Servers
 from pgdyno.run.session import Outcome, Session
 
 #: Of what a closed loop reaches: the first rate that is tried.

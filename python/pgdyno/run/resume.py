@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.model import TrialPlan
-from pgdyno.run.servers import Options
+from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
 from pgdyno.store import rundir
 

@@ -36,8 +36,9 @@ from pgdyno.report import write as reports
 from pgdyno.run import dataset, plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
+from pgdyno.run.provision import Options
 from pgdyno.run.resume import Prepared
-from pgdyno.run.servers import Options, Servers, Site
+from pgdyno.run.servers import Servers, Site
 from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment, size_bytes
