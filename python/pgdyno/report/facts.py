@@ -9,7 +9,7 @@ from typing import Any
 from pgdyno.model import RunData, spelled
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.format import integer, milliseconds, size
-from pgdyno.report.tables import version_of
+from pgdyno.report.heading import version_of
 
 
 def loading(data: RunData) -> Table:

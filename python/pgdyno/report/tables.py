@@ -1,85 +1,23 @@
-"""The tables of a report, one function each."""
+"""The tables of figures: throughput and latency."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate
-from pgdyno.model import Caveat, Latency, RunData, TrialSummary
+from pgdyno.model import Latency, RunData
+from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.format import integer, milliseconds, percent, rows, size
 from pgdyno.report.groups import Group, variant_column
 
-GIB = 1024**3
 #: Reading the time series of more configurations takes longer than their table is worth.
 MOST_SERIES = 200
 #: A table of more rows is not read, and the page has a filter.
 MOST_STATEMENTS = 40
 _PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 _PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
-
-
-def error(data: RunData) -> str:
-    """Why the run ended early, if it did."""
-    m = data.manifest
-    if m.get("error") or m.get("ended_at"):
-        return str(m.get("error") or "")
-    done = sum(t.state == "finished" for t in data.trials)
-    return f"it was cut off (killed?): {done} of {m.get('trials', '?')} trials were finished"
-
-
-def instance(m: dict[str, Any], place: dict[str, Any] | None = None) -> str:
-    """As vendors name sizes: cores and memory."""
-    if not m.get("same_machine", True):
-        return str(m.get("target", {}).get("host", "remote"))[:14]
-    h, p = m.get("host", {}), place or {}
-    cores = p.get("cpus") or h.get("cores", "?")
-    memory = (p.get("memory_bytes") or h.get("memory_bytes", 0)) / GIB
-    return f"{cores:g}c {memory:.3g}g" if isinstance(cores, int | float) else f"{cores}c {memory:.0f}g"
-
-
-def version_of(m: dict[str, Any]) -> str:
-    """The server's version."""
-    shown = m.get("server", {}).get("settings") or {}
-    return str(shown.get("server_version", {}).get("value", m.get("server", {}).get("protocol_version", "?")))
-
-
-def subtitle(data: RunData) -> str:
-    """Server, time, trials."""
-    m = data.manifest
-    done = sum(t.state == "finished" for t in data.trials)
-    trials = m.get("trials", len(data.trials))
-    return f"PostgreSQL {version_of(m)}, {m.get('started_at', '')}, {done} of {trials} trials"
-
-
-def caveats(data: RunData) -> list[tuple[str, str, str]]:
-    """Text, remedy, how many trials."""
-    counts = Counter(c for t in data.trials for c in t.caveats)
-    m = data.manifest
-    if m.get("shrunk"):
-        counts[Caveat.SHRUNK] = len(data.trials)
-    if m.get("same_machine", True):
-        counts[Caveat.SHARED_MACHINE] = len(data.trials)
-    if 0 < m.get("run", {}).get("repetitions", 3) < 3:
-        counts[Caveat.FEW_REPETITIONS] = len(data.trials)
-    if m.get("not_recorded"):
-        counts[Caveat.NOT_RECORDED] = len(data.trials)
-    if _fits_in_memory(m):
-        counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
-    return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in counts.items()]
-
-
-def _fits_in_memory(m: dict[str, Any]) -> bool:
-    data = sum((m.get("dataset", {}).get("bytes") or {}).values())
-    value = ((m.get("server", {}).get("settings") or {}).get("shared_buffers") or {}).get("value", "")
-    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB|TB)", value)
-    if not match:
-        return False
-    factor = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}[match[2]]
-    return bool(data and data < int(match[1]) * factor)
 
 
 def _place_of(m: dict[str, Any], g: Group) -> dict[str, Any]:
@@ -104,7 +42,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         some = next(g for g in groups if (g.variant, g.hot_set) == (variant, hot_set))
         place = _place_of(m, some)
         total = int(place.get("rows", m.get("rows", 0)))
-        row: list[str | Cell] = [instance(m, place), *([variant] if column else [])]
+        row: list[str | Cell] = [heading.instance(m, place), *([variant] if column else [])]
         row += [rows(total), f"{rows(round(total * hot_set))} ({hot_set * 100:g}%)"]
         for workload in titles:
             found = best.get((variant, hot_set, workload))
@@ -349,119 +287,4 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         "so on: as in the table above, of the repetitions' own figures.",
         2,
         ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "mean ±", "p99 ±"],
-    )
-
-
-def activity(groups: Sequence[Group]) -> Table:
-    """What the server did meanwhile."""
-    column = variant_column(list(groups))
-    cells: list[list[str | Cell]] = []
-    for g in groups:
-        told = [t for t in g.trials if t.activity and t.summary]
-        if not told:
-            continue
-
-        def mean(name: str, told: list[Any] = told) -> float | None:
-            values = [t.activity[name] for t in told if name in t.activity]
-            return sum(values) / len(values) if values else None
-
-        updated, hot, wal = mean("rows_updated"), mean("rows_hot_updated"), mean("wal_bytes")
-        done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in told)
-        written = sum(t.activity.get("wal_bytes", 0) for t in told)
-        checkpoints = (mean("checkpoints_timed") or 0) + (mean("checkpoints_requested") or 0)
-        cells.append(
-            [
-                g.workload,
-                *([g.variant] if column else []),
-                f"{g.hot_set * 100:g}%",
-                str(g.clients),
-                *all_linked(
-                    [
-                        "–" if wal is None else size(max(0.0, wal)),
-                        "–" if not done else f"{written / done:,.0f}",
-                        percent(hot / updated) if updated and hot is not None else "–",
-                        _signed(mean("table_bytes_growth")),
-                        _signed(mean("index_bytes_growth")),
-                        f"{checkpoints:.3g}",
-                    ],
-                    told,
-                ),
-            ]
-        )
-    more = [column] if column else []
-    return Table(
-        "server",
-        "What the server did",
-        ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
-        cells,
-        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each "
-        "row that "
-        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the "
-        "database.",
-        3 if column else 2,
-        ["hot set", "clients", "checkpoints", "indexes"],
-    )
-
-
-def _signed(n: float | None) -> str:
-    if n is None:
-        return "–"
-    return f"{'-' if n < 0 else '+' if n > 0 else ''}{size(abs(n))}"
-
-
-def _outcomes_text(s: TrialSummary) -> str:
-    codes = ", ".join(f"{n:,} failed with {code}" for code, n in sorted(s.failed.items()))
-    parts = [codes] if codes else []
-    for n, what in (
-        (s.unknown, "unknown"),
-        (s.skipped, "skipped"),
-        (s.unfinished, "unfinished"),
-        (s.lost, "lost connections"),
-    ):
-        if n:
-            parts.append(f"{n:,} {what}")
-    return "; ".join(parts)
-
-
-def outcomes(data: RunData) -> Table:
-    """Only trials in which something but commits happened."""
-    cells: list[list[str | Cell]] = []
-    for t in data.trials:
-        text = _outcomes_text(t.summary) if t.summary else ""
-        if t.summary and t.summary.warmup_dropped_s:
-            text = "; ".join(x for x in (text, f"first {t.summary.warmup_dropped_s:.1f} s left out as warm-up") if x)
-        text = "; ".join(x for x in (text, " ".join(t.error.split())) if x)
-        if text:
-            cells.append([linked(t.plan.folder, [t]), t.state, text])
-    return Table("outcomes", "What went wrong", ["trial", "state", "outcomes"], cells, "", 3)
-
-
-def trials(data: RunData) -> Table:
-    """All of them."""
-    cells: list[list[str | Cell]] = []
-    for t in data.trials:
-        s = t.summary
-        if s is None:
-            cells.append([t.plan.folder, t.state, "–", "–", "–", "–", "–"])
-            continue
-        cells.append(
-            [
-                t.plan.folder,
-                t.state,
-                f"{s.committed:,}",
-                integer(s.tps),
-                milliseconds(s.latency.p99_ns),
-                milliseconds(s.latency.max_ns),
-                percent(s.client_cpu_share),
-            ]
-        )
-    return Table(
-        "trials",
-        "Every trial",
-        ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
-        cells,
-        "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
-        "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
-        2,
-        folders=[f"trials/{t.plan.folder}" for t in data.trials],
     )

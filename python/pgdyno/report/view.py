@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.model import RunData
-from pgdyno.report import charts, comparisons, curves, facts, tables, words
+from pgdyno.report import charts, comparisons, curves, facts, heading, outcomes, tables, words
 from pgdyno.report.cells import Table
 from pgdyno.report.groups import Group, groups_of
 
@@ -56,20 +56,20 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         comparisons.table(data, groups),
         tables.over_time(data, groups),
         tables.statements(data, groups),
-        tables.activity(groups),
+        outcomes.activity(groups),
         facts.loading(data),
         facts.sizes(data),
         facts.storage(data),
         facts.syncs(data),
-        tables.outcomes(data),
-        tables.trials(data),
+        outcomes.outcomes(data),
+        outcomes.trials(data),
     ]
     view = View(
         title=m.get("title", m.get("name", "run")),
-        subtitle=tables.subtitle(data),
-        error=tables.error(data),
+        subtitle=heading.subtitle(data),
+        error=heading.error(data),
         shrunk=list(m.get("shrunk") or []),
-        caveats=tables.caveats(data),
+        caveats=heading.caveats(data),
         tables=[t for t in every if t.cells],
         environment=facts.environment(data),
         charts=_charts(data, groups) if with_charts else [],

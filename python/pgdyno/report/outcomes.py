@@ -1,0 +1,126 @@
+"""What else is told of trials: what the server did meanwhile, how transactions ended, and each trial by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.model import RunData, TrialSummary
+from pgdyno.report.cells import Cell, Table, all_linked, linked
+from pgdyno.report.format import integer, milliseconds, percent, size
+from pgdyno.report.groups import Group, variant_column
+
+
+def activity(groups: Sequence[Group]) -> Table:
+    """What the server did meanwhile."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        told = [t for t in g.trials if t.activity and t.summary]
+        if not told:
+            continue
+
+        def mean(name: str, told: list[Any] = told) -> float | None:
+            values = [t.activity[name] for t in told if name in t.activity]
+            return sum(values) / len(values) if values else None
+
+        updated, hot, wal = mean("rows_updated"), mean("rows_hot_updated"), mean("wal_bytes")
+        done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in told)
+        written = sum(t.activity.get("wal_bytes", 0) for t in told)
+        checkpoints = (mean("checkpoints_timed") or 0) + (mean("checkpoints_requested") or 0)
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                f"{g.hot_set * 100:g}%",
+                str(g.clients),
+                *all_linked(
+                    [
+                        "–" if wal is None else size(max(0.0, wal)),
+                        "–" if not done else f"{written / done:,.0f}",
+                        percent(hot / updated) if updated and hot is not None else "–",
+                        _signed(mean("table_bytes_growth")),
+                        _signed(mean("index_bytes_growth")),
+                        f"{checkpoints:.3g}",
+                    ],
+                    told,
+                ),
+            ]
+        )
+    more = [column] if column else []
+    return Table(
+        "server",
+        "What the server did",
+        ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
+        cells,
+        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each "
+        "row that "
+        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the "
+        "database.",
+        3 if column else 2,
+        ["hot set", "clients", "checkpoints", "indexes"],
+    )
+
+
+def _signed(n: float | None) -> str:
+    if n is None:
+        return "–"
+    return f"{'-' if n < 0 else '+' if n > 0 else ''}{size(abs(n))}"
+
+
+def _outcomes_text(s: TrialSummary) -> str:
+    codes = ", ".join(f"{n:,} failed with {code}" for code, n in sorted(s.failed.items()))
+    parts = [codes] if codes else []
+    for n, what in (
+        (s.unknown, "unknown"),
+        (s.skipped, "skipped"),
+        (s.unfinished, "unfinished"),
+        (s.lost, "lost connections"),
+    ):
+        if n:
+            parts.append(f"{n:,} {what}")
+    return "; ".join(parts)
+
+
+def outcomes(data: RunData) -> Table:
+    """Only trials in which something but commits happened."""
+    cells: list[list[str | Cell]] = []
+    for t in data.trials:
+        text = _outcomes_text(t.summary) if t.summary else ""
+        if t.summary and t.summary.warmup_dropped_s:
+            text = "; ".join(x for x in (text, f"first {t.summary.warmup_dropped_s:.1f} s left out as warm-up") if x)
+        text = "; ".join(x for x in (text, " ".join(t.error.split())) if x)
+        if text:
+            cells.append([linked(t.plan.folder, [t]), t.state, text])
+    return Table("outcomes", "What went wrong", ["trial", "state", "outcomes"], cells, "", 3)
+
+
+def trials(data: RunData) -> Table:
+    """All of them."""
+    cells: list[list[str | Cell]] = []
+    for t in data.trials:
+        s = t.summary
+        if s is None:
+            cells.append([t.plan.folder, t.state, "–", "–", "–", "–", "–"])
+            continue
+        cells.append(
+            [
+                t.plan.folder,
+                t.state,
+                f"{s.committed:,}",
+                integer(s.tps),
+                milliseconds(s.latency.p99_ns),
+                milliseconds(s.latency.max_ns),
+                percent(s.client_cpu_share),
+            ]
+        )
+    return Table(
+        "trials",
+        "Every trial",
+        ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
+        cells,
+        "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
+        "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
+        2,
+        folders=[f"trials/{t.plan.folder}" for t in data.trials],
+    )
