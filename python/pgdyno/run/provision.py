@@ -17,6 +17,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.filesystem import LoopFileSystem
+from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting, sized
@@ -127,7 +128,7 @@ class Provision:
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
-    def configure(self, cluster: EmbeddedCluster | BorrowedCluster, configuration: Configuration) -> None:
+    def configure(self, cluster: HeldCluster, configuration: Configuration) -> None:
         """Starts it again with the configuration's settings."""
         named = isinstance(cluster, BorrowedCluster)
         cluster.configure(self._named_settings(configuration) if named else self._settings(configuration))

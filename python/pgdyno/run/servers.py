@@ -18,8 +18,8 @@ import psycopg
 
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, SpecError
 from pgdyno.load import find
@@ -40,7 +40,7 @@ class Site:
     target: Target
     dataset: Dataset
     #: Where we start and stop it.
-    cluster: EmbeddedCluster | BorrowedCluster | None = None
+    cluster: HeldCluster | None = None
     #: Holds the claim on a database that is not ours alone.
     claim: psycopg.Connection[tuple[Any, ...]] | None = None
     settings: Pairs | None = None
@@ -233,7 +233,7 @@ class Servers:
         """A place whose server we start and stop."""
         place = configuration.place
         base = self.experiment.all_targets[place.target].cluster
-        cluster: EmbeddedCluster | BorrowedCluster
+        cluster: HeldCluster
         if base is not None:
             cluster = self._provision.borrowed(configuration, Path(base))
             with targets.administrative(cluster.target) as conn:
@@ -294,7 +294,7 @@ class Servers:
                     raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
 
 
-def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: EmbeddedCluster | BorrowedCluster) -> bool:
+def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: HeldCluster) -> bool:
     """Whether its files may be written, the server being stopped meanwhile: not those of a version that we do not know,
     nor past an archive or a standby, which would never hear of it.
     """

@@ -1,0 +1,90 @@
+"""A cluster whose server is our child: started, stopped and configured by us, and dead when we are, by Linux's
+parent-death signal.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+from pgdyno.cluster.account import Account, server_account
+from pgdyno.cluster.binaries import Binaries
+from pgdyno.cluster.layout import Layout
+from pgdyno.cluster.limits import Limits
+from pgdyno.cluster.process import ServerProcess
+from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
+
+#: Is told the server's process id.
+Hold = Callable[[int], None]
+
+
+class HeldCluster(ABC):
+    """What the kinds have in common; the server runs within `limits`."""
+
+    #: Its programs, once they are known.
+    binaries: Binaries | None = None
+
+    def __init__(self, layout: Layout, settings: list[Setting], limits: Limits | None) -> None:
+        self.layout = layout
+        self.settings = settings
+        self.account: Account = server_account()
+        self._limits = limits
+        self._server: ServerProcess | None = None
+
+    @abstractmethod
+    def _process(self, hold: Hold | None) -> ServerProcess:
+        """The server's process, not started yet, with the settings."""
+
+    def start(self) -> None:
+        """Starts the server, unless it runs, and waits until it takes connections."""
+        if self.is_alive():
+            return
+        self._server = self._process(None if self._limits is None else self._limits.hold)
+        self._server.start()
+
+    def configure(self, settings: list[Setting]) -> None:
+        """Other settings: the server is stopped, and started with them."""
+        self.stop()
+        self.settings = settings
+        self.start()
+
+    def stop(self) -> None:
+        """Stops the server."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def is_alive(self) -> bool:
+        """Whether the server's process is there."""
+        return self._server is not None and self._server.is_alive()
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of the server's log."""
+        return self._server.last_words(lines) if self._server else ""
+
+    @property
+    def base(self) -> Path:
+        """The folder of it all."""
+        return self.layout.base
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.layout.data
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.layout.log
+
+    @property
+    def process_id(self) -> int | None:
+        """The postmaster's process id."""
+        return self._server.process_id if self._server else None
+
+    @property
+    def target(self) -> Target:
+        """How to reach it."""
+        return self.layout.target
