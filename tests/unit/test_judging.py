@@ -269,7 +269,7 @@ def test_the_law_is_found_again_and_predicts() -> None:
     for _ in range(20):
         n = np.repeat([1, 2, 4, 8, 16, 32, 64], 3).astype(float)
         x = scaling.usl(n, 1000, 0.03, 0.0002) * np.exp(rng.normal(0, 0.02, len(n)))
-        found = scaling.fit(n, x, until=128)
+        found = scaling.fit(n, x, until=128, resamples=150)
         assert found.sigma.low <= found.sigma.value <= found.sigma.high
         truth = float(scaling.usl(np.asarray([128.0]), 1000, 0.03, 0.0002)[0])
         last = found.curve[-1]
@@ -286,7 +286,7 @@ def test_the_laws_intervals_hold_the_truth_with_few_points() -> None:
         for _ in range(40):
             n = np.repeat(levels, times).astype(float)
             x = scaling.usl(n, 1000, 0.05, 0.002) * np.exp(rng.normal(0, 0.05, len(n)))
-            found = scaling.fit(n, x)
+            found = scaling.fit(n, x, resamples=150)
             inside += found.sigma.low <= 0.05 <= found.sigma.high
         assert inside / 40 >= least, (levels, times, inside)
 

@@ -116,9 +116,14 @@ def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[f
 
     # Logarithms keep lambda positive and make the errors relative; kappa is scaled to the range of n.
     scale = float(n.max()) ** 2
+    contention, coherency, ratio = n - 1, n * (n - 1) / scale, np.log(n / x)
 
     def residuals(p: Array) -> Array:
-        return np.asarray(np.log(usl(n, math.exp(p[0]), p[1], p[2] / scale)) - np.log(x))
+        return np.asarray(p[0] + ratio - np.log(1 + p[1] * contention + p[2] * coherency))
+
+    def jacobian(p: Array) -> Array:
+        below = 1 + p[1] * contention + p[2] * coherency
+        return np.stack([np.ones_like(n), -contention / below, -coherency / below], axis=1)
 
     first = float(x[np.argmin(n)] / n.min())
     starts = [(first, 0.01, 0.1), (first, 0.1, 1.0), (first, 0.5, 0.01)] if start is None else []
@@ -127,7 +132,10 @@ def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[f
     best = None
     for lambda_, sigma, kappa in starts:
         found = optimize.least_squares(
-            residuals, [math.log(lambda_), sigma, kappa], bounds=([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf])
+            residuals,
+            [math.log(lambda_), sigma, kappa],
+            jac=jacobian,
+            bounds=([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf]),
         )
         if best is None or found.cost < best.cost:
             best = found
