@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from pgdyno.store import rundir
 
 from tests.live.test_experiments import HEAD, RUN, by, run
-from tests.support.cli import pgdyno
+from tests.support.cli import PGDYNO, environment, pgdyno
 
 
 @pytest.fixture
@@ -91,6 +95,90 @@ def test_an_archiving_cluster_is_loaded_over_connections(tmp_path: Path, base: P
     text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n' + RUN
     (place,) = run(tmp_path, text).manifest["places"].values()
     assert place["dataset"]["method"] == "copy"
+
+
+def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base: Path) -> None:
+    """Whichever target comes first: what is there already is taken, or the run refuses to choose."""
+    assert pgdyno("cluster", "create", base).code == 0
+    assert pgdyno("load", "tpcb", "--scale=3", "--data", base).code == 0
+    text = HEAD + f'[targets.private]\n[targets.mine]\ncluster = "{base}"\n[axes]\nclients = [2]\n' + RUN
+    text += 'order = "written"\n'
+    assert "size was left open" in pgdyno("plan", _file(tmp_path, text)).out
+    data = run(tmp_path, text)
+    assert {p["dataset"]["name"] for p in data.manifest["places"].values()} == {"tpcb scale=3"}
+    other = base.with_name("other")
+    assert pgdyno("cluster", "create", other).code == 0
+    assert pgdyno("load", "tpcb", "--scale=2", "--data", other).code == 0
+    text += f'[targets.other]\ncluster = "{other}"\n'
+    done = pgdyno("run", _file(tmp_path, text), "--runs", tmp_path / "runs", "-q")
+    assert done.code == 3 and "targets.mine has 3, targets.other has 2" in done.err and "dataset.scale" in done.err
+
+
+def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    text = (
+        HEAD + f'[targets.mine]\ncluster = "{base}"\n[targets.private]\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n'
+    )
+    text += RUN.replace("duration_s = 0.5", "duration_s = 3") + 'order = "written"\n'
+    argv = [str(PGDYNO), "run", str(_file(tmp_path, text)), "-q", "--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/trial.json")), process)
+        for words in (("load", "tpcb", "--data", base), ("cluster", "start", base), ("cluster", "snapshot", base)):
+            done = pgdyno(*words)
+            assert done.code == 3 and "Traceback" not in done.err, done
+    finally:
+        assert process.wait() == 0
+    assert not (base / "data" / "postmaster.pid").exists()
+
+
+@pytest.mark.parametrize("moment", [0.4, 0.5, 0.6, 0.7, 0.8, 1.0])
+def test_stopped_at_any_moment_no_server_is_left(tmp_path: Path, base: Path, moment: float) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n' + RUN
+    argv = [str(PGDYNO), "run", str(_file(tmp_path, text)), "-q", "--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(argv, env=environment(), stderr=subprocess.DEVNULL)
+    time.sleep(moment)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    assert not (base / "data" / "postmaster.pid").exists()
+
+
+def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    folder = base.parent
+    text = HEAD + '[targets.mine]\ncluster = "mine"\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n'
+    file = _file(tmp_path, text + RUN.replace("repetitions = 1", "repetitions = 3"))
+    argv = [str(PGDYNO), "run", str(file), "-q", "--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(argv, env=environment(), cwd=folder, stderr=subprocess.DEVNULL)
+    wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process)
+    process.kill()
+    process.wait()
+    (path,) = (tmp_path / "runs").iterdir()
+    # From anywhere, by the folder that was meant.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [PGDYNO, "run", path], env=environment(), cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 6), done.stderr
+    # Another cluster in its place is another.
+    last = rundir.read(path).trials[-1]
+    record = path / "trials" / last.plan.folder / "trial.json"
+    record.write_text(record.read_text().replace('"finished"', '"running"'))
+    wait_for(lambda: not (base / "data" / "postmaster.pid").exists())
+    base.rename(folder / "moved")
+    assert pgdyno("cluster", "create", base).code == 0
+    again = pgdyno("run", path)
+    assert again.code == 3 and "system identifier" in again.err
+
+
+def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
+    """Waits until it is, at most half a minute."""
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline and (process is None or process.poll() is None)
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

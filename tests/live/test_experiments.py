@@ -153,6 +153,8 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     assert json.loads((path / "manifest.json").read_text())["error"] == ""
     again = pgdyno("run", path)
     assert again.code == 5 and "this run is complete" in again.err
+    planned = pgdyno("plan", path)
+    assert planned.code == 5 and "this run is complete" in planned.err
 
 
 def test_a_remote_run_is_continued_without_being_told_where(server: Server, tmp_path: Path) -> None:

@@ -32,6 +32,12 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+def test_bad_settings_are_said_when_they_are_given(folder: Path) -> None:
+    done = pgdyno("cluster", "create", folder / "worse", "--set", "shared_buffers=banana")
+    assert done.code == 3 and 'invalid value for parameter "shared_buffers": "banana"' in done.err
+    assert not (folder / "worse").exists()
+
+
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> Path:
     """A stopped cluster with tpcb of scale 2."""
@@ -203,9 +209,12 @@ def test_mistakes(loaded: Path, folder: Path, args: tuple[str, ...], code: int, 
 
 
 def test_a_setting_that_the_server_refuses_is_told(folder: Path) -> None:
-    assert pgdyno("cluster", "create", folder / "bad", "--set", "shared_buffers=never").code == 0
+    assert pgdyno("cluster", "create", folder / "bad").code == 0
+    with (folder / "bad" / "data" / "postgresql.auto.conf").open("a") as conf:
+        conf.write("shared_buffers = never\n")
+    (folder / "bad" / "server.log").write_text("what an earlier server has said\n")
     done = pgdyno("cluster", "start", folder / "bad")
-    assert done.code == 4 and "shared_buffers" in done.err
+    assert done.code == 4 and "shared_buffers" in done.err and "earlier" not in done.err
 
 
 def test_only_the_clusters_own_server_is_stopped(loaded: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +64,15 @@ def test_a_means_interval_holds_the_truth() -> None:
 def test_what_cannot_be_told_is_not_told() -> None:
     assert mean_half_width([], []) is None
     assert mean_half_width([0, 0, 0, 0], [0, 0, 0, 0]) is None
-    assert mean_half_width([5, 5], [9, 9]) is None
-    # The 99.9th percentile of 80 values is their largest: nothing lies beyond it.
-    assert quantile_band([10] * 8, [10] * 8) is None
-    assert quantile_band([0] * 8, [0] * 8) is None
+    assert mean_half_width([5] * 19, [9] * 19) is None
+    # The 99.9th percentile of 800 values is their largest: nothing lies beyond it.
+    assert quantile_band([10] * 80, [10] * 80) is None
+    assert quantile_band([0] * 80, [0] * 80) is None
+    # All of it happened in one interval: nothing is known of others.
+    assert mean_half_width([0] * 79 + [5], [0] * 79 + [400]) is None
+    assert quantile_band([0] * 79 + [8], [0] * 79 + [4]) is None
+    # Two values on one side are no ground for a bound.
+    assert quantile_band([1] * 30, [0, 1] + [1] * 27 + [0]) is None
 
 
 def summary_of(latency: Histogram, statement: Histogram) -> TrialSummary:
@@ -102,6 +108,7 @@ def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
     sure = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged)
     for latency in (sure.latency, sure.statements[0].latency):
+        assert latency.half_widths.keys() >= {"mean_ns", "p50_ns", "p95_ns", "p99_ns"}
         # Lognormal with sigma 0.3, 39 intervals of 200; how alike neighbours are is known only roughly from so few.
         error = 0.3 / math.sqrt(7800)
         assert 1 < latency.half_widths["mean_ns"] / latency.mean_ns / error < 6
@@ -111,8 +118,34 @@ def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone_or_short_says_nothing(tmp_path: Path) -> None:
-    rows, merged = log_of(tmp_path / "latency.hlog", 4)
+    rows, merged = log_of(tmp_path / "latency.hlog", 20)
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
     assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths == {}
     assert with_half_widths(summary, rows, tmp_path / "none", merged).latency.half_widths == {}
     assert with_half_widths(summary, [], tmp_path / "latency.hlog", merged) == summary
+
+
+@pytest.mark.parametrize("wrong", ["queue grows", "skipped", "unfinished"])
+def test_what_is_not_steady_has_no_interval(tmp_path: Path, wrong: str) -> None:
+    """The latency of a queue that grows throughout tells how long was measured."""
+    rows, merged = log_of(tmp_path / "latency.hlog", 40)
+    if wrong == "queue grows":
+        rows = [replace(r, mean_ns=200_000 * (1 + r.index)) for r in rows]
+    summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
+    summary = replace(summary, **({} if wrong == "queue grows" else {wrong: 5}))
+    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged) == summary
+
+
+def test_equal_percentiles_are_not_certain(tmp_path: Path) -> None:
+    """All values in one bucket: known to the histogram's resolution, no better."""
+    rows, merged = [synthetic.row(i, 1.0, 200, 1) for i in range(30)], {hlog.TRANSACTION: Histogram()}
+    with (tmp_path / "latency.hlog").open("w") as out:
+        for row in rows:
+            h = Histogram()
+            for value in (100_000, 100_001, 100_002) * 10:
+                h.record(value)
+            merged[hlog.TRANSACTION].merge(h)
+            out.write(hlog.line(hlog.TRANSACTION, row.start_ns, row.end_ns, h))
+    summary = summary_of(merged[hlog.TRANSACTION], Histogram())
+    found = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency
+    assert all(width >= 50 for name, width in found.half_widths.items() if name != "mean_ns")

@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from pgdyno import home
 from pgdyno.cluster import account, binaries, layout, scratch
-from pgdyno.cluster.settings import GIB, sized
+from pgdyno.cluster.settings import GIB, Setting, sized
 from pgdyno.errors import ClusterError
 from pgdyno.run.dataset import auto_scale
 
@@ -105,3 +106,17 @@ def test_a_link_in_the_servers_folder_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         layout.write(tmp_path / "pg_hba.conf", "local all all trust")
     assert (tmp_path / "precious").read_text() == "keep"
+
+
+def test_an_account_that_the_system_does_not_know_has_no_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert not home.cache().exists() and not home.data().exists()
+
+
+def test_a_setting_is_quoted_as_the_server_reads_it() -> None:
+    assert Setting("x", "it's \\ one", "r").line == "x = 'it''s \\\\ one'  # r"

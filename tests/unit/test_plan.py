@@ -107,6 +107,9 @@ def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
         ('[run]\nwarmup_s = "soon"', "run.warmup_s"),
         ('[run]\norder = "backwards"', "'random', 'interleaved' or 'written'"),
         ('[storage]\nsize = "10"', "storage.size"),
+        ('[targets.t]\ntablespaces = { pg_fast = "/tmp" }', "begin with pg_ are the server's own"),
+        ('[targets.t]\ncluster = ""', "targets.t.cluster"),
+        ('[targets.a]\ncluster = "/x"\ncpus = 1\n[targets.b]\ncluster = "/x"', "another target has this cluster"),
     ],
 )
 def test_what_cannot_be_is_said(more: str, words: str) -> None:

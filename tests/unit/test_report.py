@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pgdyno.model import Caveat, RunData, TrialPlan
 from pgdyno.report import html, markdown, terminal, view, words, write
 from pgdyno.report.cells import Cell
+from pgdyno.report.format import plus_minus
 from pgdyno.report.words_zh import ZH
 from pgdyno.store import rundir
 from rich.console import Console
@@ -155,9 +157,14 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
 
 def test_the_chart_library_is_put_together_beside_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # What lies where the user is, is not ours to run.
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "jinja2.py").write_text("open('run', 'w')")
+    monkeypatch.chdir(tmp_path / "here")
     html.prepare()
     text = html.library()
     (kept,) = (tmp_path / "pgdyno").iterdir()
+    assert not (tmp_path / "here" / "run").exists()
     assert kept.read_text() == text and "vega" in text
     html.prepare()
     assert not html._begun, "nothing is to be done twice"
@@ -166,3 +173,27 @@ def test_the_chart_library_is_put_together_beside_and_kept(tmp_path: Path, monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     html.prepare()
     assert html.library() == text
+
+
+def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:
+    """Several axes with long names: rows are told apart, and latencies keep their intervals."""
+    plans = [
+        TrialPlan(n, "read-only", 1.0, 2, r, {"full_page_writes": f, "work_mem": w})
+        for n, (r, f, w) in enumerate(itertools.product((1, 2, 3), (True, False), ("4MB", "64MB")), 1)
+    ]
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
+    out = io.StringIO()
+    console = Console(file=out, width=80, highlight=False)
+    terminal.render(view.build(rundir.read(run)), console)
+    text = out.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    compared = text[text.index("Compared along") : text.index("Latency by statement")]
+    assert "…" not in compared and "needed" in compared
+    flat = "".join(compared.split())
+    assert "work_mem=64MB" in flat and "work_mem=4MB" in flat and "c=2" not in flat
+    figures = text[text.index("Throughput and latency") : text.index("Compared along")]
+    assert "p99 ±" in figures and "full_page_writes=off" in figures
+
+
+def test_an_interval_that_reaches_below_zero_is_not_symmetric() -> None:
+    assert [plus_minus(x) for x in (None, 0.034, 1.0, 14.456)] == ["–", "3.4%", "100.0%", ">100%"]

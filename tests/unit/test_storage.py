@@ -102,7 +102,9 @@ def test_a_probe_measures_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_without_fio_it_says_how_to_get_it(tmp_path: Path) -> None:
-    done = pgdyno("storage", tmp_path, "--seconds=1", "--size=64m", env=environment(PATH="/nonexistent"))
+    # Named as a user does who stands beside it.
+    words = ["storage", tmp_path.name, "--seconds=1", "--size=64m"]
+    done = pgdyno(*words, env=environment(PATH="/nonexistent"), cwd=tmp_path.parent)
     assert done.code == 0 and "apt-get install fio" in done.out and "fdatasync" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgdyno.analysis.series import mean_of
+from pgdyno.analysis.series import FEWEST, mean_of
 
+#: Values on each side of a quantile, at least.
+_BEYOND = 5
 #: Log odds beyond which an interval says nothing: a factor of 20.
 _WIDEST = 3.0
 
@@ -18,7 +20,8 @@ def mean_half_width(counts: Sequence[float], sums: Sequence[float]) -> float | N
     where the intervals are too few to tell. `counts` and `sums` have a value an interval.
     """
     n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
-    if n.sum() <= 0:
+    if np.count_nonzero(n) < FEWEST:
+        # What happened in a few intervals only says nothing of how it would be in others.
         return None
     # What an interval adds to the error of the ratio; intervals without a value add nothing.
     parts = (total - total.sum() / n.sum() * n) / n.mean()
@@ -33,12 +36,12 @@ def quantile_band(counts: Sequence[float], below: Sequence[float]) -> tuple[floa
     total = float(np.sum(counts))
     share = float(np.sum(below)) / max(1.0, total)
     half = mean_half_width(counts, below)
-    if half is None or not 0 < share < 1:
+    if half is None or min(share, 1 - share) * total < _BEYOND:
         return None
     # On the scale of log odds: near 1 an interval that goes as far up as down would leave the range.
     odds, error = math.log(share / (1 - share)), half / (share * (1 - share))
     if error > _WIDEST:
         return None
     low, high = (1 / (1 + math.exp(-(odds + side * error))) for side in (-1, 1))
-    # The upper bound must lie among the values, not at their largest.
-    return (low, high) if (1 - high) * total >= 1 else None
+    # The bounds must lie among the values, not at their ends.
+    return (low, high) if (1 - high) * total >= 1 and low * total >= 1 else None

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pgdyno.analysis.spread import student_975
 
 Array = NDArray[np.float64]
+#: Values below which nothing can be said of how alike neighbours are: intervals would hold the truth too seldom.
+FEWEST = 20
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,18 @@ def autocorrelation_time(values: Sequence[float] | Array) -> float:
 
 def mean_of(values: Sequence[float] | Array) -> SeriesMean:
     """The mean of a series with an interval that respects its autocorrelation: the standard error of n values is that
-    of n / autocorrelation time independent ones.
+    of n / tau independent ones, tau being the autocorrelation time. Both tau and the variance come out too small where
+    they are taken about the series' own mean; they are corrected for it.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
     if n == 0:
         return SeriesMean(0, math.nan, 0.0, None)
-    effective = n / autocorrelation_time(x)
-    if n < 4 or effective < 2:
+    found = autocorrelation_time(x)
+    tau = min(found * (1 + 2 * found / n), n / 2)
+    effective = n / tau
+    if n < FEWEST:
         return SeriesMean(n, float(x.mean()), effective, None)
-    error = float(x.std(ddof=1)) / math.sqrt(effective)
-    return SeriesMean(n, float(x.mean()), effective, student_975(max(1, int(effective) - 1)) * error)
+    variance = float(x.var(ddof=1)) / (1 - min(tau / n, 0.5))
+    half = student_975(max(1, int(effective) - 1)) * math.sqrt(variance / effective)
+    return SeriesMean(n, float(x.mean()), effective, half)

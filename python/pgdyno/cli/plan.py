@@ -58,6 +58,8 @@ def main(
 
 def _facts(experiment: Experiment, cores: int, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
     planned = [t for t in plan.trials(experiment, cores) if t.plan not in done]
+    if not planned:
+        raise resume.complete()
     configurations = [t.configuration for t in planned]
     places = list(dict.fromkeys(c.place for c in configurations))
     servers = Servers(experiment, configurations, options, Listener())
@@ -93,11 +95,18 @@ def _facts(experiment: Experiment, cores: int, options: Options, done: list[Tria
         "total_s": each * len(planned) + load_s + starts_s + probe_s,
         "bytes": needed,
         "free_bytes": free,
+        "size_left_open": any(not p["private"] or p["kind"] == "cluster" for p in shown)
+        and any(_left_open(experiment, p) for p in places),
         "setup": sum(len(experiment.all_datasets[p.dataset].setup) for p in places),
         "problems": problems,
         "fits": not problems,
         "disk_bytes_per_s": disk,
     }
+
+
+def _left_open(experiment: Experiment, place: Place) -> bool:
+    wish = experiment.all_datasets[place.dataset]
+    return place.scale is None and wish.scale == "auto" and wish.rows is None
 
 
 def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]:
@@ -115,6 +124,9 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]
             found.append(f"targets.{name}: a file system of {wish.file_system.size} is too small for {pg_size(size)}.")
         if wish.cluster is not None and not (Path(wish.cluster) / FACTS).exists():
             found.append(f"targets.{name}: there is no cluster in {wish.cluster}: pgdyno cluster create makes one.")
+        for space, folder in wish.tablespaces.items():
+            if not Path(folder).is_dir():
+                found.append(f"targets.{name}.tablespaces.{space}: there is no folder {folder}.")
         if wish.folder is not None and not Path(wish.folder).is_dir():
             found.append(f"targets.{name}: there is no folder {wish.folder}.")
         elif wish.folder is not None and room > host.free_bytes(Path(wish.folder)):
@@ -127,7 +139,7 @@ def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[pl
     folder = Path(named) if (named := wish.cluster or wish.folder) else None
     private = servers.is_private(place.target)
     where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
-    wanted = servers.dataset_of(place, folder=where if private else None)
+    wanted = servers.dataset_of(place, folder=where if private else None, look=False)
     return {
         "target": place.target,
         "private": private,
@@ -168,11 +180,20 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
     parts = [f"trials {duration(facts['trials_s'])}", f"loading {duration(facts['load_s'])}"]
     parts += [f"storage probe {duration(facts['storage_s'])}"] if facts["storage_s"] else []
     out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.", markup=False)
-    out.print(
-        f"{pg_size(facts['bytes'])} of tables and keys in the temporary folder, WAL besides; "
-        f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
-        markup=False,
-    )
+    elsewhere: dict[str, int] = {}
+    for p in facts["places"]:
+        if p["private"] and p["folder"] is not None:
+            elsewhere[p["folder"]] = elsewhere.get(p["folder"], 0) + p["bytes"]
+    if facts["bytes"]:
+        out.print(
+            f"{pg_size(facts['bytes'])} of tables and keys in the temporary folder, WAL besides; "
+            f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
+            markup=False,
+        )
+    for folder, size in elsewhere.items():
+        out.print(f"{pg_size(size)} of tables and keys in {folder}, WAL besides.", markup=False)
+    if facts["size_left_open"]:
+        out.print("The size was left open: where a target has a complete dataset, that one's is taken.", markup=False)
     if facts["setup"]:
         out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).", markup=False)
     for problem in facts["problems"]:

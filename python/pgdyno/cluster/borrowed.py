@@ -5,9 +5,11 @@ Settings are given on the server's command line, over the cluster's own: nothing
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
-from pgdyno.cluster import binaries
+from pgdyno.cluster import binaries, datadir
+from pgdyno.cluster.datadir import DataDirectory
 from pgdyno.cluster.held import HeldCluster, Hold
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.managed import ManagedCluster
@@ -25,6 +27,7 @@ class BorrowedCluster(HeldCluster):
     def __init__(self, base: Path, settings: list[Setting], limits: Limits | None = None) -> None:
         self._cluster = ManagedCluster(base)
         super().__init__(self._cluster.layout, settings, limits)
+        self._aside = ExitStack()
         self.binaries = binaries.find(self.account, self.base / "programs", self._cluster.programs())
 
     def __enter__(self) -> BorrowedCluster:
@@ -33,12 +36,28 @@ class BorrowedCluster(HeldCluster):
                 f"a server runs in {self.base}, and somebody may be using it",
                 f"Stop it: pgdyno cluster stop {self.base}. Or name it as it runs: conninfo instead of cluster.",
             )
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         with signals_held():
+            self._aside.close()
             self.stop()
+
+    def start(self) -> None:
+        """Starts the server, unless it runs, and waits until it takes connections."""
+        self._aside.close()
+        super().start()
+
+    def put_aside(self) -> None:
+        """Stops the server, and keeps it stopped: neither a load nor a start of somebody else's gets in between."""
+        if self.is_alive():
+            self.stop()
+            self._aside.enter_context(datadir.kept_stopped(DataDirectory(self.data, self.binaries.major, self.account)))
 
     def _process(self, hold: Hold | None) -> ServerProcess:
         # The socket's folder may be another than when the settings were written.

@@ -4,6 +4,7 @@ parent-death signal.
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,8 @@ class HeldCluster(ABC):
         self.account: Account = server_account()
         self._limits = limits
         self._server: ServerProcess | None = None
+        #: Bytes of the log that were there before.
+        self._log_before: int | None = None
 
     @abstractmethod
     def _process(self, hold: Hold | None) -> ServerProcess:
@@ -41,6 +44,8 @@ class HeldCluster(ABC):
         """Starts the server, unless it runs, and waits until it takes connections."""
         if self.is_alive():
             return
+        if self._log_before is None:
+            self._log_before = self.log.stat().st_size if self.log.exists() else 0
         self._server = self._process(None if self._limits is None else self._limits.hold)
         self._server.start()
 
@@ -55,6 +60,16 @@ class HeldCluster(ABC):
         server, self._server = self._server, None
         if server is not None:
             server.stop()
+
+    def put_aside(self) -> None:
+        """Stops the server, to be started again later; nobody else shall use its data meanwhile."""
+        self.stop()
+
+    def copy_log(self, to: Path) -> None:
+        """Copies what the server has said since it was first started by us."""
+        with self.log.open("rb") as source, to.open("wb") as out:
+            source.seek(self._log_before or 0)
+            shutil.copyfileobj(source, out)
 
     def is_alive(self) -> bool:
         """Whether the server's process is there."""

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.layout import Layout, initdb
-from pgdyno.cluster.process import ServerProcess
+from pgdyno.cluster.process import ServerProcess, environment
 from pgdyno.cluster.settings import Setting
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
@@ -47,6 +48,7 @@ class ManagedCluster:
             programs = binaries.find(self.account, self.base / "programs", pg_bin)
             initdb(self.layout, programs, self.account, checksums=checksums)
             self.layout.configure(self.account, list(settings))
+            refuse_bad_settings(self.layout, programs, self.account)
             self.remember(programs)
         except BaseException:
             self.abandon()
@@ -131,6 +133,22 @@ class ManagedCluster:
         """After the data came from a template: where the socket is, who gets in."""
         self.layout.move_in(self.account)
         self.remember(programs)
+
+
+def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Account) -> None:
+    """Raises RefusedError where the server would not take its settings."""
+    done = subprocess.run(
+        [programs.program("postgres"), "-D", layout.data, "-C", "data_directory"],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env=environment(),
+        check=False,
+        **account.popen(),
+    )
+    if done.returncode != 0:
+        lines = [x.partition(" LOG: ")[2] or x.partition(" FATAL: ")[2] or x for x in done.stderr.splitlines()]
+        raise RefusedError(f"the server does not take its settings: {' / '.join(x.strip() for x in lines)}", "")
 
 
 def resolved(path: Path) -> Path:

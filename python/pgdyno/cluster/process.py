@@ -47,6 +47,8 @@ class ServerProcess:
         #: Somebody's data: it may recover, and write its buffers, for as long as that takes.
         self._patient = patient
         self._process: subprocess.Popen[bytes] | None = None
+        #: Where in the log its words begin: before are those of earlier servers.
+        self._words_from = 0
 
     @property
     def process_id(self) -> int | None:
@@ -59,6 +61,7 @@ class ServerProcess:
             return
         dies = sys.platform == "linux" and not self._stays
         with self.log.open("ab") as log, signals_held():
+            self._words_from = log.tell()
             self._process = subprocess.Popen(
                 [self.program, "-D", self.data, *self._options],
                 stdin=subprocess.DEVNULL,
@@ -106,7 +109,7 @@ class ServerProcess:
 
     def last_words(self, lines: int = 5) -> str:
         """The end of the server's log."""
-        return last_words(self.log, lines)
+        return last_words(self.log, lines, self._words_from)
 
     def _is_ready(self) -> bool:
         # The postmaster writes its state into the eighth line of its pid file.
@@ -118,10 +121,10 @@ class ServerProcess:
         return mine and len(lines) >= 8 and lines[7].strip() == "ready"
 
 
-def last_words(log: Path, lines: int = 5) -> str:
-    """The end of a server's log."""
+def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:
+    """The end of a server's log, from byte `begin` on."""
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = log.read_bytes()[begin:].decode("utf-8", "replace")
     except OSError:
         return "it left no log"
     return " / ".join(line.strip() for line in text.splitlines()[-lines:]) or "it left an empty log"

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pgdyno import home
 from pgdyno.cluster import clone, datadir
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.binaries import Binaries
@@ -54,7 +55,7 @@ def store_folder(named: Path | None = None) -> Path:
         return named
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "pgdyno" / "templates"
+    return home.data() / "templates"
 
 
 def name_of(datasets: list[str], version: str, settings: list[str]) -> str:

@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from pgdyno import home
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import server_account
 from pgdyno.errors import ClusterError, LocalError
@@ -45,7 +46,7 @@ def store() -> Path:
     if os.geteuid() == 0:
         # The server's account must get through, which a home folder of root's would not let it.
         return Path("/var/cache/pgdyno/postgres")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgdyno" / "postgres"
+    return home.cache() / "postgres"
 
 
 def _is(folder: Path, version: str) -> bool:

@@ -30,12 +30,13 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
                 found.append((a, b, axis, metric, higher, c))
     final = corrected([f[-1] for f in found], higher_is_better=[f[4] for f in found])
     cells: list[list[str | Cell]] = []
-    for (a, b, axis, metric, _, _), c in zip(found, final, strict=True):
-        others = [f"{k}={spelled(v)}" for k, v in b.varied.items() if k != axis]
-        where = [a.workload, f"c={a.clients}", *([f"{a.hot_set * 100:g}%"] if a.hot_set != 1 else []), *others]
+    places = [_parts(b, axis) for _, b, axis, *_ in found]
+    # What all have says nothing.
+    common = set.intersection(*map(set, places)) if len(places) > 1 else set()
+    for (a, b, axis, metric, _, _), c, where in zip(found, final, places, strict=True):
         cells.append(
             [
-                " ".join(where),
+                " ".join(part for part in where if part not in common) or where[0],
                 f"{axis}: {spelled(b.varied[axis])} by {spelled(a.varied[axis])}",
                 metric,
                 linked(f"{c.ratio:.3f}", [*a.trials, *b.trials]),
@@ -55,8 +56,14 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
         "1%, corrected for the number of comparisons (Holm). No difference shown: one of 5% would have been seen. "
         "Needed: repetitions of each that would tell, nine times in ten, with so many comparisons." + more,
         3,
-        ["n", "needed", "figure"],
+        ["n", "needed"],
     )
+
+
+def _parts(g: Group, axis: str) -> list[str]:
+    """A configuration in words, without what is compared."""
+    others = [f"{k}={spelled(v)}" for k, v in g.varied.items() if k != axis]
+    return [g.workload, f"c={g.clients}", *([f"{g.hot_set * 100:g}%"] if g.hot_set != 1 else []), *others]
 
 
 def interval(c: Comparison) -> str:

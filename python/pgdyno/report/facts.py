@@ -84,6 +84,7 @@ def sizes(data: RunData) -> Table:
         "Sizes",
         [*(["place"] if len(places) > 1 else []), "relation", "kind", "rows", "size", "level", "buffers"],
         cells,
+        "As loaded, before the trials. "
         "Rows: as the planner knows them. Level: of a B-tree's root, by bt_metap (0: one page). Buffers: pages that "
         "a search "
         "for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).",

@@ -26,6 +26,13 @@ def percent(fraction: float | None) -> str:
     return "–" if fraction is None or math.isnan(fraction) else f"{fraction * 100:.1f}%"
 
 
+def plus_minus(fraction: float | None) -> str:
+    """Half the width of an interval, as a part of its figure. One that reaches below zero is not symmetric, and says
+    little: over 100%.
+    """
+    return ">100%" if fraction is not None and fraction > 1 else percent(fraction)
+
+
 def rows(n: int) -> str:
     """5 M, 500 k, 123."""
     for unit, size in (("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any
 import jinja2
 import vl_convert
 
+from pgdyno import home
 from pgdyno.report import words
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.view import View
@@ -61,7 +61,8 @@ def prepare() -> None:
     which nothing else of this one would run.
     """
     if not _kept().exists():
-        program = [sys.executable, "-c", "from pgdyno.report.html import library; library()"]
+        # -P: not what lies where the user is.
+        program = [sys.executable, "-P", "-c", "from pgdyno.report.html import library; library()"]
         _begun.append(subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
@@ -82,8 +83,7 @@ def library() -> str:
 
 
 def _kept() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "pgdyno" / f"vega-{version('vl-convert-python')}.js"
+    return home.cache() / f"vega-{version('vl-convert-python')}.js"
 
 
 def _bundle() -> str:

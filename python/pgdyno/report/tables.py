@@ -9,7 +9,7 @@ from pgdyno.analysis.spread import Estimate
 from pgdyno.model import Latency, RunData
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
-from pgdyno.report.format import integer, milliseconds, percent, rows, size
+from pgdyno.report.format import integer, milliseconds, percent, plus_minus, rows, size
 from pgdyno.report.groups import Group, variant_column
 
 #: Reading the time series of more configurations takes longer than their table is worth.
@@ -50,7 +50,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
                 row += ["–", "–", "–"]
                 continue
             e, g = found
-            row += [*all_linked([integer(e.median), percent(g.half_width())], g.trials), str(g.clients)]
+            row += [*all_linked([integer(e.median), plus_minus(g.half_width())], g.trials), str(g.clients)]
         cells.append(row)
     columns = ["instance", *([column] if column else []), "rows", "hot set"]
     for title in titles.values():
@@ -61,7 +61,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         columns,
         cells,
         "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
-        "QPS counts the SQL statements of committed transactions, BEGIN and END included. " + str(m.get("note", "")),
+        f"QPS counts the SQL statements of committed transactions, BEGIN and END included. {m.get('note', '')}".strip(),
         4 if column else 3,
         ["instance", "±", "clients"],
     )
@@ -84,7 +84,7 @@ def ingest(groups: Sequence[Group]) -> Table:
                 str(g.clients),
                 str(each),
                 linked(integer(tps.median * each), g.trials),
-                percent(g.half_width()),
+                plus_minus(g.half_width()),
                 str(tps.n),
                 size(max(0.0, sum(inserted) / len(inserted))),
             ]
@@ -123,10 +123,10 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                *all_linked([integer(tps.median), percent(g.half_width()), percent(tps.spread)], g.trials),
+                *all_linked([integer(tps.median), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
                 *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
-                *all_linked([percent(g.latency_half_width(name)) for name in _PERCENTILES], g.trials),
+                *all_linked([plus_minus(g.latency_half_width(name)) for name in _PERCENTILES], g.trials),
             ]
         )
     more = [column] if column else []
@@ -157,7 +157,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
         "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and "
         "so on: as ±, of the repetitions' own percentiles.",
         3 if column else 2,
-        ["p50 ±", "p95 ±", "p99.9 ±", "p99 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p95 ms"],
+        ["p50 ±", "p95 ±", "p99.9 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p99 ±", "p95 ms"],
     )
 
 
@@ -177,7 +177,7 @@ def capacity(data: RunData) -> Table:
                 integer(t.summary.tps),
                 *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
                 "yes" if p["holds"] else "no",
-                *(percent(_part(t.summary.latency, name)) for name in _PERCENTILES),
+                *(plus_minus(_part(t.summary.latency, name)) for name in _PERCENTILES),
             ]
         )
     return Table(
@@ -266,14 +266,16 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         for n, s in enumerate(data.pooled_statements[g.key]):
             figures = [s.latency.mean_ns, *s.latency.percentiles()]
             texts = all_linked([milliseconds(ns) for ns in figures], g.trials)
-            widths = [percent(g.latency_half_width(name, n)) for name in ("mean_ns", *_PERCENTILES)]
-            cells.append([linked(name, g.trials), " ".join(s.text.split()), *texts, *all_linked(widths, g.trials)])
+            widths = [plus_minus(g.latency_half_width(name, n)) for name in ("mean_ns", *_PERCENTILES)]
+            statement, count = " ".join(s.text.split()), linked(f"{s.latency.count:,}", g.trials)
+            cells.append([linked(name, g.trials), statement, count, *texts, *all_linked(widths, g.trials)])
     return Table(
         "statements",
         "Latency by statement",
         [
             "workload",
             "statement",
+            "count",
             "mean ms",
             "p50 ms",
             "p95 ms",
@@ -283,8 +285,8 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
             *_PERCENTILE_INTERVALS,
         ],
         cells,
-        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set. Mean ± and "
-        "so on: as in the table above, of the repetitions' own figures.",
+        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set. Count: "
+        "executions. Mean ± and so on: as in the table above.",
         2,
-        ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "mean ±", "p99 ±"],
+        ["count", "p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "mean ±", "p99 ±"],
     )

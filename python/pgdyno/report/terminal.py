@@ -15,8 +15,13 @@ from pgdyno.report.view import View
 
 #: What is shown, in this order; the rest is in report.html.
 SHOWN = ("capacity", "qps", "rows", "detail", "comparisons", "statements", "server", "sizes", "storage", "outcomes")
-#: Columns of free text, by table: they give way to the figures.
-_SQUEEZED = {"statements": 1, "outcomes": 2, "comparisons": 0, "sizes": 0}
+#: Columns of free text that give way to the figures and end in dots; the rest of it is on the page.
+_CUT = {"statements": (1,), "sizes": (0,)}
+#: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
+_FOLDED = {"outcomes": (2,), "comparisons": (0, 1)}
+_LONG = 24
+#: Tables that say what a row is about only where it is not what the row above is about.
+_GROUPED = {"statements": 1, "comparisons": 2}
 #: Rows of a table; who wants more looks at the page.
 MOST = 40
 
@@ -53,17 +58,24 @@ def _print(table: Table, console: Console) -> None:
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    squeezed = _SQUEEZED.get(table.name)
+    cut = _CUT.get(table.name, ())
+    long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
+    free = _FOLDED.get(table.name, ())
+    folded = {*free, *long}
+    # How narrow what gives way may become.
+    squeezed = {i: min(widths[i], max(12, cell_len(headers[i]))) for i in (*cut, *free)}
+    squeezed |= {i: _LONG for i in long if i not in squeezed}
     kept = _fitting(table, widths, squeezed, console.width)
     for i in kept:
-        if i == squeezed:
-            # What the other columns and their gaps leave.
-            room = max(12, console.width - sum(widths[n] + 1 for n in kept if n != i) - 1)
-            folded = table.name == "outcomes"
+        if i in squeezed:
+            # What the other columns and their gaps leave, shared out by what each would like.
+            left = console.width - sum(squeezed.get(n, widths[n]) + 1 for n in kept) + 1
+            wanted = sum(widths[n] - squeezed[n] for n in squeezed)
+            room = squeezed[i] + max(0, left) * (widths[i] - squeezed[i]) // max(1, wanted)
             t.add_column(
                 headers[i],
-                no_wrap=not folded,
-                overflow="fold" if folded else "ellipsis",
+                no_wrap=i not in folded,
+                overflow="fold" if i in folded else "ellipsis",
                 max_width=min(widths[i], room),
             )
             continue
@@ -76,8 +88,9 @@ def _print(table: Table, console: Console) -> None:
     previous: list[str] = []
     for row in cells[:MOST]:
         # What stands above need not be repeated.
-        same = table.name == "statements" and previous and previous[0] == row[0]
-        t.add_row(*[Text("" if same and i == 0 else row[i]) for i in kept])
+        lead = _GROUPED.get(table.name, 0)
+        same = bool(previous) and previous[:lead] == row[:lead]
+        t.add_row(*[Text("" if same and i < lead else row[i]) for i in kept])
         previous = row
     console.print(t)
     if table.name == "capacity":
@@ -87,12 +100,12 @@ def _print(table: Table, console: Console) -> None:
     console.print()
 
 
-def _fitting(table: Table, widths: list[int], squeezed: int | None, width: int) -> list[int]:
+def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: int) -> list[int]:
     """The columns for which there is room."""
     kept = list(range(len(table.columns)))
 
     def needed() -> int:
-        return sum((12 if i == squeezed else widths[i]) + 1 for i in kept) - 1
+        return sum(squeezed.get(i, widths[i]) + 1 for i in kept) - 1
 
     cells = table.texts()
     same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}

@@ -45,7 +45,7 @@ ZH = {
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
     "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",
     "p50 ±": "p50 ±", "p95 ±": "p95 ±", "p99 ±": "p99 ±", "p99.9 ±": "p99.9 ±", "p50 ms": "p50 毫秒", "p95 ms": "p95 毫秒", "p99 ms": "p99 毫秒", "p99.9 ms": "p99.9 毫秒", "max ms": "最大毫秒",
-    "mean ms": "平均毫秒", "mean ±": "平均 ±", "statement": "语句", "rows a transaction": "每事务行数", "rows/s": "行/秒", "index growth": "索引增长",
+    "mean ms": "平均毫秒", "mean ±": "平均 ±", "count": "次数", "statement": "语句", "rows a transaction": "每事务行数", "rows/s": "行/秒", "index growth": "索引增长",
     "average": "平均", "lowest": "最低", "highest": "最高", "intervals": "区间数", "drift": "趋势", "WAL": "WAL",
     "WAL B/row": "WAL 字节/行", "HOT": "HOT", "tables": "表", "indexes": "索引", "checkpoints": "检查点", "place": "位置",
     "method": "方式", "generate s": "生成(秒)", "keys s": "主键(秒)", "vacuum s": "清理(秒)", "all s": "合计(秒)",
@@ -78,7 +78,8 @@ ZH = {
     "客户端与服务器同机时,等待 CPU 的时间也计入其中。",
     "p50 ± and so on: as ±, of the repetitions' own percentiles.": "p50 ± 等:同 ±,取各次重复自身的百分位。",
     "p50 ± and so on: by the trial's own intervals.": "p50 ± 等:由该次试验自身的时间区间估计。",
-    "Mean ± and so on: as in the table above, of the repetitions' own figures.": "平均 ± 等:含义同上表,取各次重复自身的数值。",
+    "Count: executions.": "次数:执行次数。", "Mean ± and so on: as in the table above.": "平均 ± 等:含义同上表。",
+    "As loaded, before the trials.": "加载完成时、试验开始之前的大小。",
     "Drift: the trend over a measurement, as a part of its mean; of the repetition where it is largest.": "趋势:测量期间的线性变化占均值"
     "的比例,取变化最大的一次。",
     "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set.": "从发出语句到收到 "

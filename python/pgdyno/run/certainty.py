@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno._core import Histogram
+from pgdyno.analysis import steady
 from pgdyno.analysis.quantiles import mean_half_width, quantile_band
 from pgdyno.model import IntervalRow, Latency, TrialSummary
 from pgdyno.store import hlog
 
+#: Histograms have three digits.
+RESOLUTION = 1e-3
 #: Of the figures that get an interval.
 _PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 
@@ -25,7 +28,9 @@ def with_half_widths(
     histograms by tag.
     """
     measured = [r.start_ns for r in rows if r.phase == "measure"]
-    if not measured:
+    waiting = bool(summary.skipped or summary.unfinished)
+    # What grows or shrinks throughout would be another figure had the trial been longer: no interval holds it.
+    if not measured or waiting or steady.judge([r.mean_ns for r in rows if r.committed]).steady is False:
         return summary
     # What ended after the measurement began in it, and counts with its last interval.
     place = dict.fromkeys((r.start_ns for r in rows), len(measured) - 1) | {s: i for i, s in enumerate(measured)}
@@ -52,5 +57,8 @@ def _sure(latency: Latency, counted: NDArray[np.float64], merged: Histogram | No
     half = {"mean_ns": mean_half_width(counts, sums)}
     for name, up_to in zip(_PERCENTILES, below, strict=True):
         band = quantile_band(counts, up_to)
-        half[name] = None if band is None else (merged.percentile(band[1] * 100) - merged.percentile(band[0] * 100)) / 2
+        if band is not None:
+            low, high = (merged.percentile(part * 100) for part in band)
+            # Between two equal values lies no more than the histogram's resolution.
+            half[name] = max(high - low, RESOLUTION * high) / 2
     return replace(latency, half_widths={name: width for name, width in half.items() if width is not None})

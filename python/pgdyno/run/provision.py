@@ -128,10 +128,14 @@ class Provision:
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
-    def configure(self, cluster: HeldCluster, configuration: Configuration) -> None:
-        """Starts it again with the configuration's settings."""
+    def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
+        """It runs, with the configuration's settings; where it ran with others, it is started anew."""
         named = isinstance(cluster, BorrowedCluster)
-        cluster.configure(self._named_settings(configuration) if named else self._settings(configuration))
+        settings = self._named_settings(configuration) if named else self._settings(configuration)
+        if cluster.settings == settings:
+            cluster.start()
+        else:
+            cluster.configure(settings)
 
     def _settings(self, configuration: Configuration) -> list[Setting]:
         wish = self.experiment.all_targets[configuration.place.target]

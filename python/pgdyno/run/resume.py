@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.errors import RefusedError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError
 from pgdyno.model import TrialPlan
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
@@ -61,6 +61,11 @@ def finished(path: Path | None) -> list[TrialPlan]:
     return [t.plan for t in rundir.read_records(path) if t.state == "finished"]
 
 
+def complete() -> LocalError:
+    """What is raised where nothing is left to be done."""
+    return LocalError("this run is complete: there is nothing to continue", "pgdyno report shows it.")
+
+
 def servers(path: Path, wanted: Options) -> Options:
     """How the run reached its server. Raises UsageError where the command line says something else: trials of different
     servers must not come under one heading.
@@ -103,6 +108,8 @@ def refuse_another_server(manifest: dict[str, Any], label: str, facts: dict[str,
 
 
 def _said(where: dict[str, Any]) -> str:
+    if "cluster" in where:
+        return f"the cluster {where['cluster']} (system identifier {where.get('system_identifier')})"
     return f'database "{where.get("dbname")}" at {where.get("host")} port {where.get("port")}'
 
 

@@ -7,7 +7,6 @@ their data stay on disk until the run ends.
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -18,15 +17,17 @@ import psycopg
 
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
+from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, SpecError
+from pgdyno.errors import ClusterError, RefusedError, SpecError
 from pgdyno.load import find
 from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.run import dataset
 from pgdyno.run.listener import Listener
-from pgdyno.run.plan import Configuration, Pairs, Place
+from pgdyno.run.plan import Configuration, Place
 from pgdyno.run.provision import Options, Provision
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
@@ -43,19 +44,14 @@ class Site:
     cluster: HeldCluster | None = None
     #: Holds the claim on a database that is not ours alone.
     claim: psycopg.Connection[tuple[Any, ...]] | None = None
-    settings: Pairs | None = None
     loaded: dict[str, Any] = field(default_factory=dict)
+    #: Where a server or a cluster is that stays; of a private one nothing, its folder is another each time.
+    reached: dict[str, Any] = field(default_factory=dict)
 
     @property
     def database(self) -> object:
         """What it shares with others: the database that is claimed, or the cluster's folder."""
-        return self.claim if self.cluster is None else self.cluster.base
-
-    @property
-    def reached(self) -> dict[str, Any]:
-        """Where a server that is not ours is; of ours nothing, its folder is another each time."""
-        t = self.target
-        return {} if self.cluster is not None else {"host": t.host, "port": t.port, "dbname": t.dbname}
+        return self.claim if self.cluster is None else self.cluster.base.resolve()
 
     def died(self) -> str | None:
         """Why the server is gone, if it is ours and is gone."""
@@ -78,6 +74,8 @@ class Servers:
         self._stack = ExitStack()
         most = max(c.clients for c in configurations)
         self._provision = Provision(experiment, options, most, listener, self._stack)
+        #: Clusters that stay, by folder.
+        self._borrowed: dict[Path, BorrowedCluster] = {}
         self._chosen: dict[tuple[str, int | None], Dataset] = {}
         self._refuse_contradictions()
 
@@ -100,7 +98,7 @@ class Servers:
             name = "server.log" if n == 0 else f"server-{n + 1}.log"
             assert site.cluster is not None
             with suppress(OSError):
-                shutil.copyfile(site.cluster.log, folder / name)
+                site.cluster.copy_log(folder / name)
 
     # ------------------------------------------------------------ use
 
@@ -108,25 +106,23 @@ class Servers:
         """The configuration's server runs, with its settings, and no other private one does. Not yet loaded."""
         site = self._sites.get(configuration.place)
         for other in self.sites:
-            if other is not site and other.cluster is not None:
-                other.cluster.stop()
+            if other.cluster is not None and (site is None or other.cluster is not site.cluster):
+                other.cluster.put_aside()
         if site is None:
             site = self._open(configuration)
             self._sites[configuration.place] = site
         elif site.cluster is not None:
-            if site.settings != configuration.settings:
-                self._provision.configure(site.cluster, configuration)
-                site.settings = configuration.settings
-            elif (died := site.died()) and site.cluster.process_id is not None:
+            if (died := site.died()) and site.cluster.process_id is not None:
                 raise ClusterError(died, "The server's log is in the run directory: server.log.")
-            else:
-                site.cluster.start()
+            self._provision.run_with_settings(site.cluster, configuration)
         return site
 
     def load(self, site: Site) -> None:
         """The dataset is there, and what it asks for besides."""
+        # A cluster that stays may be changed by anybody in the moments in which it is stopped.
         alone = sum(s.database == site.database for s in self.sites) == 1
-        if site.loaded and (alone or self._still_there(site)):
+        surely = alone and (site.claim is not None or isinstance(site.cluster, EmbeddedCluster))
+        if site.loaded and (surely or self._still_there(site)):
             return
         run, wanted = self.experiment.run, site.dataset
         if site.cluster is not None:
@@ -145,17 +141,55 @@ class Servers:
             site.loaded = self._over_connections(site.claim, site, run)
         self._set_up(site)
 
-    def dataset_of(self, place: Place, *, folder: Path | None) -> Dataset:
-        """The dataset of a place. What fits depends on the disk, which fills meanwhile, and all places must have equal
-        ones to be compared: so it is asked once.
+    def dataset_of(self, place: Place, *, folder: Path | None, look: bool = True) -> Dataset:
+        """The dataset of a place. Where its size is left to us, it is that of one that a target has already: it may
+        have taken hours to load; else what fits. All places must have equal ones to be compared, so it is asked once.
+        Raises RefusedError where targets have different ones. Without `look` no target is asked.
         """
         key = (place.dataset, place.scale)
-        if key not in self._chosen:
-            wish = self.experiment.all_datasets[place.dataset]
-            if place.scale is not None:
-                wish = wish.model_copy(update={"scale": place.scale})
-            self._chosen[key] = dataset.chosen(wish, local_data=folder)
+        if key in self._chosen:
+            return self._chosen[key]
+        wish = self.experiment.all_datasets[place.dataset]
+        if place.scale is not None:
+            wish = wish.model_copy(update={"scale": place.scale})
+        chosen = dataset.chosen(wish, local_data=folder)
+        if not look:
+            return chosen
+        left_to_us = wish.scale == "auto" and wish.rows is None
+        sizes = self._sizes_there(place.dataset, chosen) if left_to_us else {}
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
+            size = KINDS[chosen.kind][0]
+            raise RefusedError(
+                f"which size of {chosen.kind}? It was left open ({size}), and the targets have different ones: {told}",
+                f"Say it: dataset.{size}. What is there of another size is then replaced.",
+            )
+        self._chosen[key] = replace(chosen, size=next(iter(sizes.values()), chosen.size))
         return self._chosen[key]
+
+    def _sizes_there(self, name: str, guess: Dataset) -> dict[str, int]:
+        """By target, the size of a complete dataset of that kind which lies there, of all that the run will use."""
+        found = {}
+        places = dict.fromkeys(c.place.target for c in self._configurations if c.place.dataset == name)
+        for target in places:
+            base, conninfo = self.experiment.all_targets[target].cluster, self._conninfo(target)
+            if base is not None:
+                with ExitStack() as stack:
+                    cluster = self._borrowed.get(Path(base).resolve())
+                    if cluster is None:
+                        cluster = stack.enter_context(BorrowedCluster(Path(base), []))
+                    elif not cluster.is_alive():
+                        cluster.start()
+                        stack.callback(cluster.put_aside)
+                    size = _size_there(stack.enter_context(targets.administrative(cluster.target)), guess)
+            elif conninfo is not None:
+                with targets.administrative(self._resolved(target, conninfo)) as conn:
+                    size = _size_there(conn, guess)
+            else:
+                continue
+            if size is not None:
+                found[target] = size
+        return found
 
     def is_private(self, name: str) -> bool:
         """Whether a target is a server of our own."""
@@ -174,10 +208,17 @@ class Servers:
                 "--target, but the experiment names its own targets",
                 "Change its [targets], or use an experiment without.",
             )
+        clusters = {name for name, t in self.experiment.all_targets.items() if t.cluster is not None}
+        there = clusters | {name for name, t in self.experiment.all_targets.items() if t.conninfo is not None}
+        if options.embedded and there:
+            raise SpecError(
+                f"--embedded, but targets.{min(there)} is there already", "Leave it out, or change the experiment."
+            )
+        if options.pg_bin is not None and clusters:
+            raise SpecError(f"--pg-bin, but targets.{min(clusters)} has programs of its own", "Leave it out.")
         if options.pg_bin is not None and any(c.place.version for c in self._configurations):
             raise SpecError("--pg-bin, but the experiment names versions", "Leave one of them out.")
         running = [c for c in self._configurations if not self.is_private(c.place.target)]
-        clusters = {name for name, t in self.experiment.all_targets.items() if t.cluster is not None}
         if any(c.place.version and c.place.target in clusters for c in self._configurations):
             raise SpecError("axes.version goes with private servers: a cluster is of its own version", "Leave it out.")
         between = self.experiment.run.between
@@ -210,12 +251,15 @@ class Servers:
             return ""
         return wanted
 
+    def _resolved(self, name: str, conninfo: str) -> Target:
+        named = f"targets.{name}.conninfo" if self.experiment.targets else "--target"
+        return targets.resolve(conninfo, self.experiment.run.connect_timeout_s, named=named)
+
     def _open(self, configuration: Configuration) -> Site:
         conninfo = self._conninfo(configuration.place.target)
         if conninfo is None:
             return self._ours(configuration)
-        named = f"targets.{configuration.place.target}.conninfo" if self.experiment.targets else "--target"
-        target = targets.resolve(conninfo, self.experiment.run.connect_timeout_s, named=named)
+        target = self._resolved(configuration.place.target, conninfo)
         # The same database by another name or with other options is claimed already: by us.
         where = (target.host, target.port, target.dbname)
         previous = next((s for s in self.sites if s.claim and (*s.reached.values(),) == where), None)
@@ -226,39 +270,33 @@ class Servers:
             self.listener.note(f"target: {target.where}")
             find.claim(claim, target)
             find.refuse_if_busy(claim, target, self.options.force)
-        wanted = self._there(claim, configuration.place) or self.dataset_of(configuration.place, folder=None)
-        return Site(configuration.place, target, wanted, claim=claim, settings=configuration.settings)
+        wanted = self.dataset_of(configuration.place, folder=None)
+        reached = {"host": target.host, "port": target.port, "dbname": target.dbname}
+        return Site(configuration.place, target, wanted, claim=claim, reached=reached)
 
     def _ours(self, configuration: Configuration) -> Site:
         """A place whose server we start and stop."""
         place = configuration.place
         base = self.experiment.all_targets[place.target].cluster
-        cluster: HeldCluster
-        if base is not None:
-            cluster = self._provision.borrowed(configuration, Path(base))
-            with targets.administrative(cluster.target) as conn:
-                wanted = self._there(conn, place) or self.dataset_of(place, folder=cluster.data)
-        else:
+        if base is None:
             folder = self._provision.folder_of(place.target) or Path(tempfile.gettempdir())
             wanted = self.dataset_of(place, folder=folder)
-            cluster = self._provision.private(configuration, wanted)
-        return Site(place, cluster.target, wanted, cluster=cluster, settings=configuration.settings)
-
-    def _there(self, claim: psycopg.Connection[tuple[Any, ...]] | None, place: Place) -> Dataset | None:
-        """Where the size is left to us, a dataset of ours that is there already: it may have taken hours to load."""
-        wish = self.experiment.all_datasets[place.dataset]
-        if claim is None or place.scale is not None or wish.scale != "auto" or wish.rows is not None:
-            return None
-        guess = self.dataset_of(place, folder=None)
-        found = find.find(claim, guess)
-        match = re.fullmatch(rf"{guess.kind} (?:scale|rows)=(\d+)", found.name or "")
-        if not found.complete and match:
-            # Complete for its own size, not for the one that we would have chosen.
-            found = find.find(claim, replace(guess, size=int(match[1])))
-        if not match or not found.complete or guess.name != f"{guess.kind} {KINDS[guess.kind][0]}={guess.size}":
-            return None
-        self._chosen[place.dataset, None] = replace(guess, size=int(match[1]))
-        return self._chosen[place.dataset, None]
+            private = self._provision.private(configuration, wanted)
+            return Site(place, private.target, wanted, cluster=private)
+        # Raises where there is none.
+        ManagedCluster(Path(base)).programs()
+        wanted = self.dataset_of(place, folder=Path(base))
+        # Another place may be in the same cluster.
+        cluster = self._borrowed.get(Path(base).resolve())
+        if cluster is None:
+            cluster = self._provision.borrowed(configuration, Path(base))
+            self._borrowed[Path(base).resolve()] = cluster
+        else:
+            self._provision.run_with_settings(cluster, configuration)
+        with targets.administrative(cluster.target) as conn:
+            row = conn.execute("select system_identifier::text from pg_control_system()").fetchone()
+        reached = {"cluster": str(cluster.base), "system_identifier": row[0] if row else ""}
+        return Site(place, cluster.target, wanted, cluster=cluster, reached=reached)
 
     # ------------------------------------------------------------ loading
 
@@ -292,6 +330,18 @@ class Servers:
                 except psycopg.Error as e:
                     reason = " ".join(str(e).split())
                     raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
+
+
+def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: Dataset) -> int | None:
+    """The size of a complete dataset like `guess`, but for its size."""
+    named = find.find(conn, guess).name or ""
+    match = re.fullmatch(rf"({guess.kind} {KINDS[guess.kind][0]}=)(\d+)(.*)", named)
+    if match is None:
+        return None
+    wanted = replace(guess, size=int(match[2]))
+    # Complete for its own size, not for the one that we would have chosen.
+    found = find.find(conn, wanted)
+    return wanted.size if found.complete and found.name == wanted.name else None
 
 
 def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: HeldCluster) -> bool:

@@ -305,7 +305,7 @@ class Session:
         left = [t for t in self.trials if t.plan not in finished]
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
         if not left:
-            raise LocalError("this run is complete: there is nothing to continue", "pgdyno report shows it.")
+            raise resume.complete()
         self._at(servers, left[0].configuration)
         if self.prepared.resumed is not None:
             self.listener.note(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -44,6 +45,23 @@ def _distinct(values: list[Any] | str) -> list[Any] | str:
 
 
 Distinct = AfterValidator(_distinct)
+
+
+def _not_the_servers(name: str) -> str:
+    if name.startswith("pg_"):
+        raise ValueError("names that begin with pg_ are the server's own")
+    return name
+
+
+SpaceName = Annotated[Name, AfterValidator(_not_the_servers)]
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())
+
+
+#: A folder on this machine; relative to where pgdyno runs. A run that is continued elsewhere has the same.
+Folder = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
 
 
 def _some(values: Any) -> Any:
@@ -90,16 +108,16 @@ class Target(Strict):
     conninfo: str | None = None
     #: Folder of a cluster that stays (pgdyno cluster create, or restore): started for the run, with `settings` over its
     #: own, and stopped again; what is loaded into it stays.
-    cluster: str | None = None
+    cluster: Folder | None = None
     #: Of the private server; none: the embedded one. "17": an installed one, else one that is fetched.
     version: Version | None = None
     #: Server settings, over those that pgdyno chooses for the machine.
     settings: dict[str, Value] = {}
     #: Where its data directory is made: any folder, on the storage to be measured. None: the temporary folder.
-    folder: str | None = None
+    folder: Folder | None = None
     file_system: FileSystem | None = None
     #: Tablespaces: name, and the folder in which they are made.
-    tablespaces: dict[Name, str] = {}
+    tablespaces: dict[SpaceName, Folder] = {}
     #: As small as an instance: processors and memory that the server may use (a control group; only root may).
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     memory: Size | None = None
@@ -294,6 +312,10 @@ class Experiment(Strict):
     def _names_are_known(self) -> Experiment:
         if self.dataset is not None and self.datasets:
             raise ValueError("give either dataset or datasets")
+        limits: dict[str, Any] = {}
+        for name, t in self.targets.items():
+            if t.cluster and limits.setdefault(t.cluster, (t.cpus, t.memory)) != (t.cpus, t.memory):
+                raise ValueError(f"targets.{name}: another target has this cluster with other cpus or memory")
         known: dict[str, list[str]] = {
             "workload": list(self.workloads),
             "target": list(self.all_targets),

@@ -30,6 +30,8 @@ def probe(
 
     Raises LocalError when the folder cannot be used or is too full.
     """
+    # Its programs work elsewhere.
+    path = path.absolute()
     if not path.is_dir():
         raise LocalError(f"{path} is no folder", "Name a folder on the storage to be measured.")
     free = host.free_bytes(path)
