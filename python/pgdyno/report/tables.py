@@ -288,5 +288,5 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set. Count: "
         "executions. Mean ± and so on: as in the table above.",
         2,
-        ["count", "p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "mean ±", "p99 ±"],
+        ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "p99 ±", "p99.9 ms"],
     )

@@ -15,8 +15,8 @@ from pgdyno.report.view import View
 
 #: What is shown, in this order; the rest is in report.html.
 SHOWN = ("capacity", "qps", "rows", "detail", "comparisons", "statements", "server", "sizes", "storage", "outcomes")
-#: Columns of free text that give way to the figures and end in dots; the rest of it is on the page.
-_CUT = {"statements": (1,), "sizes": (0,)}
+#: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
+_CUT = {"statements": {1: 28}, "sizes": {0: 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
 _FOLDED = {"outcomes": (2,), "comparisons": (0, 1)}
 _LONG = 24
@@ -58,12 +58,12 @@ def _print(table: Table, console: Console) -> None:
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    cut = _CUT.get(table.name, ())
+    cut = _CUT.get(table.name, {})
     long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
     free = _FOLDED.get(table.name, ())
     folded = {*free, *long}
     # How narrow what gives way may become.
-    squeezed = {i: min(widths[i], max(12, cell_len(headers[i]))) for i in (*cut, *free)}
+    squeezed = {i: min(widths[i], cut.get(i, max(12, cell_len(headers[i])))) for i in (*cut, *free)}
     squeezed |= {i: _LONG for i in long if i not in squeezed}
     kept = _fitting(table, widths, squeezed, console.width)
     for i in kept:
