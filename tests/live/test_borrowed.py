@@ -114,6 +114,25 @@ def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base
     assert done.code == 3 and "targets.mine has 3, targets.other has 2" in done.err and "dataset.scale" in done.err
 
 
+def test_what_the_run_itself_loads_says_nothing_of_sizes(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    text = (
+        HEAD
+        + f'[targets.mine]\ncluster = "{base}"\n[datasets.small]\nscale = 1\n[datasets.large]\n[axes]\nclients = [2]\n'
+    )
+    places = run(tmp_path, text + RUN).manifest["places"]
+    large = next(p for label, p in places.items() if "large" in label)
+    assert large["rows"] > 100_000
+    # A feed begins empty where nothing is said of its rows, whatever lies there.
+    assert pgdyno("load", "feed", "--rows=5000", "--data", base).code == 0
+    shutil.rmtree(tmp_path / "runs")
+    text = HEAD.replace('builtin = "select-only"', 'text = "select 1"') + f'[targets.mine]\ncluster = "{base}"\n'
+    (place,) = (
+        run(tmp_path, text + '[dataset]\nkind = "feed"\n[axes]\nclients = [2]\n' + RUN).manifest["places"].values()
+    )
+    assert place["dataset"]["name"].startswith("feed rows=0")
+
+
 def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     text = (
@@ -202,3 +221,20 @@ def _file(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "made.toml"
     file.write_text(text)
     return file
+
+
+def test_a_log_stays_when_the_run_is_continued(tmp_path: Path, base: Path) -> None:
+    assert pgdyno("cluster", "create", base).code == 0
+    text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n'
+    file = _file(tmp_path, text + RUN.replace("repetitions = 1", "repetitions = 3"))
+    argv = [str(PGDYNO), "run", str(file), "-q", "--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(argv, env=environment(), stderr=subprocess.DEVNULL)
+    wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    (path,) = (tmp_path / "runs").iterdir()
+    first = (path / "server.log").read_text()
+    assert "ready to accept connections" in first
+    assert pgdyno("run", path).code == 0
+    both = (path / "server.log").read_text()
+    assert both.startswith(first) and "ready to accept connections" in both[len(first) :]

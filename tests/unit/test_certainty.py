@@ -125,14 +125,16 @@ def test_a_log_that_is_gone_or_short_says_nothing(tmp_path: Path) -> None:
     assert with_half_widths(summary, [], tmp_path / "latency.hlog", merged) == summary
 
 
-@pytest.mark.parametrize("wrong", ["queue grows", "skipped", "unfinished"])
+@pytest.mark.parametrize("wrong", ["queue shrinks", "skipped", "unfinished"])
 def test_what_is_not_steady_has_no_interval(tmp_path: Path, wrong: str) -> None:
     """The latency of a queue that grows throughout tells how long was measured."""
     rows, merged = log_of(tmp_path / "latency.hlog", 40)
-    if wrong == "queue grows":
-        rows = [replace(r, mean_ns=200_000 * (1 + r.index)) for r in rows]
+    if wrong == "queue shrinks":
+        # What the drain waited for is slow in every trial, and says nothing of a trend.
+        slow = {"measure": 1, "drain": 50}
+        rows = [replace(r, mean_ns=200_000 * (40 - r.index) * slow[r.phase]) for r in rows]
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
-    summary = replace(summary, **({} if wrong == "queue grows" else {wrong: 5}))
+    summary = replace(summary, **({} if wrong == "queue shrinks" else {wrong: 5}))
     assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged) == summary
 
 
@@ -149,3 +151,10 @@ def test_equal_percentiles_are_not_certain(tmp_path: Path) -> None:
     summary = summary_of(merged[hlog.TRANSACTION], Histogram())
     found = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency
     assert all(width >= 50 for name, width in found.half_widths.items() if name != "mean_ns")
+
+
+def test_a_slow_drain_is_no_trend(tmp_path: Path) -> None:
+    rows, merged = log_of(tmp_path / "latency.hlog", 40)
+    rows[-1] = replace(rows[-1], mean_ns=100 * rows[0].mean_ns)
+    summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
+    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths

@@ -289,3 +289,13 @@ def test_a_variable_that_one_matrix_does_not_set_is_missed_before_anything_runs(
     )
     with pytest.raises(SpecError, match=r"(?s):n.*In axes\.1, which sets no variables"):
         prepare(str(file), lambda e: (e, []), tmp_path)
+
+
+def test_one_cluster_by_two_names_is_one_cluster(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to("mine")
+    more = f'[targets.a]\ncluster = "{tmp_path}/mine"\ncpus = 1\n[targets.b]\ncluster = "{tmp_path}/link"'
+    with pytest.raises(SpecError, match="another target has this cluster"):
+        parsed(more)
+    with pytest.raises(SpecError, match=r"targets\.a\.folder"):
+        parsed('[targets.a]\nfolder = "~nosuchuser/x"')

@@ -195,5 +195,20 @@ def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:
     assert "p99 ±" in figures and "full_page_writes=off" in figures
 
 
+def test_columns_that_tell_rows_apart_go_last(tmp_path: Path) -> None:
+    plans = [
+        TrialPlan(n, "a-workload-whose-name-is-rather-long", hot, 2, r, {"protocol": p})
+        for n, (r, hot, p) in enumerate(itertools.product((1, 2), (0.05, 1.0), ("simple", "prepared")), 1)
+    ]
+    title = "throughput of a workload whose title is rather long"
+    facts = {"workloads": {"a-workload-whose-name-is-rather-long": title}}
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1), manifest=facts)
+    out = io.StringIO()
+    terminal.render(view.build(rundir.read(run)), Console(file=out, width=80, highlight=False))
+    for name in ("Queries per second", "Throughput and latency"):
+        table = out.getvalue().split(name)[1].split("\n\n")[0]
+        assert "…" not in table and all(x in table for x in ("protocol", "simple", "prepared", "5%", "100%")), table
+
+
 def test_an_interval_that_reaches_below_zero_is_not_symmetric() -> None:
     assert [plus_minus(x) for x in (None, 0.034, 1.0, 14.456)] == ["–", "3.4%", "100.0%", ">100%"]

@@ -24,7 +24,7 @@ from pgdyno.cluster.clone import Copied
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.managed import ManagedCluster, resolved
-from pgdyno.cluster.settings import Setting, sized
+from pgdyno.cluster.settings import OURS, Setting, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
@@ -41,6 +41,8 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
         name, equals, value = word.partition("=")
         if not equals or not name.replace("_", "").replace(".", "").isalnum() or "\n" in value:
             raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
+        if name.lower() in OURS:
+            raise UsageError(f"--set: {name} is pgdyno's: where the server listens and where its files are")
         settings[name] = Setting(name, value, "given on the command line")
     cluster = ManagedCluster(folder)
     with stoppable():

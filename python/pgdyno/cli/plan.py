@@ -105,8 +105,7 @@ def _facts(experiment: Experiment, cores: int, options: Options, done: list[Tria
 
 
 def _left_open(experiment: Experiment, place: Place) -> bool:
-    wish = experiment.all_datasets[place.dataset]
-    return place.scale is None and wish.scale == "auto" and wish.rows is None
+    return place.scale is None and experiment.all_datasets[place.dataset].left_open
 
 
 def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]:

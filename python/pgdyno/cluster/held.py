@@ -65,9 +65,9 @@ class HeldCluster(ABC):
         """Stops the server, to be started again later; nobody else shall use its data meanwhile."""
         self.stop()
 
-    def copy_log(self, to: Path) -> None:
-        """Copies what the server has said since it was first started by us."""
-        with self.log.open("rb") as source, to.open("wb") as out:
+    def append_log(self, to: Path) -> None:
+        """Appends what the server has said since it was first started by us."""
+        with self.log.open("rb") as source, to.open("ab") as out:
             source.seek(self._log_before or 0)
             shutil.copyfileobj(source, out)
 

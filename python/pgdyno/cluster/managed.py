@@ -99,7 +99,9 @@ class ManagedCluster:
             if process.name() == "postgres" and Path(process.cwd()) == self.data.resolve():
                 return int(process.pid)
             if "pgdyno" in process.cmdline() and str(self.data / PID_FILE) in process.cmdline():
-                raise RefusedError(f"a load or a snapshot is at work in {self.base}", "Wait until it has ended.")
+                raise RefusedError(
+                    f"pgdyno is at work in {self.base}: a run, a load or a snapshot", "Wait until it has ended."
+                )
         except (FileNotFoundError, ValueError, IndexError, psutil.NoSuchProcess):
             pass
         except (OSError, psutil.AccessDenied) as e:

@@ -7,6 +7,17 @@ from dataclasses import dataclass
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
+#: How we reach the server, and where its files are.
+OURS = {
+    "port",
+    "unix_socket_directories",
+    "data_directory",
+    "hba_file",
+    "ident_file",
+    "config_file",
+    "external_pid_file",
+}
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -180,15 +180,14 @@ def capacity(data: RunData) -> Table:
                 *(plus_minus(_part(t.summary.latency, name)) for name in _PERCENTILES),
             ]
         )
-    return Table(
-        "capacity",
-        "Capacity",
-        ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds", *_PERCENTILE_INTERVALS],
-        cells,
-        f"{capacity_text(found)} p50 ± and so on: by the trial's own intervals." if found else "",
-        0,
-        ["p50 ±", "p95 ±", "p99.9 ±"],
-    )
+    columns = ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds", *_PERCENTILE_INTERVALS]
+    note = "p50 ± and so on: by the trial's own intervals."
+    if all(str(c) == "–" for row in cells for c in row[7:]):
+        # Trials of few intervals have none.
+        columns, cells, note = columns[:7], [row[:7] for row in cells], ""
+    optional = ["p50 ±", "p95 ±", "p99.9 ±"]
+    told = f"{capacity_text(found)} {note}".strip() if found else ""
+    return Table("capacity", "Capacity", columns, cells, told, 0, optional)
 
 
 def _part(latency: Latency, name: str) -> float | None:

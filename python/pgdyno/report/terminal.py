@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import partial
 
 from rich.cells import cell_len
@@ -20,6 +21,8 @@ _CUT = {"statements": {1: 28}, "sizes": {0: 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
 _FOLDED = {"outcomes": (2,), "comparisons": (0, 1)}
 _LONG = 24
+#: Of a figure's heading.
+_HEADING = 14
 #: Tables that say what a row is about only where it is not what the row above is about.
 _GROUPED = {"statements": 1, "comparisons": 2}
 #: Rows of a table; who wants more looks at the page.
@@ -52,8 +55,7 @@ def _print(table: Table, console: Console) -> None:
         title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
     cells = table.texts()
-    # Units go under the name, so that columns stay narrow.
-    headers = [n.replace(" ms", "\nms") if i >= table.text_columns else n for i, n in enumerate(table.columns)]
+    headers = [_heading(n) if i >= table.text_columns else n for i, n in enumerate(table.columns)]
     widths = [
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
@@ -100,6 +102,13 @@ def _print(table: Table, console: Console) -> None:
     console.print()
 
 
+def _heading(name: str) -> str:
+    """Units go under the name, and long names into several lines, so that columns stay narrow."""
+    if cell_len(name) <= _HEADING:
+        return name.replace(" ms", "\nms")
+    return "\n".join(textwrap.wrap(name, _HEADING if name.isascii() else _HEADING // 2))
+
+
 def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: int) -> list[int]:
     """The columns for which there is room."""
     kept = list(range(len(table.columns)))
@@ -110,7 +119,9 @@ def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: i
     cells = table.texts()
     same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
     # First those that say the same in each row.
-    for name in sorted(table.optional, key=lambda n: n not in same):
+    # Last those that tell rows apart.
+    told = table.columns[: table.text_columns]
+    for name in sorted(table.optional, key=lambda n: (n not in same, n in told)):
         # All of that name: there may be one for each workload.
         if needed() > width:
             kept = [i for i in kept if table.columns[i] != name]

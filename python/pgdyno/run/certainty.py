@@ -30,7 +30,9 @@ def with_half_widths(
     measured = [r.start_ns for r in rows if r.phase == "measure"]
     waiting = bool(summary.skipped or summary.unfinished)
     # What grows or shrinks throughout would be another figure had the trial been longer: no interval holds it.
-    if not measured or waiting or steady.judge([r.mean_ns for r in rows if r.committed]).steady is False:
+    # The drain has only what waited longest.
+    latency = [r.mean_ns for r in rows if r.phase == "measure" and r.committed]
+    if not measured or waiting or steady.judge(latency).steady is False:
         return summary
     # What ended after the measurement began in it, and counts with its last interval.
     place = dict.fromkeys((r.start_ns for r in rows), len(measured) - 1) | {s: i for i, s in enumerate(measured)}

@@ -20,7 +20,7 @@ from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.scratch import Scratch
-from pgdyno.cluster.settings import Setting, sized
+from pgdyno.cluster.settings import OURS, Setting, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.load.dataset import Dataset
@@ -31,16 +31,6 @@ from pgdyno.spec.experiment import Experiment, size_bytes
 
 #: Settings of ours that the note at the start tells.
 _TOLD = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
-#: How we reach the server, and where its files are.
-_OURS = {
-    "port",
-    "unix_socket_directories",
-    "data_directory",
-    "hba_file",
-    "ident_file",
-    "config_file",
-    "external_pid_file",
-}
 _SETTING_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -154,7 +144,7 @@ class Provision:
             part = size_bytes(wish.file_system.size) >> 20
             named = {"max_wal_size": f"{part // 4}MB", "min_wal_size": f"{part // 8}MB", **named}
         for name in named:
-            if not _SETTING_NAME.match(name) or name.lower() in _OURS:
+            if not _SETTING_NAME.match(name) or name.lower() in OURS:
                 raise SpecError(
                     f'settings: "{name}" is no server setting that an experiment may choose',
                     "Where the server listens and where its files are is pgdyno's.",

@@ -76,6 +76,8 @@ class Servers:
         self._provision = Provision(experiment, options, most, listener, self._stack)
         #: Clusters that stay, by folder.
         self._borrowed: dict[Path, BorrowedCluster] = {}
+        #: By dataset whose size is left open and by target, the size that is there; None: not asked yet.
+        self._found: dict[str, dict[str, int]] | None = None
         self._chosen: dict[tuple[str, int | None], Dataset] = {}
         self._refuse_contradictions()
 
@@ -92,13 +94,10 @@ class Servers:
         return list(self._sites.values())
 
     def logs(self, folder: Path) -> None:
-        """Copies the logs of private servers to `folder`."""
-        ours = [s for s in self.sites if s.cluster is not None]
-        for n, site in enumerate(ours):
-            name = "server.log" if n == 0 else f"server-{n + 1}.log"
-            assert site.cluster is not None
+        """Copies the logs of servers of ours to `folder`, behind what a part of the run that was cut off has left."""
+        for n, cluster in enumerate(dict.fromkeys(s.cluster for s in self.sites if s.cluster is not None)):
             with suppress(OSError):
-                site.cluster.copy_log(folder / name)
+                cluster.append_log(folder / ("server.log" if n == 0 else f"server-{n + 1}.log"))
 
     # ------------------------------------------------------------ use
 
@@ -155,8 +154,16 @@ class Servers:
         chosen = dataset.chosen(wish, local_data=folder)
         if not look:
             return chosen
-        left_to_us = wish.scale == "auto" and wish.rows is None
-        sizes = self._sizes_there(place.dataset, chosen) if left_to_us else {}
+        if self._found is None:
+            # Of all datasets before any is loaded: what the run itself makes says nothing.
+            open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
+            wishes = {name: self.experiment.all_datasets[name] for name in open_}
+            self._found = {
+                name: self._sizes_there(name, dataset.chosen(w, local_data=folder))
+                for name, w in wishes.items()
+                if w.left_open
+            }
+        sizes = self._found.get(place.dataset, {}) if wish.left_open else {}
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
             size = KINDS[chosen.kind][0]

@@ -45,7 +45,9 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) ->
     tps = tps_of(kept)
     judged = steady.judge(tps)
     estimate = series.mean_of(tps[judged.drop :])
-    found = replace(summary, steady=judged.steady, drift=judged.drift, tps_half_width=estimate.half_width)
+    # What rises or falls throughout would be another figure had the trial been longer: no interval holds it.
+    half = None if judged.steady is False else estimate.half_width
+    found = replace(summary, steady=judged.steady, drift=judged.drift, tps_half_width=half)
     head = kept[: judged.drop]
     if not head or any(r.failed or r.lost or r.unknown or r.skipped for r in head):
         # What went wrong is no warm-up.

@@ -57,7 +57,10 @@ SpaceName = Annotated[Name, AfterValidator(_not_the_servers)]
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (RuntimeError, OSError) as e:
+        raise ValueError(f"{path}: {e}") from e
 
 
 #: A folder on this machine; relative to where pgdyno runs. A run that is continued elsewhere has the same.
@@ -162,6 +165,11 @@ class Dataset(Strict):
     index_tablespace: str = ""
     #: SQL that is carried out when the tables are there (functions, further tables); each must bear being repeated.
     setup: list[str] = []
+
+    @property
+    def left_open(self) -> bool:
+        """Whether the size is pgdyno's to choose; feed begins empty where nothing is said."""
+        return self.scale == "auto" and self.rows is None and self.kind != "feed"
 
     @model_validator(mode="after")
     def _one_size(self) -> Dataset:
