@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
-import subprocess
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.binaries import Binaries
-from pgdyno.cluster.process import environment
+from pgdyno.cluster.process import carried_out
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, RefusedError
@@ -110,7 +109,7 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
     if checksums is False and binaries.major < 18:
         # Before 18 there was no such option, and none needed.
         options = []
-    done = subprocess.run(
+    done = carried_out(
         [
             binaries.program("initdb"),
             "--pgdata",
@@ -125,12 +124,7 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
             "--no-instructions",
             *options,
         ],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        env=environment(),
-        check=False,
-        **account.popen(),
+        account,
     )
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.layout import Layout, initdb
-from pgdyno.cluster.process import ServerProcess, environment
+from pgdyno.cluster.process import ServerProcess, carried_out
 from pgdyno.cluster.settings import Setting
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
@@ -139,15 +138,7 @@ class ManagedCluster:
 
 def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Account) -> None:
     """Raises RefusedError where the server would not take its settings."""
-    done = subprocess.run(
-        [programs.program("postgres"), "-D", layout.data, "-C", "data_directory"],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        env=environment(),
-        check=False,
-        **account.popen(),
-    )
+    done = carried_out([programs.program("postgres"), "-D", layout.data, "-C", "data_directory"], account)
     if done.returncode != 0:
         lines = [x.partition(" LOG: ")[2] or x.partition(" FATAL: ")[2] or x for x in done.stderr.splitlines()]
         raise RefusedError(f"the server does not take its settings: {' / '.join(x.strip() for x in lines)}", "")

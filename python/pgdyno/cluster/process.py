@@ -130,6 +130,13 @@ def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:
     return " / ".join(line.strip() for line in text.splitlines()[-lines:]) or "it left an empty log"
 
 
+def carried_out(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:
+    """Runs one of the server's programs to its end, as the account."""
+    return subprocess.run(
+        argv, capture_output=True, text=True, cwd="/", env=environment(), check=False, **account.popen()
+    )
+
+
 def environment() -> dict[str, str]:
     """No PG* variable of the user's may reach the server; messages are in English, because we read them."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
