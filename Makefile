@@ -58,7 +58,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/report.py
 
 fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)
-	cd fuzz && for t in backend handshake script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done
+	cd fuzz && for t in backend conversation script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done
 
 docs: $(STAMP) ## Regenerate what the documentation quotes
 	$(BIN)/python scripts/docs.py

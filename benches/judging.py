@@ -18,6 +18,7 @@ from pgdyno.analysis.compare import Verdict, compare, repetitions_needed
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
+from pgdyno.engine import Plan
 
 SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 #: Of one client that waits most of the time: throughput follows the delay.
@@ -56,10 +57,8 @@ class Bench:
         self.seed += 1
         workload = _core.Workload({"scale": "5"})
         workload.add("s.sql", "\\set aid random(1, 500000)\n" + script, 1)
-        done = _core.run(
-            [self.config], workload, Nobody(), clients=clients, workers=1, duration_s=self.seconds, warmup_s=0.05,
-            interval_s=0.5, seed=self.seed,
-        )  # fmt: skip
+        plan = Plan(clients=clients, duration_s=self.seconds, warmup_s=0.05, interval_s=0.5, seed=self.seed)
+        done = _core.run([self.config], workload, Nobody(), plan)
         measured = done.phase("measure")
         assert measured is not None
         return measured.committed / (done.elapsed_ns / 1e9)

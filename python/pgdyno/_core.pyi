@@ -5,6 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from pgdyno.engine import Plan
+
 __version__: str
 
 class CoreError(Exception):
@@ -136,6 +138,14 @@ class Interval:
     @property
     def busiest_cpu_ns(self) -> int: ...
     @property
+    def run_delay_ns(self) -> int: ...
+    @property
+    def most_delayed_ns(self) -> int: ...
+    @property
+    def wakeup_delay(self) -> Histogram: ...
+    @property
+    def violations(self) -> int: ...
+    @property
     def latency(self) -> Histogram: ...
     @property
     def lag(self) -> Histogram: ...
@@ -165,6 +175,8 @@ class RunResult:
     def elapsed_ns(self) -> int: ...
     @property
     def interrupted(self) -> bool: ...
+    @property
+    def driver(self) -> str: ...
     @property
     def raised(self) -> BaseException | None: ...
     @property
@@ -205,35 +217,10 @@ def run(
     configs: list[ConnConfig],
     workload: Workload,
     observer: _Observer,
-    *,
-    clients: int,
-    workers: int = 1,
-    protocol: str = "prepared",
-    duration_s: float | None = None,
-    transactions: int | None = None,
-    warmup_s: float = 0.0,
-    interval_s: float = 1.0,
-    rate: tuple[float, float, float, bool] | None = None,
-    seed: int = 0,
-    connect_timeout_s: float = 10.0,
-    drain_timeout_s: float = 5.0,
-    reconnect: bool = True,
-    on_error: str = "end_run",
-    start_at_ns: int | None = None,
-    driver: str = "auto",
-    latency_limit_s: float | None = None,
-    max_tries: int = 1,
-    connect_each: bool = False,
-    begin_what_was_due: bool = True,
-    measure_until_done: bool = False,
-    command_latency: bool = True,
-    exit_on_abort: bool = False,
-    log: tuple[str, float, int, bool, bool, list[float]] | None = None,
-    voice: str = "events",
+    plan: Plan,
 ) -> RunResult:
     """Runs a workload against one or more targets. Raises CoreError before the first interval; later errors are in the
-    result. `rate` is (from, to, ramp in seconds, constant), in transactions per second over all clients; `log` is
-    (path, sampling rate, seconds in a line, failures told apart, a third column of failures, percentiles).
+    result.
     """
 
 class Table:

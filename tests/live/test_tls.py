@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pgdyno import _core
+from pgdyno.engine import Plan
 
 from tests.support.cli import SHORT, environment, pgdyno
 from tests.support.server import Server, make_certificate
@@ -22,7 +23,7 @@ def select(**config: Any) -> _core.RunResult:
     workload = _core.Workload()
     workload.add("one.sql", "SELECT 1;")
     arguments = {"dbname": "postgres", "password": "geheim", **config}
-    return _core.run([_core.ConnConfig(**arguments)], workload, Quiet(), clients=3, transactions=20)
+    return _core.run([_core.ConnConfig(**arguments)], workload, Quiet(), Plan(clients=3, transactions=20))
 
 
 @pytest.mark.parametrize("user", ["scram", "plain", "md5user"])

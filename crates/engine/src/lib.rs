@@ -2,13 +2,14 @@
 //!
 //! [`run::run`] starts worker threads; a [`worker::Worker`] owns some clients, each a state machine ([`client`]), and a
 //! [`driver::Driver`], which is all that it knows of sockets and time. What clients send comes from a
-//! [`workload::Workload`]; when, in an open loop, from a [`schedule::Arrivals`]. Workers hand over one
-//! [`pgdyno_record::Interval`] after the other; nothing is averaged on the way.
+//! [`workload::Workload`]; when, in an open loop, from a [`schedule::Arrivals`]; what an error leads to is a `policy`'s to
+//! decide. Workers hand over one [`pgdyno_record::Interval`] after the other; nothing is averaged on the way.
 
 pub mod client;
 pub mod driver;
 pub mod error;
 pub mod plan;
+mod policy;
 pub mod run;
 pub mod schedule;
 pub mod shell;
@@ -18,5 +19,6 @@ pub mod workload;
 
 pub use error::EngineError;
 pub use plan::{Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
-pub use run::{Observer, Summary, run};
-pub use workload::{Script, ScriptWorkload, Workload};
+pub use run::{Observation, Observer, Summary, run};
+pub use workload::Workload;
+pub use workload::script::{Script, ScriptWorkload};

@@ -28,14 +28,26 @@ const TICK: Duration = Duration::from_millis(50);
 /// Behind all intervals: nothing more comes.
 const NEVER: (bool, u64) = (true, u64::MAX);
 
+/// What a run shows while it is on.
+#[derive(Debug)]
+pub enum Observation {
+    /// All clients are connected.
+    Started {
+        /// When the run begins, in nanoseconds since 1970.
+        start: u64,
+        /// How long connecting took, all clients together.
+        connect_time: Nanos,
+    },
+    /// An interval is over on all workers.
+    Interval(Box<Interval>),
+    /// Something happened.
+    Event(RunEvent),
+}
+
 /// Who looks on.
 pub trait Observer {
-    /// All clients are connected; the run begins at `start` (nanoseconds since 1970).
-    fn started(&mut self, start: u64, connect_time: Nanos);
-    /// An interval is over on all workers.
-    fn interval(&mut self, interval: &Interval);
-    /// Something happened.
-    fn event(&mut self, event: &RunEvent);
+    /// Takes what there is to see, in order.
+    fn observe(&mut self, observation: Observation);
     /// Called every 50 ms: 0 to go on, else a value for the stop flag.
     fn tick(&mut self) -> u8;
 }
@@ -53,14 +65,19 @@ pub struct Summary {
     pub phases: BTreeMap<Phase, Interval>,
     /// An observer asked it to stop.
     pub interrupted: bool,
+    /// How the workers waited for their sockets.
+    pub driver: &'static str,
     /// Why it ended early, if it did. What was measured until then is in `phases`.
     pub error: Option<EngineError>,
 }
 
-enum Told {
-    Connected,
-    /// By a worker's number.
+/// What a worker sends to its conductor.
+enum Message {
+    /// All its clients are connected; the name of its driver.
+    Connected(&'static str),
+    /// By the worker's number.
     Report(usize, Report),
+    /// It has come to its end.
     Over(usize, Result<(), EngineError>),
 }
 
@@ -121,7 +138,7 @@ pub fn run(
     let configs: Vec<Arc<Config>> = targets.into_iter().map(Arc::new).collect();
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
-    let (tell, told) = mpsc::channel();
+    let (sender, messages) = mpsc::channel();
     let mut threads = Vec::new();
     for (number, (range, streams)) in plan.deal().into_iter().zip(streams(&plan)).enumerate() {
         let job = Job {
@@ -133,7 +150,7 @@ pub fn run(
             streams,
             stop: stop.clone(),
             gate: gate.clone(),
-            tell: tell.clone(),
+            messages: sender.clone(),
             origin,
         };
         let spawned = std::thread::Builder::new().name(format!("pgdyno-{}", threads.len())).spawn(move || job.work());
@@ -147,8 +164,8 @@ pub fn run(
             }
         }
     }
-    drop(tell);
-    let result = Conductor { plan: &plan, stop, gate, origin, workers: threads.len(), observer }.conduct(&told);
+    drop(sender);
+    let result = Conductor { plan: &plan, stop, gate, origin, workers: threads.len(), observer }.conduct(&messages);
     for thread in threads {
         let _ = thread.join();
     }
@@ -205,17 +222,17 @@ struct Job {
     streams: Streams,
     stop: StopFlag,
     gate: Arc<Gate>,
-    tell: Sender<Told>,
+    messages: Sender<Message>,
     origin: Instant,
 }
 
 impl Job {
     fn work(self) {
-        let (tell, number) = (self.tell.clone(), self.number);
+        let (messages, number) = (self.messages.clone(), self.number);
         // A worker that dies must not look like one that is done.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run()));
         let crashed = || Err(EngineError::System("a worker thread has crashed; this is a defect of pgdyno".into()));
-        let _ = tell.send(Told::Over(number, outcome.unwrap_or_else(|_| crashed())));
+        let _ = messages.send(Message::Over(number, outcome.unwrap_or_else(|_| crashed())));
     }
 
     fn run(self) -> Result<(), EngineError> {
@@ -252,9 +269,9 @@ impl Job {
     }
 
     fn drive<D: Driver>(self, driver: D) -> Result<(), EngineError> {
-        let tell = self.tell.clone();
-        let number = self.number;
-        let report = Box::new(move |r| drop(tell.send(Told::Report(number, r))));
+        let messages = self.messages.clone();
+        let (number, name) = (self.number, driver.name());
+        let report = Box::new(move |r| drop(messages.send(Message::Report(number, r))));
         let log = open_log(&self.plan, self.number, &self.streams.sample)?;
         let mut worker = Worker::new(
             driver,
@@ -268,7 +285,7 @@ impl Job {
         )
         .logging(number, log);
         worker.connect()?;
-        let _ = self.tell.send(Told::Connected);
+        let _ = self.messages.send(Message::Connected(name));
         match self.gate.pass() {
             Some(origin) => worker.run(origin),
             None => Ok(()),
@@ -276,7 +293,7 @@ impl Job {
     }
 }
 
-/// Adds up what the workers tell.
+/// Adds up what the workers report.
 struct Conductor<'a> {
     plan: &'a Plan,
     stop: StopFlag,
@@ -287,38 +304,40 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    fn conduct(mut self, told: &Receiver<Told>) -> Result<Summary, EngineError> {
+    fn conduct(mut self, messages: &Receiver<Message>) -> Result<Summary, EngineError> {
         let mut summary = Summary {
             start: 0,
             connect_time: Nanos::ZERO,
             elapsed: Nanos::ZERO,
             phases: BTreeMap::new(),
             interrupted: false,
+            driver: "",
             error: None,
         };
-        // Intervals that not all workers have told yet: how many have, and their sum. Drains are kept apart: workers
+        // Intervals that not all workers have reported yet: their sum so far. Drains are kept apart: workers
         // that are asked to stop may begin theirs in different intervals.
-        let mut open: BTreeMap<(bool, u64), Interval> = BTreeMap::new();
-        // The newest interval that each worker has told of; beyond all when it will tell no more.
+        let mut open: BTreeMap<(bool, u64), Box<Interval>> = BTreeMap::new();
+        // The newest interval that each worker has reported; beyond all when it will report no more.
         let mut reached = vec![None; self.workers];
         let (mut connected, mut over, mut last_tick) = (0, 0, Instant::now());
         while over < self.workers {
-            match told.recv_timeout(TICK) {
-                Ok(Told::Connected) => {
+            match messages.recv_timeout(TICK) {
+                Ok(Message::Connected(driver)) => {
+                    summary.driver = driver;
                     connected += 1;
                     if connected == self.workers {
                         self.start(&mut summary);
                     }
                 }
-                Ok(Told::Report(_, Report::Event(event))) => self.observer.event(&event),
-                Ok(Told::Report(worker, Report::Interval(interval))) => {
+                Ok(Message::Report(_, Report::Event(event))) => self.observer.observe(Observation::Event(event)),
+                Ok(Message::Report(worker, Report::Interval(interval))) => {
                     let drain = interval.slice.phase == Phase::Drain;
                     let key = (drain, if drain { 0 } else { interval.slice.index });
-                    open.entry(key).and_modify(|sum| sum.join(&interval)).or_insert(*interval);
+                    open.entry(key).and_modify(|sum| sum.join(&interval)).or_insert(interval);
                     reached[worker] = Some(key);
                     self.close_complete(&mut summary, &mut open, &reached);
                 }
-                Ok(Told::Over(worker, result)) => {
+                Ok(Message::Over(worker, result)) => {
                     over += 1;
                     reached[worker] = Some(NEVER);
                     self.close_complete(&mut summary, &mut open, &reached);
@@ -333,10 +352,10 @@ impl Conductor<'_> {
             }
             if last_tick.elapsed() >= TICK {
                 last_tick = Instant::now();
-                let wish = self.observer.tick();
-                if wish > 0 {
+                let stop = self.observer.tick();
+                if stop > 0 {
                     summary.interrupted = true;
-                    self.stop.fetch_max(wish, Ordering::Relaxed);
+                    self.stop.fetch_max(stop, Ordering::Relaxed);
                     if connected < self.workers {
                         self.gate.open(None);
                     }
@@ -344,7 +363,7 @@ impl Conductor<'_> {
             }
         }
         for sum in open.into_values() {
-            self.close(&mut summary, &sum);
+            self.close(&mut summary, sum);
         }
         debug_assert!(
             summary.error.is_some() || balance(&summary) == 0,
@@ -364,7 +383,7 @@ impl Conductor<'_> {
         let wall_now = wall(SystemTime::now());
         let wait = self.plan.start_at.map_or(0, |at| at.saturating_sub(wall_now));
         summary.start = wall_now + wait;
-        self.observer.started(summary.start, now);
+        self.observer.observe(Observation::Started { start: summary.start, connect_time: now });
         self.gate.open(Some(now + Nanos(wait)));
     }
 
@@ -372,7 +391,7 @@ impl Conductor<'_> {
     fn close_complete(
         &mut self,
         summary: &mut Summary,
-        open: &mut BTreeMap<(bool, u64), Interval>,
+        open: &mut BTreeMap<(bool, u64), Box<Interval>>,
         reached: &[Option<(bool, u64)>],
     ) {
         while let Some(first) = open.first_entry() {
@@ -380,20 +399,20 @@ impl Conductor<'_> {
                 break;
             }
             let sum = first.remove();
-            self.close(summary, &sum);
+            self.close(summary, sum);
         }
     }
 
-    fn close(&mut self, summary: &mut Summary, interval: &Interval) {
+    fn close(&mut self, summary: &mut Summary, interval: Box<Interval>) {
         if interval.slice.phase == Phase::Measure {
             summary.elapsed += interval.slice.end - interval.slice.start;
         }
         summary
             .phases
             .entry(interval.slice.phase)
-            .and_modify(|sum| sum.merge(interval))
-            .or_insert_with(|| interval.clone());
-        self.observer.interval(interval);
+            .and_modify(|sum| sum.merge(&interval))
+            .or_insert_with(|| (*interval).clone());
+        self.observer.observe(Observation::Interval(interval));
     }
 }
 

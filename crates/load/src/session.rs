@@ -1,10 +1,7 @@
 //! A blocking session: for administrative commands and COPY, where one connection does one thing after the other.
 
 use crate::error::LoadError;
-use pgdyno_wire::backend::{self, ServerError, next_message, tag};
-use pgdyno_wire::handshake::Attempt;
-use pgdyno_wire::tls::Link;
-use pgdyno_wire::{Config, Endpoint, Handshake, Progress, WireError, frontend};
+use pgdyno_wire::{Attempt, Cancel, Config, Conversation, Endpoint, Event, Refusal, WireError, frontend};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,6 +15,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a cancelled command may take to end; then the connection is dropped, and the server rolls back.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Bytes read at a time.
+const BUFFER: usize = 16 * 1024;
 
 enum Stream {
     Unix(UnixStream),
@@ -97,11 +97,15 @@ impl Stream {
 /// An established session.
 pub struct Session {
     stream: Stream,
-    link: Link,
+    conversation: Conversation<()>,
+    config: Arc<Config>,
+    /// What has arrived and was not looked at yet, in the clear.
     input: Vec<u8>,
-    endpoint: Endpoint,
-    /// Process id and secret, for a cancel request.
+    /// Up to here it was looked at.
+    taken: usize,
+    /// Process id and secret, for a cancel request; and whether it must be encrypted.
     backend: (u32, Vec<u8>),
+    encrypted: bool,
     /// Set by another thread: what the server is doing is cancelled.
     interrupt: Arc<AtomicBool>,
     /// When the command at hand was cancelled.
@@ -129,34 +133,46 @@ impl Session {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Session, LoadError> {
         let cannot = |reason: String| LoadError::Connect { endpoint: config.endpoint.to_string(), reason };
+        let deadline = Instant::now() + timeout;
         let mut stream = Stream::open(&config.endpoint, timeout).map_err(|e| cannot(e.to_string()))?;
         let mut out = Vec::new();
-        let mut handshake = Handshake::start(config.clone(), attempt, &mut out);
-        let mut buf = vec![0; 16 * 1024];
+        let mut conversation =
+            Conversation::start(config.clone(), attempt, &mut out).map_err(|e| cannot(e.to_string()))?;
+        let (mut buf, mut plain) = (vec![0; BUFFER], Vec::new());
         loop {
             stream.write_all(&out).map_err(|e| cannot(e.to_string()))?;
             out.clear();
             let n = match stream.read(&mut buf) {
                 Ok(0) => return Err(cannot("the server closed the connection before the session began".into())),
-                Ok(n) => n,
+                Ok(n) if Instant::now() < deadline => n,
+                Ok(_) => return Err(cannot(format!("no session within {} s", timeout.as_secs()))),
                 Err(e) if is_timeout(&e) => {
                     return Err(cannot(format!("no answer within {} s", timeout.as_secs())));
                 }
                 Err(e) => return Err(cannot(e.to_string())),
             };
-            let progress = handshake.feed(&buf[..n], &mut out);
-            if progress.is_err() {
+            let opened = conversation.open(&buf[..n], &mut plain, &mut out).map(<[u8]>::to_vec);
+            let mut input = Vec::new();
+            let event = opened.and_then(|opened| {
+                let mut rest = &opened[..];
+                let event = conversation.next(&mut rest, &mut out);
+                input = rest.to_vec();
+                event
+            });
+            if event.is_err() {
+                // An alert that says why.
                 let _ = stream.write_all(&out);
             }
-            if let Progress::Ready(info) = progress.map_err(|e| cannot(e.to_string()))? {
+            if let Some(Event::Began(info)) = event.map_err(|e| cannot(e.to_string()))? {
                 stream.set_timeouts(LOOK)?;
-                let (link, input) = handshake.into_link();
                 return Ok(Session {
                     stream,
-                    link,
+                    conversation,
+                    config: config.clone(),
                     input,
-                    endpoint: config.endpoint.clone(),
+                    taken: 0,
                     backend: (info.process, info.secret),
+                    encrypted: info.encrypted,
                     interrupt: interrupt.clone(),
                     cancelled: None,
                 });
@@ -165,11 +181,11 @@ impl Session {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
-        if self.link.is_plain() {
+        if self.conversation.is_plain() {
             return self.write(bytes);
         }
         let mut wire = Vec::new();
-        self.link.seal(bytes, &mut wire)?;
+        self.conversation.seal(bytes, &mut wire)?;
         self.write(&wire)
     }
 
@@ -186,7 +202,7 @@ impl Session {
         Ok(())
     }
 
-    /// Nothing has happened for a while: shall we stop? Cancels once, and gives up when that does not help.
+    /// Shall we stop? Cancels once, and gives up when that does not help.
     fn look_up(&mut self) -> Result<(), LoadError> {
         match self.cancelled {
             None if self.interrupt.load(Ordering::Relaxed) => self.cancel(),
@@ -196,30 +212,41 @@ impl Session {
         Ok(())
     }
 
-    /// The next message: its tag and body.
-    fn receive(&mut self) -> Result<(u8, Vec<u8>), LoadError> {
-        let mut buf = vec![0; 16 * 1024];
+    /// The next event of what has arrived.
+    fn event(&mut self) -> Result<Option<Event<()>>, LoadError> {
+        let mut reply = Vec::new();
+        let mut rest = &self.input[self.taken..];
+        let event = self.conversation.next(&mut rest, &mut reply);
+        self.taken = self.input.len() - rest.len();
+        self.write(&reply)?;
+        Ok(event?)
+    }
+
+    /// Takes what arrived.
+    fn arrived(&mut self, wire: &[u8]) -> Result<(), LoadError> {
+        let (mut plain, mut reply) = (Vec::new(), Vec::new());
+        let opened = self.conversation.open(wire, &mut plain, &mut reply).map(<[u8]>::to_vec);
+        self.write(&reply)?;
+        self.input.drain(..self.taken);
+        self.taken = 0;
+        self.input.extend_from_slice(&opened?);
+        Ok(())
+    }
+
+    /// Waits for the next event.
+    fn receive(&mut self) -> Result<Event<()>, LoadError> {
+        let mut buf = vec![0; BUFFER];
         loop {
-            if let Some((message, length)) = next_message(&self.input)? {
-                let found = (message.tag, message.body.to_vec());
-                self.input.drain(..length);
-                return Ok(found);
+            if let Some(event) = self.event()? {
+                return Ok(event);
             }
-            let n = match self.stream.read(&mut buf) {
-                Ok(n) => n,
-                Err(e) if is_timeout(&e) => {
-                    self.look_up()?;
-                    continue;
-                }
+            // Also where the server never falls silent: notices are no events.
+            self.look_up()?;
+            match self.stream.read(&mut buf) {
+                Ok(0) => return Err(LoadError::Wire("the server closed the connection".into())),
+                Ok(n) => self.arrived(&buf[..n])?,
+                Err(e) if is_timeout(&e) => {}
                 Err(e) => return Err(e.into()),
-            };
-            if n == 0 {
-                return Err(LoadError::Wire("the server closed the connection".into()));
-            }
-            let mut reply = Vec::new();
-            self.link.open(&buf[..n], &mut self.input, &mut reply)?;
-            if !reply.is_empty() {
-                self.stream.write_all(&reply)?;
             }
         }
     }
@@ -227,32 +254,56 @@ impl Session {
     /// Asks the server to give up the command at hand.
     fn cancel(&mut self) {
         self.cancelled = Some(Instant::now());
-        if let Ok(mut stream) = Stream::open(&self.endpoint, Duration::from_secs(1)) {
-            let mut out = Vec::new();
-            frontend::cancel_request(&mut out, self.backend.0, &self.backend.1);
-            let _ = stream.write_all(&out);
-            // The server closes the connection when it has passed the request on.
-            let _ = stream.read(&mut [0; 1]);
-        }
+        // What cannot be cancelled is given up when the time of grace is over.
+        let _ = self.send_cancel();
     }
 
-    /// Reads up to ReadyForQuery; the first error on the way is the result.
+    fn send_cancel(&self) -> Result<(), LoadError> {
+        let mut stream = Stream::open(&self.config.endpoint, Duration::from_secs(1))?;
+        let mut out = Vec::new();
+        let (process, secret) = self.backend.clone();
+        let (mut cancel, mut done) = Cancel::start(self.config.clone(), self.encrypted, process, secret, &mut out);
+        stream.write_all(&out)?;
+        let mut buf = vec![0; BUFFER];
+        while !done {
+            let n = stream.read(&mut buf)?;
+            if n == 0 {
+                return Ok(());
+            }
+            out.clear();
+            done = cancel.feed(&buf[..n], &mut out)?;
+            stream.write_all(&out)?;
+        }
+        // The server closes the connection when it has passed the request on.
+        let _ = stream.read(&mut [0; 1]);
+        Ok(())
+    }
+
+    /// Begins a request.
+    fn query(&mut self, sql: &str) -> Result<(), LoadError> {
+        let mut out = Vec::new();
+        self.conversation.ask((), &mut out).query(sql);
+        self.conversation.mark_sent();
+        self.send(&out)
+    }
+
+    /// Waits until the request is answered to its end; the first error on the way is the result.
     fn finish(&mut self, doing: &str) -> Result<(), LoadError> {
         let mut error = None;
         loop {
-            let (tag, body) = self.receive()?;
-            match tag {
-                tag::ERROR if error.is_none() => {
-                    let e = ServerError::parse(&body);
-                    let fatal = matches!(e.severity.as_str(), "FATAL" | "PANIC");
-                    error = Some(LoadError::Server { doing: doing.to_owned(), error: Box::new(e) });
+            match self.receive()? {
+                Event::Refused(refusal) => {
+                    let fatal = refusal.fatal;
+                    error.get_or_insert_with(|| refused(doing, *refusal));
                     if fatal {
                         break;
                     }
                 }
-                tag::READY_FOR_QUERY => {
-                    backend::ready_for_query(&body)?;
-                    break;
+                Event::Synchronised(()) => break,
+                Event::CopyIn(()) => {
+                    let mut out = Vec::new();
+                    self.conversation.refuse_copy("no data is copied here", &mut out);
+                    self.send(&out)?;
                 }
                 _ => {}
             }
@@ -269,9 +320,7 @@ impl Session {
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(LoadError::Interrupted);
         }
-        let mut out = Vec::new();
-        frontend::query(&mut out, sql);
-        self.send(&out)?;
+        self.query(sql)?;
         self.finish(doing)
     }
 
@@ -282,27 +331,25 @@ impl Session {
         sql: &str,
         mut fill: impl FnMut(&mut Vec<u8>) -> Result<bool, LoadError>,
     ) -> Result<(), LoadError> {
-        let mut out = Vec::new();
-        frontend::query(&mut out, sql);
-        self.send(&out)?;
+        self.query(sql)?;
         loop {
-            let (tag, body) = self.receive()?;
-            match tag {
-                tag::COPY_IN_RESPONSE => break,
-                tag::ERROR => {
-                    let error = Box::new(ServerError::parse(&body));
+            match self.receive()? {
+                Event::CopyIn(()) => break,
+                Event::Refused(refusal) => {
+                    let error = refused(doing, *refusal);
                     // What follows, or that nothing does after a fatal error, is no news.
                     return Err(match self.finish(doing) {
                         Err(LoadError::Interrupted) => LoadError::Interrupted,
-                        _ => LoadError::Server { doing: doing.to_owned(), error },
+                        _ => error,
                     });
                 }
-                tag::READY_FOR_QUERY => {
+                Event::Synchronised(()) => {
                     return Err(WireError::Protocol("the server does not take COPY data".into()).into());
                 }
                 _ => {}
             }
         }
+        let mut out = Vec::new();
         let mut more = true;
         let mut broken = None;
         while more && broken.is_none() {
@@ -311,7 +358,7 @@ impl Session {
                 Ok(m) => more = m,
                 Err(e) => {
                     out.clear();
-                    frontend::copy_fail(&mut out, "stopped by the client");
+                    self.conversation.refuse_copy("stopped by the client", &mut out);
                     self.send(&out)?;
                     let _ = self.finish(doing);
                     return Err(e);
@@ -322,50 +369,58 @@ impl Session {
             if matches!(failed, Some(LoadError::Interrupted)) {
                 return Err(LoadError::Interrupted);
             }
-            if failed.is_some() || self.has_failed()? {
-                broken = Some(failed);
+            match (failed, self.refusal()?) {
+                (failed, Some(refusal)) => broken = Some((failed, Some(refused(doing, refusal)))),
+                (Some(failed), None) => broken = Some((Some(failed), None)),
+                (None, None) => {}
             }
         }
+        out.clear();
         if broken.is_none() {
-            out.clear();
             frontend::copy_done(&mut out);
             self.send(&out)?;
         } else {
-            out.clear();
-            frontend::copy_fail(&mut out, "the server has stopped taking data");
+            self.conversation.refuse_copy("the server has stopped taking data", &mut out);
             let _ = self.send(&out);
         }
-        match (self.finish(doing), broken.flatten()) {
-            (Err(LoadError::Wire(_)), Some(cause)) => Err(cause),
-            (result, _) => result,
+        let finished = self.finish(doing);
+        match broken {
+            None => finished,
+            // The server's own words say most; else what is said at the end, and why sending failed.
+            Some((_, Some(_))) if self.cancelled.is_some() => Err(LoadError::Interrupted),
+            Some((_, Some(refused))) => Err(refused),
+            Some((Some(cause), None)) => match finished {
+                Err(LoadError::Wire(_)) => Err(cause),
+                result => result,
+            },
+            Some((None, None)) => finished,
         }
     }
 
-    /// Whether the server has said that it failed. What else it says meanwhile (notices, parameters) is left out.
-    fn has_failed(&mut self) -> Result<bool, LoadError> {
+    /// What the server has said against the command at hand, without waiting for it.
+    fn refusal(&mut self) -> Result<Option<Refusal<()>>, LoadError> {
         let mut fds = [PollFd::from_borrowed_fd(self.stream.fd(), PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        if !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
-            return Ok(false);
-        }
-        let mut buf = vec![0; 16 * 1024];
-        let n = match self.stream.read(&mut buf) {
-            Ok(0) => return Err(LoadError::Wire("the server closed the connection".into())),
-            Ok(n) => n,
-            Err(e) if is_timeout(&e) => 0,
-            Err(e) => return Err(e.into()),
-        };
-        let mut reply = Vec::new();
-        self.link.open(&buf[..n], &mut self.input, &mut reply)?;
-        self.write(&reply)?;
-        while let Some((message, length)) = next_message(&self.input)? {
-            if message.tag == tag::ERROR {
-                return Ok(true);
+        if matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
+            let mut buf = vec![0; BUFFER];
+            match self.stream.read(&mut buf) {
+                Ok(0) => return Err(LoadError::Wire("the server closed the connection".into())),
+                Ok(n) => self.arrived(&buf[..n])?,
+                Err(e) if is_timeout(&e) => {}
+                Err(e) => return Err(e.into()),
             }
-            self.input.drain(..length);
         }
-        Ok(false)
+        while let Some(event) = self.event()? {
+            if let Event::Refused(refusal) = event {
+                return Ok(Some(*refusal));
+            }
+        }
+        Ok(None)
     }
+}
+
+fn refused(doing: &str, refusal: Refusal<()>) -> LoadError {
+    LoadError::Server { doing: doing.to_owned(), error: Box::new(refusal.error) }
 }
 
 fn is_timeout(e: &std::io::Error) -> bool {

@@ -160,6 +160,29 @@ impl Interval {
         self.inner.busiest.0
     }
 
+    /// Time that the workers' threads were ready to run and waited for a CPU: of all, and of the one that waited longest.
+    #[getter]
+    fn run_delay_ns(&self) -> u64 {
+        self.inner.run_delay.0
+    }
+
+    #[getter]
+    fn most_delayed_ns(&self) -> u64 {
+        self.inner.most_delayed.0
+    }
+
+    /// How late workers woke up where nothing but a timer woke them.
+    #[getter]
+    fn wakeup_delay(&self) -> Histogram {
+        wrap(&self.inner.wakeup_delay)
+    }
+
+    /// Connections given up because the server did not keep to the protocol.
+    #[getter]
+    fn violations(&self) -> u64 {
+        self.inner.violations
+    }
+
     /// Committed transactions, all scripts.
     #[getter]
     fn latency(&self) -> Histogram {

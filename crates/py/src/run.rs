@@ -6,8 +6,9 @@ use crate::interval::Interval;
 use crate::script::{Command, Workload};
 use pgdyno_base::Nanos;
 use pgdyno_engine as engine;
+use pgdyno_engine::Observation;
 use pgdyno_engine::Workload as _;
-use pgdyno_engine::worker::{RunEvent, STOP_NOW, STOP_SOON};
+use pgdyno_engine::worker::{STOP_NOW, STOP_SOON};
 use pgdyno_record as record;
 use pgdyno_record::Phase;
 use pyo3::prelude::*;
@@ -66,6 +67,12 @@ impl RunResult {
         self.raised.as_ref().map(|e| e.clone_ref(py))
     }
 
+    /// How the workers waited for their sockets: epoll, io_uring, polling.
+    #[getter]
+    fn driver(&self) -> &'static str {
+        self.summary.driver
+    }
+
     /// Why the run ended early, if it did.
     #[getter]
     fn error(&self) -> Option<String> {
@@ -104,29 +111,15 @@ impl RunResult {
     }
 }
 
-enum Told {
-    Started(u64, u64),
-    Interval(Box<record::Interval>),
-    Event(RunEvent),
-}
-
-/// Passes on what the engine tells; holds the wish to stop.
+/// Passes on what the engine shows; holds the request to stop.
 struct Channel {
-    tell: mpsc::Sender<Told>,
+    sender: mpsc::Sender<Observation>,
     stop: Arc<std::sync::atomic::AtomicU8>,
 }
 
 impl engine::Observer for Channel {
-    fn started(&mut self, start: u64, connect_time: Nanos) {
-        let _ = self.tell.send(Told::Started(start, connect_time.0));
-    }
-
-    fn interval(&mut self, interval: &record::Interval) {
-        let _ = self.tell.send(Told::Interval(Box::new(interval.clone())));
-    }
-
-    fn event(&mut self, event: &RunEvent) {
-        let _ = self.tell.send(Told::Event(event.clone()));
+    fn observe(&mut self, observation: Observation) {
+        let _ = self.sender.send(observation);
     }
 
     fn tick(&mut self) -> u8 {
@@ -134,44 +127,51 @@ impl engine::Observer for Channel {
     }
 }
 
-/// The rate of an open loop: `(from, to, ramp in seconds, constant)`.
-type RateTuple = (f64, f64, f64, bool);
+/// `pgdyno.engine.Rate`.
+#[derive(Clone, Copy, FromPyObject)]
+struct Rate {
+    start: f64,
+    end: f64,
+    ramp_s: f64,
+    constant: bool,
+}
 
-/// The log of transactions: path, sampling rate, seconds in a line (0: a line for each), failures told apart, a third
-/// column of failures, percentiles.
-type LogTuple = (PathBuf, f64, u64, bool, bool, Vec<f64>);
+/// `pgdyno.engine.TransactionLog`.
+#[derive(FromPyObject)]
+struct TransactionLog {
+    path: PathBuf,
+    sampling_rate: f64,
+    aggregate_s: u64,
+    detailed: bool,
+    other_failures: bool,
+    percentiles: Vec<f64>,
+}
 
-/// Runs `workload` against `configs`, over which the clients are spread. `observer` has methods `started(start_ns, connect_ns)`, `interval(Interval)` and
-/// `event(Event)`. An exception in one of them, or from a signal handler, stops the run: transactions under way
-/// are brought to their end, a second one does not wait for them. It is then in the result's `raised`. `on_error`:
-/// `end_run`, `count`, `end_client`, `end_client_unless_sql`. `voice`: `events`, `pgbench`, with `+verbose` and `+debug`.
-#[pyfunction]
-#[pyo3(signature = (configs, workload, observer, *, clients, workers=1, protocol="prepared", duration_s=None,
-                    transactions=None, warmup_s=0.0, interval_s=1.0, rate=None, seed=0, connect_timeout_s=10.0,
-                    drain_timeout_s=5.0, reconnect=true, on_error="end_run", start_at_ns=None, driver="auto",
-                    latency_limit_s=None, max_tries=1, connect_each=false, begin_what_was_due=true,
-                    measure_until_done=false, command_latency=true, exit_on_abort=false, log=None, voice="events"))]
-#[allow(clippy::too_many_arguments)]
-pub fn run(
-    py: Python<'_>,
-    configs: Vec<PyRef<'_, ConnConfig>>,
-    workload: &Workload,
-    observer: &Bound<'_, PyAny>,
+/// `pgdyno.engine.Voice`.
+#[derive(FromPyObject)]
+struct Voice {
+    verbose: bool,
+    debug: bool,
+}
+
+/// `pgdyno.engine.Plan`.
+#[derive(FromPyObject)]
+pub struct Plan {
     clients: usize,
     workers: usize,
-    protocol: &str,
+    protocol: String,
     duration_s: Option<f64>,
     transactions: Option<u64>,
     warmup_s: f64,
     interval_s: f64,
-    rate: Option<RateTuple>,
+    rate: Option<Rate>,
     seed: u64,
     connect_timeout_s: f64,
     drain_timeout_s: f64,
     reconnect: bool,
-    on_error: &str,
+    on_error: String,
     start_at_ns: Option<u64>,
-    driver: &str,
+    driver: String,
     latency_limit_s: Option<f64>,
     max_tries: u32,
     connect_each: bool,
@@ -179,84 +179,107 @@ pub fn run(
     measure_until_done: bool,
     command_latency: bool,
     exit_on_abort: bool,
-    log: Option<LogTuple>,
-    voice: &str,
+    log: Option<TransactionLog>,
+    voice: Option<Voice>,
+}
+
+impl Plan {
+    fn to_engine(&self) -> PyResult<engine::Plan> {
+        let limit = match (self.duration_s, self.transactions) {
+            (Some(s), None) => engine::Limit::Duration(Nanos::from_secs_f64(s)),
+            (None, Some(n)) => engine::Limit::Transactions(n),
+            _ => return Err(errors::other("give either a duration or a number of transactions")),
+        };
+        let on_error = match self.on_error.as_str() {
+            "end_run" => engine::OnError::EndRun,
+            "count" => engine::OnError::Count,
+            "end_client" => engine::OnError::EndClient,
+            "end_client_unless_sql" => engine::OnError::EndClientUnlessSql,
+            other => return Err(errors::other(format!("on_error \"{other}\" is unknown"))),
+        };
+        let log = self.log.as_ref().map(|log| engine::LogPlan {
+            path: log.path.clone(),
+            format: record::log::Format {
+                sampling_rate: log.sampling_rate,
+                aggregate: log.aggregate_s,
+                throttled: self.rate.is_some(),
+                limited: self.latency_limit_s.is_some(),
+                retries: self.max_tries != 1,
+                detailed: log.detailed,
+                other_failures: log.other_failures,
+                percentiles: log.percentiles.clone(),
+            },
+        });
+        let voice = match &self.voice {
+            Some(v) => engine::Voice::Pgbench { verbose: v.verbose, debug: v.debug },
+            None => engine::Voice::Events,
+        };
+        let rate = self.rate.map(|r| engine::Rate {
+            from: r.start,
+            to: r.end,
+            ramp: Nanos::from_secs_f64(r.ramp_s),
+            constant: r.constant,
+        });
+        Ok(engine::Plan {
+            clients: self.clients,
+            workers: self.workers,
+            protocol: self.protocol.parse().map_err(errors::other)?,
+            limit,
+            warmup: Nanos::from_secs_f64(self.warmup_s),
+            interval: Nanos::from_secs_f64(self.interval_s),
+            rate,
+            seed: self.seed,
+            connect_timeout: Nanos::from_secs_f64(self.connect_timeout_s),
+            drain_timeout: Nanos::from_secs_f64(self.drain_timeout_s),
+            reconnect: self.reconnect,
+            on_error,
+            exit_on_abort: self.exit_on_abort,
+            latency_limit: self.latency_limit_s.map(Nanos::from_secs_f64),
+            max_tries: self.max_tries,
+            connect_each: self.connect_each,
+            begin_what_was_due: self.begin_what_was_due,
+            measure_until_done: self.measure_until_done,
+            command_latency: self.command_latency,
+            log,
+            voice,
+            start_at: self.start_at_ns,
+            driver: self.driver.parse().map_err(errors::other)?,
+        })
+    }
+}
+
+/// Runs `workload` against `configs`, over which the clients are spread. `observer` has methods `started(start_ns,
+/// connect_ns)`, `interval(Interval)` and `event(Event)`. An exception in one of them, or from a signal handler, stops the
+/// run: transactions under way are brought to their end, a second one does not wait for them. It is then in the result's
+/// `raised`.
+#[pyfunction]
+pub fn run(
+    py: Python<'_>,
+    configs: Vec<PyRef<'_, ConnConfig>>,
+    workload: &Workload,
+    observer: &Bound<'_, PyAny>,
+    plan: Plan,
 ) -> PyResult<RunResult> {
-    let limit = match (duration_s, transactions) {
-        (Some(s), None) => engine::Limit::Duration(Nanos::from_secs_f64(s)),
-        (None, Some(n)) => engine::Limit::Transactions(n),
-        _ => return Err(errors::other("give either a duration or a number of transactions")),
-    };
-    let on_error = match on_error {
-        "end_run" => engine::OnError::EndRun,
-        "count" => engine::OnError::Count,
-        "end_client" => engine::OnError::EndClient,
-        "end_client_unless_sql" => engine::OnError::EndClientUnlessSql,
-        other => return Err(errors::other(format!("on_error \"{other}\" is unknown"))),
-    };
-    let rate =
-        rate.map(|(from, to, ramp, constant)| engine::Rate { from, to, ramp: Nanos::from_secs_f64(ramp), constant });
-    let log = log.map(|(path, sampling_rate, aggregate, detailed, other_failures, percentiles)| engine::LogPlan {
-        path,
-        format: record::log::Format {
-            sampling_rate,
-            aggregate,
-            throttled: rate.is_some(),
-            limited: latency_limit_s.is_some(),
-            retries: max_tries != 1,
-            detailed,
-            other_failures,
-            percentiles,
-        },
-    });
-    let voice = match voice.split('+').next() {
-        Some("pgbench") => {
-            engine::Voice::Pgbench { verbose: voice.contains("+verbose"), debug: voice.contains("+debug") }
-        }
-        _ => engine::Voice::Events,
-    };
-    let plan = engine::Plan {
-        clients,
-        workers,
-        protocol: protocol.parse().map_err(errors::other)?,
-        limit,
-        warmup: Nanos::from_secs_f64(warmup_s),
-        interval: Nanos::from_secs_f64(interval_s),
-        rate,
-        seed,
-        connect_timeout: Nanos::from_secs_f64(connect_timeout_s),
-        drain_timeout: Nanos::from_secs_f64(drain_timeout_s),
-        reconnect,
-        on_error,
-        exit_on_abort,
-        latency_limit: latency_limit_s.map(Nanos::from_secs_f64),
-        max_tries,
-        connect_each,
-        begin_what_was_due,
-        measure_until_done,
-        command_latency,
-        log,
-        voice,
-        start_at: start_at_ns,
-        driver: driver.parse().map_err(errors::other)?,
-    };
-    let workload = Arc::new(workload.build(seed).map_err(errors::other)?);
-    let (tell, told) = mpsc::channel();
+    let engine_plan = plan.to_engine()?;
+    let workload = Arc::new(workload.build(plan.seed).map_err(errors::other)?);
+    let (sender, observations) = mpsc::channel();
     let stop = Arc::new(std::sync::atomic::AtomicU8::new(0));
-    let mut channel = Channel { tell, stop: stop.clone() };
+    let mut channel = Channel { sender, stop: stop.clone() };
     let shared = workload.clone();
     let targets = configs.iter().map(|c| c.inner.clone()).collect();
-    let thread = std::thread::spawn(move || engine::run(plan, targets, shared, &mut channel));
+    let thread = std::thread::spawn(move || engine::run(engine_plan, targets, shared, &mut channel));
 
-    let told = Mutex::new(told);
+    let observations = Mutex::new(observations);
     let mut raised: Option<PyErr> = None;
     loop {
-        let next =
-            py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
+        let next = py
+            .detach(|| observations.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |o| o.recv_timeout(TICK)));
         let step = match next {
-            Ok(Told::Started(start, connect)) => observer.call_method1("started", (start, connect)).map(drop),
-            Ok(Told::Interval(i)) => observer.call_method1("interval", (Interval::from(*i),)).map(drop),
-            Ok(Told::Event(e)) => {
+            Ok(Observation::Started { start, connect_time }) => {
+                observer.call_method1("started", (start, connect_time.0)).map(drop)
+            }
+            Ok(Observation::Interval(i)) => observer.call_method1("interval", (Interval::from(*i),)).map(drop),
+            Ok(Observation::Event(e)) => {
                 let event = Event { at_ns: e.at.0, kind: e.kind, client: e.client, text: e.text };
                 observer.call_method1("event", (event,)).map(drop)
             }
@@ -264,9 +287,9 @@ pub fn run(
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         };
         if let Err(e) = step.and_then(|()| py.check_signals()) {
-            // The first wish to stop lets transactions end; the second does not wait.
-            let wish = if raised.is_some() { STOP_NOW } else { STOP_SOON };
-            stop.fetch_max(wish, std::sync::atomic::Ordering::Relaxed);
+            // The first request to stop lets transactions end; the second does not wait.
+            let how = if raised.is_some() { STOP_NOW } else { STOP_SOON };
+            stop.fetch_max(how, std::sync::atomic::Ordering::Relaxed);
             raised.get_or_insert(e);
         }
     }

@@ -138,8 +138,16 @@ pub struct Interval {
     pub cpu: Nanos,
     /// CPU time of the worker that used most: over 90% of the interval, the client may be what limits.
     pub busiest: Nanos,
-    /// Clients without a connection when the interval ended.
+    /// Time that the workers' threads were ready to run and waited for a CPU.
+    pub run_delay: Nanos,
+    /// The same of the worker that waited longest.
+    pub most_delayed: Nanos,
+    /// How late workers woke up where nothing but a timer woke them.
+    pub wakeup_delay: Histogram,
+    /// Clients without a connection when the interval ended; of several intervals, the most.
     pub disconnected: u64,
+    /// Connections given up because the server did not keep to the protocol; they count as lost as well.
+    pub violations: u64,
 }
 
 impl Interval {
@@ -161,20 +169,30 @@ impl Interval {
             aborted: 0,
             cpu: Nanos::ZERO,
             busiest: Nanos::ZERO,
+            run_delay: Nanos::ZERO,
+            most_delayed: Nanos::ZERO,
+            wakeup_delay: Histogram::default(),
             disconnected: 0,
+            violations: 0,
         }
     }
 
     /// Adds what another worker recorded in the same interval.
     pub fn join(&mut self, other: &Interval) {
         let busiest = self.busiest.max(other.busiest);
+        let most_delayed = self.most_delayed.max(other.most_delayed);
+        let disconnected = self.disconnected + other.disconnected;
         self.merge(other);
-        self.busiest = busiest;
+        (self.busiest, self.most_delayed, self.disconnected) = (busiest, most_delayed, disconnected);
     }
 
     /// Adds what came in another interval of the same workload.
     pub fn merge(&mut self, other: &Interval) {
         self.busiest += other.busiest;
+        self.most_delayed += other.most_delayed;
+        self.run_delay += other.run_delay;
+        self.wakeup_delay.merge(&other.wakeup_delay);
+        self.violations += other.violations;
         self.outcomes.merge(&other.outcomes);
         for (mine, theirs) in self.by_script.iter_mut().zip(&other.by_script) {
             mine.merge(theirs);
@@ -198,7 +216,8 @@ impl Interval {
         self.reconnects += other.reconnects;
         self.aborted += other.aborted;
         self.cpu += other.cpu;
-        self.disconnected += other.disconnected;
+        // A gauge: clients that are without a connection for two intervals are not twice as many.
+        self.disconnected = self.disconnected.max(other.disconnected);
         self.slice.end = self.slice.end.max(other.slice.end);
     }
 

@@ -4,7 +4,7 @@
 use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError};
 use crate::functions::{evaluate, on_integers};
-use crate::program::{self, Capture, Delay, Effect, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
+use crate::program::{self, Capture, Delay, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
 use crate::scan::{is_only_comments, scan};
 use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Scalar;
@@ -372,7 +372,6 @@ impl<'s> Compiler<'s> {
             return Err(Fault::new(command.offset, "a statement takes at most 65535 parameters"));
         }
         self.program.statements.push(Statement {
-            effect: effect(&command.text),
             text: command.text.trim_end().to_owned(),
             prepared,
             parameters,
@@ -452,16 +451,4 @@ fn variables_in(sql: &str) -> Vec<Part<'_>> {
     }
     parts.push(Part::Text(&sql[from..]));
     parts
-}
-
-fn effect(sql: &str) -> Effect {
-    let mut words = sql.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
-    let first = words.next().unwrap_or("").to_ascii_uppercase();
-    match first.as_str() {
-        "COMMIT" | "END" => Effect::Commits,
-        "PREPARE" if words.next().is_some_and(|w| w.eq_ignore_ascii_case("transaction")) => Effect::Commits,
-        "BEGIN" | "START" => Effect::Begins,
-        "ROLLBACK" | "ABORT" => Effect::RollsBack,
-        _ => Effect::Other,
-    }
 }

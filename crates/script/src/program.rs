@@ -133,19 +133,6 @@ pub struct Shell {
     pub assign: Option<Slot>,
 }
 
-/// What a statement does to the transaction that it runs in, as far as its first word tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// COMMIT, END, PREPARE TRANSACTION: its answer decides the transaction's fate.
-    Commits,
-    /// BEGIN, START TRANSACTION.
-    Begins,
-    /// ROLLBACK, ABORT.
-    RollsBack,
-    /// Anything else.
-    Other,
-}
-
 /// One SQL statement of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
@@ -157,8 +144,6 @@ pub struct Statement {
     pub parameters: Vec<Slot>,
     /// For the simple protocol.
     pub pieces: Vec<Piece>,
-    /// What it does to its transaction.
-    pub effect: Effect,
     /// Line in the script, from 1.
     pub line: usize,
     /// Byte offset in the script.

@@ -4,68 +4,86 @@ use crate::backend::cstr;
 use crate::conn::{ChannelBinding, Config};
 use crate::error::WireError;
 use crate::frontend;
+use crate::tls::Link;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
 
-/// The client's side of an authentication under way.
+/// The client's side of an authentication under way. The server chooses the method once; what it asks for beyond that is
+/// refused, as is an end that it has not earned.
 #[derive(Default)]
-pub struct Auth {
-    scram: Option<ScramSha256>,
+pub(crate) struct Auth {
+    state: State,
+    /// SCRAM is bound to the TLS connection.
     bound: bool,
-    done: bool,
+}
+
+#[derive(Default)]
+enum State {
+    /// The server has asked for nothing yet.
+    #[default]
+    Open,
+    /// A password was sent; the server's word is awaited.
+    Answered,
+    /// SCRAM is under way: the server has not proved itself yet.
+    Scram(Box<ScramSha256>),
+    /// The server has proved that it knows the password.
+    Proved,
+    /// AuthenticationOk.
+    Done,
 }
 
 impl Auth {
-    /// Reads an Authentication message and appends the answer to `out`. `end_point` is TLS's channel binding.
-    pub fn answer(
-        &mut self,
-        body: &[u8],
-        config: &Config,
-        end_point: Option<Vec<u8>>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WireError> {
+    /// Reads an Authentication message and appends the answer to `out`, as it stands in the clear. `link` is what the
+    /// session runs over.
+    pub fn answer(&mut self, body: &[u8], config: &Config, link: &Link, out: &mut Vec<u8>) -> Result<(), WireError> {
         let short = || WireError::Protocol("an Authentication message that ends too early".into());
         let (kind, rest) = body.split_first_chunk::<4>().ok_or_else(short)?;
-        match u32::from_be_bytes(*kind) {
-            0 => {
-                if config.channel_binding == ChannelBinding::Require && !(self.bound && self.done) {
+        let kind = u32::from_be_bytes(*kind);
+        match (kind, &mut self.state) {
+            (_, State::Done) => Err(WireError::Protocol("a request for authentication behind its end".into())),
+            (0, State::Scram(_)) => {
+                Err(WireError::Auth("the server ended SCRAM without proving that it knows the password".into()))
+            }
+            (0, state) => {
+                if config.channel_binding == ChannelBinding::Require && !(self.bound && matches!(state, State::Proved))
+                {
                     return Err(WireError::Auth(
                         "channel_binding=require, but the server authenticated without it".into(),
                     ));
                 }
-                if self.scram.is_some() && !self.done {
-                    return Err(WireError::Auth(
-                        "the server ended SCRAM without proving that it knows the password".into(),
-                    ));
-                }
+                self.state = State::Done;
                 Ok(())
             }
-            3 => {
-                self.refuse_unbound(config)?;
-                frontend::password(out, password(config)?);
-                Ok(())
-            }
-            5 => {
-                self.refuse_unbound(config)?;
-                let salt = *rest.first_chunk::<4>().ok_or_else(short)?;
-                let hash = md5_hash(config.user.as_bytes(), password(config)?.as_bytes(), salt);
-                frontend::password(out, &hash);
-                Ok(())
-            }
-            10 => self.begin_scram(rest, config, end_point, out),
-            11 => {
-                let scram = self.scram.as_mut().ok_or_else(|| WireError::Protocol("SASL data before SASL".into()))?;
+            (11, State::Scram(scram)) => {
                 scram.update(rest).map_err(|e| WireError::Auth(format!("SCRAM: {e}")))?;
                 frontend::sasl(out, scram.message());
                 Ok(())
             }
-            12 => {
-                let scram = self.scram.as_mut().ok_or_else(|| WireError::Protocol("SASL end before SASL".into()))?;
+            (12, State::Scram(scram)) => {
                 scram.finish(rest).map_err(|e| WireError::Auth(format!("SCRAM: the server's proof is wrong: {e}")))?;
-                self.done = true;
+                self.state = State::Proved;
                 Ok(())
             }
-            other => {
+            (11 | 12, _) => Err(WireError::Protocol("SASL data outside SASL".into())),
+            (3 | 5 | 10, State::Answered | State::Scram(_) | State::Proved) => {
+                Err(WireError::Protocol("a second request for authentication, by the same or another method".into()))
+            }
+            (3, State::Open) => {
+                refuse_unbound(config)?;
+                frontend::password(out, password(config)?);
+                self.state = State::Answered;
+                Ok(())
+            }
+            (5, State::Open) => {
+                refuse_unbound(config)?;
+                let salt = *rest.first_chunk::<4>().ok_or_else(short)?;
+                let hash = md5_hash(config.user.as_bytes(), password(config)?.as_bytes(), salt);
+                frontend::password(out, &hash);
+                self.state = State::Answered;
+                Ok(())
+            }
+            (10, State::Open) => self.begin_scram(rest, config, link, out),
+            (other, _) => {
                 let name = match other {
                     2 => "Kerberos V5",
                     7..=9 => "GSSAPI or SSPI",
@@ -79,20 +97,16 @@ impl Auth {
         }
     }
 
-    fn refuse_unbound(&self, config: &Config) -> Result<(), WireError> {
-        if config.channel_binding == ChannelBinding::Require {
-            return Err(WireError::Auth(
-                "channel_binding=require, but the server asks for a plain or md5 password".into(),
-            ));
-        }
-        Ok(())
+    /// Whether AuthenticationOk has come.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
     }
 
     fn begin_scram(
         &mut self,
         mechanisms: &[u8],
         config: &Config,
-        end_point: Option<Vec<u8>>,
+        link: &Link,
         out: &mut Vec<u8>,
     ) -> Result<(), WireError> {
         let (mut plain, mut plus) = (false, false);
@@ -103,8 +117,12 @@ impl Auth {
             plus |= name == sasl::SCRAM_SHA_256_PLUS;
             rest = after;
         }
+        if plus && link.is_plain() {
+            // Never offered without TLS: somebody between has taken TLS away.
+            return Err(WireError::Auth("the server offers SCRAM-SHA-256-PLUS over a connection without TLS".into()));
+        }
         let wanted = config.channel_binding != ChannelBinding::Disable;
-        let (binding, mechanism) = match end_point {
+        let (binding, mechanism) = match link.server_end_point() {
             Some(hash) if wanted && plus => {
                 self.bound = true;
                 (sasl::ChannelBinding::tls_server_end_point(hash), sasl::SCRAM_SHA_256_PLUS)
@@ -125,9 +143,16 @@ impl Auth {
         }
         let scram = ScramSha256::new(password(config)?.as_bytes(), binding);
         frontend::sasl_initial(out, mechanism, scram.message());
-        self.scram = Some(scram);
+        self.state = State::Scram(Box::new(scram));
         Ok(())
     }
+}
+
+fn refuse_unbound(config: &Config) -> Result<(), WireError> {
+    if config.channel_binding == ChannelBinding::Require {
+        return Err(WireError::Auth("channel_binding=require, but the server asks for a plain or md5 password".into()));
+    }
+    Ok(())
 }
 
 fn password(config: &Config) -> Result<&str, WireError> {

@@ -16,6 +16,8 @@ pub mod tag {
     pub const CLOSE_COMPLETE: u8 = b'3';
     pub const COMMAND_COMPLETE: u8 = b'C';
     pub const COPY_BOTH_RESPONSE: u8 = b'W';
+    pub const COPY_DATA: u8 = b'd';
+    pub const COPY_DONE: u8 = b'c';
     pub const COPY_IN_RESPONSE: u8 = b'G';
     pub const COPY_OUT_RESPONSE: u8 = b'H';
     pub const DATA_ROW: u8 = b'D';
@@ -31,6 +33,32 @@ pub mod tag {
     pub const PORTAL_SUSPENDED: u8 = b's';
     pub const READY_FOR_QUERY: u8 = b'Z';
     pub const ROW_DESCRIPTION: u8 = b'T';
+}
+
+/// What the protocol calls a message.
+pub fn name_of(tag: u8) -> Option<&'static str> {
+    Some(match tag {
+        tag::AUTHENTICATION => "Authentication",
+        tag::BACKEND_KEY_DATA => "BackendKeyData",
+        tag::BIND_COMPLETE => "BindComplete",
+        tag::CLOSE_COMPLETE => "CloseComplete",
+        tag::COMMAND_COMPLETE => "CommandComplete",
+        tag::COPY_BOTH_RESPONSE => "CopyBothResponse",
+        tag::COPY_DATA => "CopyData",
+        tag::COPY_DONE => "CopyDone",
+        tag::COPY_IN_RESPONSE => "CopyInResponse",
+        tag::COPY_OUT_RESPONSE => "CopyOutResponse",
+        tag::DATA_ROW => "DataRow",
+        tag::EMPTY_QUERY => "EmptyQueryResponse",
+        tag::ERROR => "ErrorResponse",
+        tag::NO_DATA => "NoData",
+        tag::PARAMETER_DESCRIPTION => "ParameterDescription",
+        tag::PARSE_COMPLETE => "ParseComplete",
+        tag::PORTAL_SUSPENDED => "PortalSuspended",
+        tag::READY_FOR_QUERY => "ReadyForQuery",
+        tag::ROW_DESCRIPTION => "RowDescription",
+        _ => return None,
+    })
 }
 
 /// One message, borrowed from the buffer it arrived in.

@@ -13,6 +13,8 @@ impl SqlState {
     pub const CANNOT_CONNECT: SqlState = SqlState(*b"08001");
     /// The server does not speak the protocol as it should.
     pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
+    /// A transaction was rolled back.
+    pub const TRANSACTION_ROLLBACK: SqlState = SqlState(*b"40000");
     /// An expression of the script failed in the client ("client side" has no class of its own in the standard;
     /// F0000 and HV000 are taken, so pgdyno uses a code in the class that is reserved for implementations).
     pub const SCRIPT: SqlState = SqlState(*b"XP001");

@@ -1,32 +1,14 @@
 //! The decoder against whole, split, joined and broken input.
 
 use pgdyno_wire::backend::{self, ServerError, next_message};
-use pgdyno_wire::handshake::Attempt;
-use pgdyno_wire::{Config, Endpoint, Handshake, Progress, SslMode, WireError, frontend};
+use pgdyno_wire::frontend;
 use proptest::prelude::*;
-use std::sync::Arc;
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
     out
-}
-
-fn config(mode: SslMode) -> Arc<Config> {
-    let endpoint = Endpoint::Tcp { host: "h".into(), addresses: vec![] };
-    let tls = Some(pgdyno_wire::tls::TlsSettings::load(SslMode::Require, None, None).unwrap());
-    Arc::new(Config { password: Some("secret".into()), ssl_mode: mode, tls, ..Config::plain(endpoint, "u", "d") })
-}
-
-/// A server that trusts: everything up to ReadyForQuery.
-fn greeting() -> Vec<u8> {
-    let mut all = message(b'R', &[0, 0, 0, 0]);
-    all.extend(message(b'S', b"server_version\x0018.6\0"));
-    all.extend(message(b'N', b"SNOTICE\0C00000\0Mhello\0\0"));
-    all.extend(message(b'K', &[0, 0, 0, 7, 1, 2, 3, 4]));
-    all.extend(message(b'Z', b"I"));
-    all
 }
 
 proptest! {
@@ -58,25 +40,6 @@ proptest! {
             let _ = backend::ready_for_query(m.body);
             let _ = ServerError::parse(m.body);
         }
-        for attempt in [Attempt::Clear, Attempt::Encrypted] {
-            let mut h = Handshake::start(config(SslMode::Prefer), attempt, &mut Vec::new());
-            let _ = h.feed(&bytes, &mut Vec::new());
-        }
-    }
-
-    #[test]
-    fn a_handshake_survives_any_cutting(cut in 1usize..30) {
-        let mut out = Vec::new();
-        let mut h = Handshake::start(config(SslMode::Disable), Attempt::Clear, &mut out);
-        let mut ready = None;
-        for chunk in greeting().chunks(cut) {
-            if let Progress::Ready(info) = h.feed(chunk, &mut out).unwrap() {
-                ready = Some(info);
-            }
-        }
-        let info = ready.expect("ReadyForQuery ends it");
-        prop_assert_eq!((info.process, info.secret), (7, vec![1, 2, 3, 4]));
-        prop_assert_eq!(info.parameters, vec![("server_version".to_owned(), "18.6".to_owned())]);
     }
 
     #[test]
@@ -99,53 +62,6 @@ proptest! {
         prop_assert!(ok.is_ok());
         prop_assert_eq!(&out[..], &reference[..]);
     }
-}
-
-#[test]
-fn cleartext_and_md5_passwords_are_answered() {
-    let mut out = Vec::new();
-    let mut h = Handshake::start(config(SslMode::Disable), Attempt::Clear, &mut out);
-    out.clear();
-    h.feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap();
-    assert_eq!(out, message(b'p', b"secret\0"));
-    out.clear();
-    h.feed(&message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]), &mut out).unwrap();
-    assert_eq!((out[0], &out[5..8], out.len()), (b'p', &b"md5"[..], 5 + 35 + 1));
-}
-
-#[test]
-fn methods_that_are_not_known_are_named() {
-    let mut h = Handshake::start(config(SslMode::Disable), Attempt::Clear, &mut Vec::new());
-    let e = h.feed(&message(b'R', &[0, 0, 0, 7]), &mut Vec::new()).unwrap_err();
-    assert!(matches!(&e, WireError::Auth(m) if m.contains("GSSAPI") && m.contains("pg_hba.conf")), "{e}");
-}
-
-#[test]
-fn sslmode_decides_what_a_server_without_tls_means() {
-    for (mode, goes_on) in [(SslMode::Prefer, true), (SslMode::Require, false), (SslMode::VerifyFull, false)] {
-        let mut out = Vec::new();
-        let mut h = Handshake::start(config(mode), Attempt::Encrypted, &mut out);
-        assert_eq!(out, [0, 0, 0, 8, 4, 210, 22, 47]);
-        out.clear();
-        match h.feed(b"N", &mut out) {
-            Ok(_) => assert!(goes_on && !out.is_empty()),
-            Err(e) => assert!(!goes_on && e.to_string().contains("does not offer TLS"), "{e}"),
-        }
-    }
-}
-
-#[test]
-fn bytes_slipped_in_before_tls_are_refused() {
-    let mut h = Handshake::start(config(SslMode::Require), Attempt::Encrypted, &mut Vec::new());
-    let e = h.feed(b"SZ\0\0\0\x05I", &mut Vec::new()).unwrap_err();
-    assert!(e.to_string().contains("data behind the answer"), "{e}");
-}
-
-#[test]
-fn something_else_on_the_port_is_no_postgresql() {
-    let mut h = Handshake::start(config(SslMode::Disable), Attempt::Clear, &mut Vec::new());
-    let e = h.feed(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut Vec::new()).unwrap_err();
-    assert!(e.to_string().contains("not a PostgreSQL server"), "{e}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ from typing import Any
 
 from pgdyno import __version__, _core
 from pgdyno.cluster.target import Target, connect_timeout_of, target_of
+from pgdyno.engine import Plan, Rate, TransactionLog, Voice
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
 from pgdyno.interrupt import Terminated, signals_raise
 from pgdyno.pgbench import document, summary
@@ -261,49 +262,58 @@ class _Observer:
             log("", e.text)
         elif e.kind == "error":
             log("error", e.text)
-        elif e.kind in ("connection_lost", "connect_failed"):
+        elif e.kind in ("connection_lost", "protocol_violation", "connect_failed"):
             log("warning", f"client {e.client}: {e.text}; connecting again")
         elif e.kind == "reconnected":
             log("", f"client {e.client} is connected again")
 
 
+def _plan(o: Options, setup: Setup) -> Plan:
+    """What the engine shall do, to behave as pgbench does."""
+    transactions = None
+    if o.log:
+        prefix = o.log_prefix if o.log_prefix is not None else "pgbench_log"
+        transactions = TransactionLog(
+            path=f"{prefix}.{os.getpid()}",
+            sampling_rate=o.sampling_rate,
+            aggregate_s=o.aggregate_interval,
+            detailed=o.failures_detailed,
+            other_failures=o.continue_on_error,
+            percentiles=list(o.percentiles) if o.aggregate_interval else [],
+        )
+    return Plan(
+        clients=o.clients,
+        workers=setup.threads,
+        protocol=o.protocol,
+        duration_s=float(o.duration) if o.duration else None,
+        transactions=o.transactions or None,
+        interval_s=float(o.progress) if o.progress else INTERVAL_S,
+        rate=Rate(*o.rate, constant=o.constant_arrivals) if o.rate else None,
+        seed=o.seed,
+        connect_timeout_s=setup.connect_timeout_s or 86_400.0,
+        command_latency=o.per_command or o.json is not None or o.histogram_log is not None,
+        drain_timeout_s=FOREVER_S,
+        reconnect=o.reconnect,
+        on_error="end_client_unless_sql" if o.continue_on_error else "end_client",
+        latency_limit_s=o.latency_limit_ms / 1e3 if o.latency_limit_ms else None,
+        max_tries=o.max_tries,
+        connect_each=o.connect,
+        begin_what_was_due=False,
+        measure_until_done=True,
+        exit_on_abort=o.exit_on_abort,
+        log=transactions,
+        voice=Voice(verbose=o.verbose_errors, debug=o.debug),
+    )
+
+
 def _measure(o: Options, setup: Setup, workload: _core.Workload, files: _Files) -> int:
     observer = _Observer(o, files)
-    prefix = o.log_prefix if o.log_prefix is not None else "pgbench_log"
     with signals_raise():
         try:
             configs = [
                 _core.ConnConfig(**{"application_name": PROGRAM, **target.core_arguments()}) for target in setup.targets
             ]
-            result = _core.run(
-                configs,
-                workload,
-                observer,
-                clients=o.clients,
-                workers=setup.threads,
-                protocol=o.protocol,
-                duration_s=float(o.duration) if o.duration else None,
-                transactions=o.transactions or None,
-                interval_s=float(o.progress) if o.progress else INTERVAL_S,
-                rate=(*o.rate, o.constant_arrivals) if o.rate else None,
-                seed=o.seed,
-                connect_timeout_s=setup.connect_timeout_s or 86_400.0,
-                command_latency=o.per_command or o.json is not None or o.histogram_log is not None,
-                drain_timeout_s=FOREVER_S,
-                reconnect=o.reconnect,
-                on_error="end_client_unless_sql" if o.continue_on_error else "end_client",
-                latency_limit_s=o.latency_limit_ms / 1e3 if o.latency_limit_ms else None,
-                max_tries=o.max_tries,
-                connect_each=o.connect,
-                begin_what_was_due=False,
-                measure_until_done=True,
-                exit_on_abort=o.exit_on_abort,
-                log=(
-                    f"{prefix}.{os.getpid()}", o.sampling_rate, o.aggregate_interval, o.failures_detailed,
-                    o.continue_on_error, list(o.percentiles) if o.aggregate_interval else [],
-                ) if o.log else None,
-                voice="pgbench" + "+verbose" * o.verbose_errors + "+debug" * o.debug,
-            )  # fmt: skip
+            result = _core.run(configs, workload, observer, _plan(o, setup))
         except _core.ConnectError as e:
             # The clients have said it themselves, but for those that found no address.
             if len(e.args) < 2:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pgdyno import _core
+from pgdyno import _core, engine
 from pgdyno.analysis import steady
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
@@ -135,27 +135,24 @@ def run_trial(
     """
     run = context.run
     started_at = now_text()
-    workers = run.workers or workers_for_clients(plan.clients, context.cores)
+    engine_plan = engine.Plan(
+        clients=plan.clients,
+        workers=run.workers or workers_for_clients(plan.clients, context.cores),
+        protocol=run.protocol,
+        duration_s=run.duration_s,
+        interval_s=run.interval_s,
+        rate=None if run.rate is None else engine.Rate.of(run.rate),
+        seed=seed,
+        connect_timeout_s=run.connect_timeout_s,
+        driver=run.driver,
+    )
     raised: BaseException | None = None
     try:
         warmup_s = run.warmup_s
         if warmup_s == "steady":
-            warmup_s = _until_steady(context, plan, workload, writer, clients=plan.clients, workers=workers, seed=seed)
-        result = _run_when_ready(
-            context,
-            workload,
-            _Observer(context, plan, writer, workload),
-            clients=plan.clients,
-            workers=workers,
-            protocol=run.protocol,
-            duration_s=run.duration_s,
-            warmup_s=warmup_s,
-            interval_s=run.interval_s,
-            rate=None if run.rate is None else (run.rate, run.rate, 0.0, False),
-            seed=seed,
-            connect_timeout_s=run.connect_timeout_s,
-            driver=run.driver,
-        )
+            warmup_s = _until_steady(context, plan, workload, writer, engine_plan)
+        engine_plan = replace(engine_plan, warmup_s=warmup_s)
+        result = _run_when_ready(context, workload, _Observer(context, plan, writer, workload), engine_plan)
     except (_core.CoreError, PgdynoError) as e:
         raised = e if isinstance(e, PgdynoError) else _translated(e)
     except BaseException as e:
@@ -167,13 +164,13 @@ def run_trial(
 
 
 def _run_when_ready(
-    context: TrialContext, workload: _core.Workload, observer: _Observer | _WarmUp, **plan: Any
+    context: TrialContext, workload: _core.Workload, observer: _Observer | _WarmUp, plan: engine.Plan
 ) -> _core.RunResult:
     """Runs; a server that is just restarting is waited for as long as a connection may take."""
     deadline = time.monotonic() + context.run.connect_timeout_s
     while True:
         try:
-            return _core.run([_core.ConnConfig(**context.target.core_arguments())], workload, observer, **plan)
+            return _core.run([_core.ConnConfig(**context.target.core_arguments())], workload, observer, plan)
         except _core.ConnectError as e:
             transient = any(words in message_of(e) for words in ("57P03", "refused", "57P01", "57P02"))
             if not transient or time.monotonic() > deadline or context.cluster_died() is not None:
@@ -214,7 +211,7 @@ class _WarmUp:
 
 
 def _until_steady(
-    context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, **more: Any
+    context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, engine_plan: engine.Plan
 ) -> float:
     """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up
     that the trial itself still needs: its sessions are new.
@@ -222,19 +219,7 @@ def _until_steady(
     run = context.run
     watcher = _WarmUp(context, plan)
     began = time.monotonic()
-    result = _run_when_ready(
-        context,
-        workload,
-        watcher,
-        protocol=run.protocol,
-        duration_s=run.warmup_limit_s,
-        warmup_s=0.0,
-        interval_s=run.interval_s,
-        rate=None if run.rate is None else (run.rate, run.rate, 0.0, False),
-        connect_timeout_s=run.connect_timeout_s,
-        driver=run.driver,
-        **more,
-    )
+    result = _run_when_ready(context, workload, watcher, replace(engine_plan, duration_s=run.warmup_limit_s))
     if result.raised is not None and not isinstance(result.raised, _SteadyError):
         raise result.raised
     if result.error is not None:

@@ -2,9 +2,8 @@
 //! prints transactions and seconds; without a script, of point selects.
 
 use pgdyno_base::Nanos;
-use pgdyno_engine::worker::RunEvent;
-use pgdyno_engine::{Limit, Observer, Plan, Script, ScriptWorkload, run};
-use pgdyno_record::{Interval, Phase};
+use pgdyno_engine::{Limit, Observation, Observer, Plan, Script, ScriptWorkload, run};
+use pgdyno_record::Phase;
 use pgdyno_script::{Options, Symbols, Value, compile};
 use pgdyno_wire::{Config, Endpoint};
 use std::sync::Arc;
@@ -12,10 +11,10 @@ use std::sync::Arc;
 struct Silent;
 
 impl Observer for Silent {
-    fn started(&mut self, _: u64, _: Nanos) {}
-    fn interval(&mut self, _: &Interval) {}
-    fn event(&mut self, event: &RunEvent) {
-        eprintln!("{event:?}");
+    fn observe(&mut self, observation: Observation) {
+        if let Observation::Event(event) = observation {
+            eprintln!("{event:?}");
+        }
     }
     fn tick(&mut self) -> u8 {
         0

@@ -44,6 +44,10 @@ impl Epoll {
 }
 
 impl Driver for Epoll {
+    fn name(&self) -> &'static str {
+        "epoll"
+    }
+
     #[inline]
     fn now(&mut self) -> Nanos {
         self.clock.now()
@@ -51,6 +55,10 @@ impl Driver for Epoll {
 
     fn cpu_time(&mut self) -> Nanos {
         self.clock.cpu_time()
+    }
+
+    fn run_delay(&mut self) -> Nanos {
+        self.clock.run_delay()
     }
 
     fn connect(&mut self, token: Token, address: &Address) -> io::Result<()> {

@@ -43,10 +43,17 @@ pub struct Event {
 /// What a worker needs of the world. Events are edge-triggered: after one, read until fewer bytes came than were asked
 /// for.
 pub trait Driver {
+    /// What it waits by.
+    fn name(&self) -> &'static str;
     /// Time since an origin that all drivers of a run share.
     fn now(&mut self) -> Nanos;
     /// CPU time that this thread has used.
     fn cpu_time(&mut self) -> Nanos;
+    /// Time that this thread was ready to run and waited for a CPU, where the system tells: the client's own machine was
+    /// too busy for it.
+    fn run_delay(&mut self) -> Nanos {
+        Nanos::ZERO
+    }
     /// Begins to connect; a writable event tells that it is over, [`Driver::connected`] how.
     fn connect(&mut self, token: Token, address: &Address) -> io::Result<()>;
     /// The result of connecting; from here on only readable events are reported.

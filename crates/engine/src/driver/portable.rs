@@ -41,12 +41,20 @@ impl Portable {
 }
 
 impl Driver for Portable {
+    fn name(&self) -> &'static str {
+        "polling"
+    }
+
     fn now(&mut self) -> Nanos {
         self.clock.now()
     }
 
     fn cpu_time(&mut self) -> Nanos {
         self.clock.cpu_time()
+    }
+
+    fn run_delay(&mut self) -> Nanos {
+        self.clock.run_delay()
     }
 
     fn connect(&mut self, token: Token, address: &Address) -> io::Result<()> {

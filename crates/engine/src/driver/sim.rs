@@ -134,6 +134,10 @@ impl Sim {
 }
 
 impl Driver for Sim {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
     fn now(&mut self) -> Nanos {
         self.now
     }

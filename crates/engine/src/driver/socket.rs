@@ -64,9 +64,11 @@ pub fn recv(fd: &OwnedFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
 }
 
 /// The clock of the real drivers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Clock {
     origin: Instant,
+    /// The scheduler's figures of this thread, where the system has them.
+    schedstat: Option<std::fs::File>,
 }
 
 impl Clock {
@@ -75,7 +77,7 @@ impl Clock {
         // Timers of this thread fire when asked, not up to 50 µs later: an open loop's schedule depends on it.
         #[cfg(target_os = "linux")]
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        Clock { origin }
+        Clock { origin, schedstat: std::fs::File::open("/proc/thread-self/schedstat").ok() }
     }
 
     /// The time.
@@ -88,6 +90,16 @@ impl Clock {
     pub fn cpu_time(&self) -> Nanos {
         let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+    }
+
+    /// How long the calling thread has waited for a CPU while it was ready to run; zero where the system does not tell.
+    pub fn run_delay(&self) -> Nanos {
+        use std::os::unix::fs::FileExt;
+        let mut buffer = [0; 96];
+        let read = self.schedstat.as_ref().and_then(|f| f.read_at(&mut buffer, 0).ok()).unwrap_or(0);
+        // Nanoseconds on a CPU, nanoseconds waiting for one, time slices.
+        let text = std::str::from_utf8(&buffer[..read]).unwrap_or_default();
+        Nanos(text.split_ascii_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
     }
 }
 

@@ -177,6 +177,10 @@ impl Uring {
 }
 
 impl Driver for Uring {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
     #[inline]
     fn now(&mut self) -> Nanos {
         self.clock.now()
@@ -184,6 +188,10 @@ impl Driver for Uring {
 
     fn cpu_time(&mut self) -> Nanos {
         self.clock.cpu_time()
+    }
+
+    fn run_delay(&mut self) -> Nanos {
+        self.clock.run_delay()
     }
 
     fn connect(&mut self, token: Token, address: &Address) -> io::Result<()> {

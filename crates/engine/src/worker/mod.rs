@@ -1,44 +1,46 @@
-//! A worker: one thread's clients, their driver, their schedule, and the interval that is being recorded.
+//! A worker: one thread's clients and what drives them. Each part owns its own:
+//!
+//! - `sockets`: the driver, and the bytes to and from it;
+//! - `reach`: which server a client connects to, by which address, and when again;
+//! - `turns`: which transaction comes next, and when;
+//! - `timers`; `ledger`: the interval that is being recorded, the log of transactions; [`events`]: what is reported;
+//! - [`crate::policy`]: what is done about trouble.
+//!
+//! The worker puts them together: `phases` is a run from its beginning to its end, `sessions` makes connections and mourns
+//! their loss, `answers` takes what servers say, `drive` lets clients go on, and `trouble` carries out what the policy
+//! decides.
 
-mod bytes;
-mod capture;
-mod classic;
-mod connect;
-mod failure;
+mod answers;
+mod drive;
+pub(crate) mod events;
+mod ledger;
 mod phases;
-mod pipeline;
+mod reach;
+mod sessions;
+mod sockets;
 mod timers;
-mod transact;
+mod trouble;
+mod turns;
 
 use crate::client::Client;
 use crate::driver::{Driver, Token};
 use crate::plan::{Plan, Voice};
-use crate::schedule::Arrivals;
-use crate::workload::{Capturing, Workload};
+use crate::policy::{self, Policy};
+use crate::workload::Workload;
+use events::Events;
+use ledger::{Ledger, Who};
 use pgdyno_base::{Nanos, Prng};
-use pgdyno_record::{Interval, Timeline, TransactionLog};
-use pgdyno_wire::{Config, SqlState};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use pgdyno_record::{Interval, TransactionLog};
+use pgdyno_wire::Config;
+use reach::Reach;
+use sockets::Sockets;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
+use timers::Timers;
+use turns::Turns;
 
-/// Bytes read at a time; shared by all clients of a worker, so that a connection needs almost no memory of its own.
-const READ_BUFFER: usize = 64 * 1024;
-/// Connections that a worker makes at the same time.
-const CONNECTING: usize = 32;
 /// How long a worker waits at most before it looks whether it shall stop.
 const STOP_CHECK: Nanos = Nanos::from_millis(100);
-/// The first pause before a lost connection is made again; doubles up to [`MAX_BACKOFF`].
-const MIN_BACKOFF: Nanos = Nanos::from_millis(10);
-/// The longest such pause.
-const MAX_BACKOFF: Nanos = Nanos::from_secs(1);
-/// How long an interrupted run waits for what is under way.
-const STOP_DRAIN: Nanos = Nanos::from_secs(2);
-/// How long a worker tries to cancel what is still under way when it ends, all clients together.
-const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
-/// Events beyond this number are counted in the intervals but not told one by one.
-const MAX_EVENTS: u32 = 200;
 
 /// Asks workers to stop. 0: go on; [`STOP_SOON`]: begin nothing more; [`STOP_NOW`]: wait for nothing.
 pub type StopFlag = Arc<AtomicU8>;
@@ -52,8 +54,8 @@ pub const STOP_NOW: u8 = 2;
 pub struct RunEvent {
     /// Counted from the run's start.
     pub at: Nanos,
-    /// `connection_lost`, `reconnected`, `first_error`, `connect_failed`; in pgbench's voice also `error`, `info`, `debug`,
-    /// `output`: the levels of its messages.
+    /// `connection_lost`, `protocol_violation`, `reconnected`, `first_error`, `connect_failed`; in pgbench's voice also
+    /// `error`, `info`, `debug`, `output`: the levels of its messages.
     pub kind: &'static str,
     /// Which client.
     pub client: usize,
@@ -61,7 +63,7 @@ pub struct RunEvent {
     pub text: String,
 }
 
-/// What a worker tells.
+/// What a worker reports.
 pub enum Report {
     /// An interval is over.
     Interval(Box<Interval>),
@@ -69,57 +71,40 @@ pub enum Report {
     Event(RunEvent),
 }
 
-/// See the module.
-pub struct Worker<D: Driver> {
-    driver: D,
-    plan: Arc<Plan>,
-    /// The targets; clients are spread over them in turn.
-    configs: Vec<Arc<Config>>,
-    workload: Arc<dyn Workload>,
-    /// Some statement's result goes into variables.
-    captures: bool,
-    /// Messages are told in pgbench's words.
-    is_classic: bool,
-    /// So is everything that is sent and received.
-    is_talkative: bool,
-    log: Option<TransactionLog>,
-    /// Number of this worker within the run.
-    number: usize,
-    /// Added to the driver's time it gives the time since 1970.
-    wall_offset: Nanos,
-    clients: Vec<Client>,
-    /// Number of the first client within the run.
-    first_client: usize,
-    report: Box<dyn FnMut(Report) + Send>,
-    stop: StopFlag,
-    /// Newest first: time, client, which of its timers.
-    timers: BinaryHeap<Reverse<(Nanos, Token, u64)>>,
-    /// Clients that wait for their turn to connect.
-    to_connect: VecDeque<Token>,
-    connecting: usize,
-    arrivals: Option<Arrivals>,
-    idle: VecDeque<Token>,
-    choose: Prng,
-    throttle: Prng,
-    jitter: Prng,
-    timeline: Timeline,
-    /// The driver's time of the run's start.
-    origin: Nanos,
-    interval: Interval,
-    cpu_mark: Nanos,
-    /// Set while the run is on: errors of connecting are then survived.
+/// Where a worker stands in its run.
+struct Stage {
+    /// The run is on: errors of connecting are survived.
     running: bool,
-    /// Set when nothing more is begun.
+    /// Nothing more is begun.
     ending: bool,
-    /// Set when it was asked to stop.
+    /// It was asked to stop.
     stopping: bool,
     drain_deadline: Nanos,
+    /// Clients that have something to do.
     unfinished: usize,
-    buffer: Vec<u8>,
-    plain: Vec<u8>,
-    out: Vec<u8>,
-    events_told: u32,
-    errors_told: Vec<SqlState>,
+}
+
+/// See the module.
+pub struct Worker<D: Driver> {
+    plan: Arc<Plan>,
+    workload: Arc<dyn Workload>,
+    policy: Box<dyn Policy>,
+    /// Number of this worker within the run.
+    number: usize,
+    /// Number of its first client within the run.
+    first_client: usize,
+    stop: StopFlag,
+    clients: Vec<Client>,
+    sockets: Sockets<D>,
+    reach: Reach,
+    turns: Turns,
+    timers: Timers,
+    ledger: Ledger,
+    events: Events,
+    stage: Stage,
+    /// Lines and requests of the step at hand.
+    shown: Vec<String>,
+    written: Vec<(usize, bool)>,
 }
 
 /// The random streams of one worker and its clients.
@@ -158,42 +143,27 @@ impl<D: Driver> Worker<D> {
             .enumerate()
             .map(|(i, rng)| Client::new(workload.actor(first_client + i, rng, streams.default_seed), commands))
             .collect();
-        let timeline = plan.timeline();
         Worker {
-            driver,
-            configs,
-            captures: workload.commands().iter().any(|c| c.capture != Capturing::Nothing),
-            is_classic: matches!(plan.voice, Voice::Pgbench { .. }),
-            is_talkative: matches!(plan.voice, Voice::Pgbench { debug: true, .. }),
-            log: None,
+            policy: policy::of(&plan),
             number: 0,
-            wall_offset: Nanos::ZERO,
-            interval: Interval::new(timeline.first(), workload.scripts().len(), commands),
-            unfinished: clients.len(),
-            to_connect: (0..clients.len()).collect(),
-            clients,
             first_client,
-            report,
             stop,
-            timers: BinaryHeap::new(),
-            connecting: 0,
-            arrivals: None,
-            idle: VecDeque::new(),
-            choose: streams.choose,
-            throttle: streams.throttle,
-            jitter: streams.jitter,
-            timeline,
-            origin: Nanos::ZERO,
-            cpu_mark: Nanos::ZERO,
-            running: false,
-            ending: false,
-            stopping: false,
-            drain_deadline: Nanos::MAX,
-            buffer: vec![0; READ_BUFFER],
-            plain: Vec::new(),
-            out: Vec::new(),
-            events_told: 0,
-            errors_told: Vec::new(),
+            sockets: Sockets::new(driver),
+            reach: Reach::new(configs, first_client, clients.len(), streams.jitter),
+            turns: Turns::new(streams.choose, streams.throttle),
+            timers: Timers::default(),
+            ledger: Ledger::new(&plan, workload.scripts().len(), commands),
+            events: Events::new(report, matches!(plan.voice, Voice::Pgbench { .. })),
+            stage: Stage {
+                running: false,
+                ending: false,
+                stopping: false,
+                drain_deadline: Nanos::MAX,
+                unfinished: clients.len(),
+            },
+            shown: Vec::new(),
+            written: Vec::new(),
+            clients,
             plan,
             workload,
         }
@@ -202,12 +172,35 @@ impl<D: Driver> Worker<D> {
     /// Says which worker of the run this is, and where it logs its transactions.
     pub fn logging(mut self, number: usize, log: Option<TransactionLog>) -> Worker<D> {
         self.number = number;
-        self.log = log;
+        self.ledger.log_to(log);
         self
     }
 
     /// The driver, for tests that look at the simulated world.
     pub fn driver(&mut self) -> &mut D {
-        &mut self.driver
+        &mut self.sockets.driver
+    }
+
+    fn who(&self, i: Token) -> Who {
+        Who { client: self.first_client + i, begun: self.clients[i].begun }
     }
 }
+
+/// The worker's policy is asked, with the scene and where it says something. A macro, because the scene borrows the
+/// worker's clients and the policy speaks through its events.
+macro_rules! ask_policy {
+    ($worker:expr, $i:expr, $now:expr, $method:ident $(, $argument:expr)*) => {{
+        let worker = &mut *$worker;
+        let client = &worker.clients[$i];
+        let scene = $crate::policy::Scene {
+            plan: &worker.plan,
+            workload: &*worker.workload,
+            client: worker.first_client + $i,
+            script: client.actor.as_script(),
+            prepared: &client.connection.prepared,
+            now: $now,
+        };
+        worker.policy.$method(&scene, &mut worker.events $(, $argument)*)
+    }};
+}
+use ask_policy;

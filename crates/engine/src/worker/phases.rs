@@ -1,60 +1,60 @@
 //! The run from its first interval to its last: warm-up, measurement, drain, goodbye.
 
-use super::{CANCEL_PATIENCE, Report, STOP_CHECK, STOP_DRAIN, STOP_NOW, Worker};
+use super::ledger::Used;
+use super::{STOP_CHECK, STOP_NOW, Worker};
 use crate::client::State;
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
-use crate::plan::Rate;
-use crate::schedule::Arrivals;
 use pgdyno_base::Nanos;
+use pgdyno_record::Phase;
 use pgdyno_record::interval::Slice;
-use pgdyno_record::{Interval, Phase};
-use pgdyno_wire::frontend;
-use std::cmp::Reverse;
+use pgdyno_wire::{Cancel, frontend};
 use std::sync::atomic::Ordering;
+
+/// How long an interrupted run waits for what is under way.
+const STOP_DRAIN: Nanos = Nanos::from_secs(2);
+/// How long a worker tries to cancel what is still under way when it ends, all clients together.
+const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
 
 impl<D: Driver> Worker<D> {
     /// Runs the plan from `origin`, a time of the driver's clock; all clients are connected. Intervals are reported also
     /// when the run ends early.
     pub fn run(&mut self, origin: Nanos) -> Result<(), EngineError> {
-        self.origin = origin;
-        self.running = true;
-        self.cpu_mark = self.driver.cpu_time();
-        self.wall_offset = since_1970() - self.driver.now();
-        if let Some(log) = &mut self.log {
-            log.begin(origin + self.wall_offset);
-        }
+        self.stage.running = true;
+        self.events.begin(origin);
+        let (now, used) = (self.sockets.now(), self.used());
+        self.ledger.begin(origin, now, used);
         let result = self.run_loop();
         self.settle();
-        self.close_interval();
+        let now = self.sockets.now();
+        let next = self.ledger.close(now, self.plan.measure_until_done);
+        self.next_interval(next);
         self.say_goodbye();
-        let at = self.driver.now() + self.wall_offset;
-        let logged = self.log.as_mut().map_or(Ok(()), |log| log.finish(at));
-        result.and(logged.map_err(|e| EngineError::System(format!("cannot write the transaction log: {e}"))))
+        let now = self.sockets.now();
+        result.and(self.ledger.finish(now))
     }
 
-    pub(super) fn run_loop(&mut self) -> Result<(), EngineError> {
+    fn used(&mut self) -> Used {
+        Used { cpu: self.sockets.driver.cpu_time(), run_delay: self.sockets.driver.run_delay() }
+    }
+
+    fn run_loop(&mut self) -> Result<(), EngineError> {
         let mut events: Vec<Event> = Vec::new();
         // Until the agreed time nothing happens.
         loop {
-            let now = self.driver.now();
-            if now >= self.origin || self.stop.load(Ordering::Relaxed) != 0 {
+            let now = self.sockets.now();
+            if now >= self.ledger.origin || self.stop.load(Ordering::Relaxed) != 0 {
                 break;
             }
-            events.clear();
-            self.wait(now, Nanos(self.origin.0.min((now + STOP_CHECK).0)), &mut events)?;
+            self.wait(now, Nanos(self.ledger.origin.0.min((now + STOP_CHECK).0)), &mut events)?;
             for event in &events {
                 self.handle(*event)?;
             }
         }
-        let now = self.driver.now();
-        if let Some(rate) = self.plan.rate {
-            let share = self.clients.len() as f64 / self.plan.clients as f64;
-            let end = self.origin + self.plan.end();
-            let rate = Rate { from: rate.from * share, to: rate.to * share, ..rate };
-            let turn = (self.number + 1) as f64 / self.plan.active_workers() as f64;
-            self.arrivals = Some(Arrivals::shifted(rate, turn, self.origin, end, self.throttle.clone()));
-        }
+        let now = self.sockets.now();
+        let share = self.clients.len() as f64 / self.plan.clients as f64;
+        let turn = (self.number + 1) as f64 / self.plan.active_workers() as f64;
+        self.turns.begin(&self.plan, share, turn, self.ledger.origin);
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;
         for i in 0..self.clients.len() {
@@ -62,25 +62,27 @@ impl<D: Driver> Worker<D> {
                 self.next_transaction(i, now)?;
             }
         }
-        while self.unfinished > 0 {
-            let now = self.driver.now();
+        while self.stage.unfinished > 0 {
+            let now = self.sockets.now();
             self.turn_intervals(now)?;
-            if !self.ending && now >= self.origin + self.plan.end() {
+            if !self.stage.ending && now >= self.ledger.origin + self.plan.end() {
                 self.begin_drain(now, self.plan.drain_timeout)?;
             }
             self.start_due(now)?;
             let stop = self.stop.load(Ordering::Relaxed);
-            if stop != 0 && !self.stopping {
+            if stop != 0 && !self.stage.stopping {
                 self.stop_early(now, stop)?;
             }
-            if now >= self.drain_deadline || stop == STOP_NOW {
+            if now >= self.stage.drain_deadline || stop == STOP_NOW || self.stage.unfinished == 0 {
                 break;
             }
-            if self.unfinished == 0 {
-                break;
+            let (due, until) = self.wake_at(now);
+            self.wait(now, until, &mut events)?;
+            if events.is_empty() && due <= until {
+                // Nothing but a timer has woken us: how late, is the machine's doing.
+                let late = self.sockets.now() - due;
+                self.ledger.interval.wakeup_delay.record(late);
             }
-            events.clear();
-            self.wait(now, self.wake_at(now), &mut events)?;
             for event in &events {
                 self.handle(*event)?;
             }
@@ -90,53 +92,80 @@ impl<D: Driver> Worker<D> {
     }
 
     pub(super) fn wait(&mut self, now: Nanos, until: Nanos, events: &mut Vec<Event>) -> Result<(), EngineError> {
-        self.driver
+        events.clear();
+        self.sockets
+            .driver
             .wait(now, until, events)
             .map_err(|e| EngineError::System(format!("waiting for the server failed: {e}")))
     }
 
-    /// When something has to be done even if nothing happens.
-    pub(super) fn wake_at(&self, now: Nanos) -> Nanos {
-        let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| at.0);
-        let slice_end = (self.origin + self.interval.slice.end).0;
-        let end = if self.ending { u64::MAX } else { (self.origin + self.plan.end()).0 };
-        let due = match &self.arrivals {
-            Some(arrivals) if !self.idle.is_empty() => arrivals.peek().map_or(u64::MAX, |at| at.0),
-            _ => u64::MAX,
-        };
-        Nanos(timer.min(slice_end).min(end).min(due).min(self.drain_deadline.0).min((now + STOP_CHECK).0))
+    #[inline]
+    pub(super) fn fire_timers(&mut self) -> Result<(), EngineError> {
+        if self.timers.next().is_none() {
+            return Ok(());
+        }
+        let now = self.sockets.now();
+        for (i, timer) in self.timers.due(now) {
+            if self.clients[i].timer == timer {
+                self.fire(i, now)?;
+            }
+        }
+        self.connect_more(now)
+    }
+
+    fn fire(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
+        let state = self.clients[i].state;
+        match state {
+            State::Offline => self.reach.waiting.push_back(i),
+            State::Connecting | State::Beginning => {
+                let what = match state {
+                    State::Connecting => "no connection",
+                    _ => "the server took the connection and did not answer",
+                };
+                let reason = format!("{what} within {}", self.plan.connect_timeout);
+                self.connect_failed(i, now, self.reach.cannot_connect(i, reason))?;
+            }
+            State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
+            State::Sleeping => self.next_transaction(i, now)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// When a transaction is due, and when something has to be done even if nothing happens.
+    fn wake_at(&self, now: Nanos) -> (Nanos, Nanos) {
+        let due = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.next_due().unwrap_or(Nanos::MAX));
+        let end = if self.stage.ending { Nanos::MAX } else { self.ledger.origin + self.plan.end() };
+        let until = due.min(self.ledger.interval_end()).min(end).min(self.stage.drain_deadline).min(now + STOP_CHECK);
+        (due, until)
     }
 
     /// Closes the intervals that are over by `now`: also those in which this worker was not awake, so that no interval
     /// is missing from the series.
-    pub(super) fn turn_intervals(&mut self, now: Nanos) -> Result<(), EngineError> {
-        while now >= self.origin + self.interval.slice.end {
-            let next = self.timeline.after(self.interval.slice);
+    fn turn_intervals(&mut self, now: Nanos) -> Result<(), EngineError> {
+        while now >= self.ledger.interval_end() {
+            let next = self.ledger.next_slice();
             self.next_interval(next);
-            if next.phase == Phase::Drain && !self.ending {
+            if next.phase == Phase::Drain && !self.stage.ending {
                 self.begin_drain(now, self.plan.drain_timeout)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn next_interval(&mut self, next: Slice) {
-        let fresh = Interval::new(next, self.interval.scripts.len(), self.interval.command_latency.len());
-        let mut done = std::mem::replace(&mut self.interval, fresh);
-        let cpu = self.driver.cpu_time();
-        done.cpu = cpu - std::mem::replace(&mut self.cpu_mark, cpu);
-        done.busiest = done.cpu;
+    fn next_interval(&mut self, next: Slice) {
+        let used = self.used();
         // With a connection for each transaction, to be without one is no outage.
         let needs = !self.plan.connect_each;
-        done.disconnected = self.clients.iter().filter(|c| needs && !c.is_online()).count() as u64;
-        (self.report)(Report::Interval(Box::new(done)));
+        let disconnected = self.clients.iter().filter(|c| needs && !c.is_online()).count();
+        self.ledger.turn(next, used, disconnected, &mut self.events);
     }
 
     /// Begins nothing more, but for what was due before the end.
-    pub(super) fn begin_drain(&mut self, now: Nanos, patience: Nanos) -> Result<(), EngineError> {
-        self.ending = true;
-        self.drain_deadline = now + patience;
-        self.idle.clear();
+    fn begin_drain(&mut self, now: Nanos, patience: Nanos) -> Result<(), EngineError> {
+        self.stage.ending = true;
+        self.stage.drain_deadline = now + patience;
+        self.turns.forget_all();
         for i in 0..self.clients.len() {
             // A transaction that connects for itself has begun.
             if self.plan.connect_each && self.clients[i].transaction.active {
@@ -144,9 +173,9 @@ impl<D: Driver> Worker<D> {
             }
             match self.clients[i].state {
                 State::Offline => self.finish(i),
-                State::Connecting | State::Handshaking(_) => {
-                    self.driver.close(i);
-                    self.connecting -= 1;
+                State::Connecting | State::Beginning => {
+                    self.sockets.driver.close(i);
+                    self.reach.connecting -= 1;
                     self.clients[i].disconnect();
                     self.finish(i);
                 }
@@ -157,98 +186,109 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
-    pub(super) fn stop_early(&mut self, now: Nanos, stop: u8) -> Result<(), EngineError> {
-        self.stopping = true;
+    fn stop_early(&mut self, now: Nanos, stop: u8) -> Result<(), EngineError> {
+        self.stage.stopping = true;
         let patience = if stop == STOP_NOW { Nanos::ZERO } else { STOP_DRAIN };
-        let patience = Nanos(patience.0.min(self.plan.drain_timeout.0));
-        if self.interval.slice.phase == Phase::Drain {
-            self.drain_deadline = Nanos(self.drain_deadline.0.min((now + patience).0));
+        let patience = patience.min(self.plan.drain_timeout);
+        if self.ledger.is_draining() {
+            self.stage.drain_deadline = self.stage.drain_deadline.min(now + patience);
             return Ok(());
         }
-        let since = now - self.origin;
-        self.interval.slice.end = since;
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.stop(now);
-        }
-        let next = self.timeline.drain_from(self.interval.slice, since);
+        self.turns.stop(now);
+        let next = self.ledger.cut(now);
         self.next_interval(next);
         self.begin_drain(now, patience)
     }
 
     /// Accounts for everything that has not come to its end, so that the outcomes balance.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         for client in &mut self.clients {
             let t = std::mem::take(&mut client.transaction);
             if t.active {
-                self.interval.count(t.script, |o| o.unfinished += 1);
+                self.ledger.unfinished(&t);
             }
         }
-        let now = self.driver.now();
-        let count_skipped = self.plan.begin_what_was_due;
-        if let (Some(arrivals), true) = (&mut self.arrivals, count_skipped) {
+        if self.plan.begin_what_was_due {
             // Only what was due by now; a run that ends early has not skipped its future.
-            arrivals.stop(now);
-            while arrivals.take(Nanos::MAX).is_some() && self.stop.load(Ordering::Relaxed) != STOP_NOW {
-                self.interval.outcomes.scheduled += 1;
-                self.interval.outcomes.skipped += 1;
+            let now = self.sockets.now();
+            self.turns.stop(now);
+            while self.turns.take_left() && self.stop.load(Ordering::Relaxed) != STOP_NOW {
+                self.ledger.never_begun();
             }
         }
-    }
-
-    pub(super) fn close_interval(&mut self) {
-        let now = self.driver.now() - self.origin;
-        // Ended by its transactions or by an error: the interval is as long as it was.
-        let end = if self.plan.measure_until_done { now } else { Nanos(self.interval.slice.end.0.min(now.0)) };
-        self.interval.slice.end = end.max(self.interval.slice.start);
-        let next = self.timeline.drain_from(self.interval.slice, now);
-        self.next_interval(next);
     }
 
     /// Ends all sessions; statements still under way are cancelled first, so that nothing goes on in the server.
-    pub(super) fn say_goodbye(&mut self) {
+    fn say_goodbye(&mut self) {
         let mut terminate = Vec::new();
         frontend::terminate(&mut terminate);
-        let now = self.driver.now();
         // For all together: a server that cannot be reached must not keep us a second for each client.
-        let deadline = now + CANCEL_PATIENCE;
+        let deadline = self.sockets.now() + CANCEL_PATIENCE;
         for i in 0..self.clients.len() {
             if matches!(self.clients[i].state, State::Busy { .. } | State::RollingBack) {
                 self.cancel(i, deadline);
             }
             if self.clients[i].is_online() {
-                self.running = false;
-                let _ = self.put(i, &terminate, now);
+                let _ = self.sockets.send(i, &mut self.clients[i].connection, &terminate);
             }
-            self.driver.close(i);
+            self.sockets.driver.close(i);
         }
     }
 
-    /// Sends a CancelRequest over a connection of its own, if that can be made until `deadline`.
+    /// Sends a CancelRequest over a connection of its own, encrypted as the session is, if that can be made until
+    /// `deadline`.
     fn cancel(&mut self, i: Token, deadline: Nanos) {
         let token = self.clients.len();
-        let Some(address) = self.address(i, self.clients[i].address) else { return };
-        if self.driver.now() >= deadline || self.driver.connect(token, &address).is_err() {
+        let Some(address) = self.reach.address(i, self.clients[i].address) else { return };
+        if self.sockets.now() >= deadline || self.sockets.driver.connect(token, &address).is_err() {
             return;
         }
-        let mut events = Vec::new();
-        while !events.iter().any(|e: &Event| e.token == token && e.writable) {
-            let now = self.driver.now();
-            if now >= deadline || self.driver.wait(now, deadline, &mut events).is_err() {
-                break;
+        self.send_cancel(i, token, deadline);
+        self.sockets.driver.close(token);
+    }
+
+    fn send_cancel(&mut self, i: Token, token: Token, deadline: Nanos) -> Option<()> {
+        self.wait_for(token, deadline, |e| e.writable)?;
+        self.sockets.driver.connected(token).ok()?;
+        let connection = &self.clients[i].connection;
+        let (process, secret) = connection.backend.clone();
+        let mut out = Vec::new();
+        let config = self.reach.config(i).clone();
+        let (mut cancel, mut done) = Cancel::start(config, connection.encrypted, process, secret, &mut out);
+        self.sockets.driver.send(token, &out).ok()?;
+        let mut buffer = [0u8; 4096];
+        while !done {
+            match self.sockets.driver.recv(token, &mut buffer).ok()? {
+                None => self.wait_for(token, deadline, |e| e.readable)?,
+                Some(0) => return None,
+                Some(n) => {
+                    out.clear();
+                    done = cancel.feed(&buffer[..n], &mut out).ok()?;
+                    self.sockets.driver.send(token, &out).ok()?;
+                }
             }
         }
-        if self.driver.connected(token).is_ok() {
-            let mut out = Vec::new();
-            let (process, secret) = &self.clients[i].backend;
-            frontend::cancel_request(&mut out, *process, secret);
-            let _ = self.driver.send(token, &out);
+        Some(())
+    }
+
+    /// Waits for an event of a connection that no client has.
+    fn wait_for(&mut self, token: Token, deadline: Nanos, wanted: impl Fn(&Event) -> bool) -> Option<()> {
+        let mut events = Vec::new();
+        loop {
+            let now = self.sockets.now();
+            if now >= deadline {
+                return None;
+            }
+            self.wait(now, deadline, &mut events).ok()?;
+            if events.iter().any(|e| e.token == token && wanted(e)) {
+                return Some(());
+            }
         }
-        self.driver.close(token);
     }
 
     /// The client has nothing more to do. Its session ends, so that it holds no locks against those that go on.
     pub(super) fn finish(&mut self, i: Token) {
-        if matches!(self.clients[i].state, State::Finished) {
+        if self.clients[i].state == State::Finished {
             return;
         }
         if self.clients[i].is_online() {
@@ -257,10 +297,6 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         client.state = State::Finished;
         client.timer += 1;
-        self.unfinished -= 1;
+        self.stage.unfinished -= 1;
     }
-}
-
-fn since_1970() -> Nanos {
-    Nanos::from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default())
 }

@@ -1,79 +1,39 @@
-//! Timers, and what is told of events.
+//! Timers of clients; each client has one at most.
 
-use super::{MAX_EVENTS, Report, RunEvent, Worker};
-use crate::client::State;
-use crate::driver::{Driver, Token};
-use crate::error::EngineError;
+use crate::client::Client;
+use crate::driver::Token;
 use pgdyno_base::Nanos;
-use pgdyno_wire::SqlState;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-impl<D: Driver> Worker<D> {
-    pub(super) fn set_timer(&mut self, i: Token, at: Nanos) {
-        let client = &mut self.clients[i];
-        client.timer += 1;
-        self.timers.push(Reverse((at, i, client.timer)));
+/// The next first: time, client, which of the client's timers.
+#[derive(Default)]
+pub(super) struct Timers(BinaryHeap<Reverse<(Nanos, Token, u64)>>);
+
+impl Timers {
+    /// Sets a client's timer, in place of the one that it has.
+    pub fn set(&mut self, clients: &mut [Client], i: Token, at: Nanos) {
+        clients[i].timer += 1;
+        self.0.push(Reverse((at, i, clients[i].timer)));
         // Timers that were overtaken stay until they are due; with a connection for each transaction they would pile up.
-        if self.timers.len() > 64 + 4 * self.clients.len() {
-            let clients = &self.clients;
-            self.timers.retain(|Reverse((_, i, timer))| clients[*i].timer == *timer);
+        if self.0.len() > 64 + 4 * clients.len() {
+            self.0.retain(|Reverse((_, i, timer))| clients[*i].timer == *timer);
         }
     }
 
-    #[inline]
-    pub(super) fn fire_timers(&mut self) -> Result<(), EngineError> {
-        if self.timers.is_empty() {
-            return Ok(());
-        }
-        let now = self.driver.now();
-        // Only what was due when we came: a timer that is set on the way, even for now, has its turn after everything else.
+    /// When the next is due.
+    pub fn next(&self) -> Option<Nanos> {
+        self.0.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes those that are due. Only what was due when we came: a timer that is set on the way, even for now, has its
+    /// turn after everything else.
+    pub fn due(&mut self, now: Nanos) -> Vec<(Token, u64)> {
         let mut due = Vec::new();
-        while let Some(Reverse((at, i, timer))) = self.timers.peek().copied() {
-            if at > now {
-                break;
-            }
-            self.timers.pop();
+        while self.next().is_some_and(|at| at <= now) {
+            let Some(Reverse((_, i, timer))) = self.0.pop() else { break };
             due.push((i, timer));
         }
-        for (i, timer) in due {
-            if self.clients[i].timer == timer {
-                self.fire(i, now)?;
-            }
-        }
-        self.connect_more(now)
-    }
-
-    fn fire(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
-        match self.clients[i].state {
-            State::Offline => self.to_connect.push_back(i),
-            State::Connecting | State::Handshaking(_) => {
-                let what = match self.clients[i].state {
-                    State::Connecting => "no connection",
-                    _ => "the server took the connection and did not answer",
-                };
-                let reason = format!("{what} within {}", self.plan.connect_timeout);
-                self.connect_failed(i, now, self.cannot_connect(i, reason))?;
-            }
-            State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
-            State::Sleeping => self.next_transaction(i, now)?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    pub(super) fn tell(&mut self, kind: &'static str, i: Token, now: Nanos, text: String) {
-        self.events_told += 1;
-        if self.events_told <= MAX_EVENTS {
-            let at = now - self.origin;
-            (self.report)(Report::Event(RunEvent { at, kind, client: self.first_client + i, text }));
-        }
-    }
-
-    /// The first error of each code is told; all are counted.
-    pub(super) fn tell_error(&mut self, i: Token, now: Nanos, code: SqlState, text: &str) {
-        if !self.errors_told.contains(&code) {
-            self.errors_told.push(code);
-            self.tell("first_error", i, now, text.to_owned());
-        }
+        due
     }
 }

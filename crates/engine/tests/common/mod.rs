@@ -5,7 +5,7 @@ use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::{Sim, SimServer};
 use pgdyno_engine::stub::{Request, StubSession};
 use pgdyno_engine::worker::{Report, RunEvent, StopFlag, Worker};
-use pgdyno_engine::{EngineError, Observer, Plan, Script, ScriptWorkload, Workload, run};
+use pgdyno_engine::{EngineError, Observation, Observer, Plan, Script, ScriptWorkload, Workload, run};
 use pgdyno_record::{Histogram, Interval, Outcomes, Phase};
 use pgdyno_script::{Options, Symbols, compile};
 use pgdyno_wire::{Config, Endpoint};
@@ -175,17 +175,17 @@ pub struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn started(&mut self, _: u64, connect_time: Nanos) {
-        self.connect_time = connect_time;
-    }
-    fn interval(&mut self, interval: &Interval) {
-        self.told.intervals.push(interval.clone());
-        if let Some(f) = &mut self.on_interval {
-            f(interval);
+    fn observe(&mut self, observation: Observation) {
+        match observation {
+            Observation::Started { connect_time, .. } => self.connect_time = connect_time,
+            Observation::Event(event) => self.told.events.push(event),
+            Observation::Interval(interval) => {
+                self.told.intervals.push((*interval).clone());
+                if let Some(f) = &mut self.on_interval {
+                    f(&interval);
+                }
+            }
         }
-    }
-    fn event(&mut self, event: &RunEvent) {
-        self.told.events.push(event.clone());
     }
     fn tick(&mut self) -> u8 {
         u8::from(self.stop_after_intervals.is_some_and(|n| self.told.intervals.len() >= n))

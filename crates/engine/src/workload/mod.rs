@@ -1,0 +1,280 @@
+//! What clients do. A workload has transactions, its "scripts", made of commands; each client has an [`Actor`], which
+//! writes requests and says what to wait for. Scripts ([`script`]) are one kind; a workload that needs loops is ordinary
+//! code behind the same traits.
+
+pub mod script;
+
+use crate::plan::Protocol;
+use pgdyno_base::{Nanos, Prng};
+use pgdyno_script::ScriptError;
+use pgdyno_wire::{Conversation, Effect, WireError};
+use script::ScriptActor;
+
+/// A command as the engine and the reports see it.
+#[derive(Clone, Debug)]
+pub struct CommandInfo {
+    /// Its first line, as pgbench shows it.
+    pub text: String,
+    /// The whole statement; of a meta-command the same as `text`.
+    pub sql: String,
+    /// `SQL`, or the meta-command's name.
+    pub name: String,
+    /// Index of its script.
+    pub script: usize,
+    /// Its number within the script, from 0.
+    pub number: usize,
+    /// Line in the script, from 1.
+    pub line: usize,
+    /// It is sent to the server.
+    pub is_sql: bool,
+    /// What it does to its transaction.
+    pub effect: Effect,
+    /// Its actor reads its rows.
+    pub reads: bool,
+    /// Its parameters, in the extended and the prepared protocol.
+    pub parameters: usize,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its command, over the whole workload.
+    pub command: u32,
+    /// What of the answer to this request ends the command.
+    pub ends: Ends,
+    /// When the command was put into a pipeline, if it is timed from there.
+    pub since: Option<Nanos>,
+}
+
+/// What ends a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// It is a part of the command.
+    Not,
+    /// Its result: in a pipeline.
+    AtResult,
+    /// The synchronisation: of a statement by itself.
+    AtSync,
+}
+
+impl Label {
+    /// Of requests that no command makes.
+    pub const NONE: Label = Label { command: u32::MAX, ends: Ends::Not, since: None };
+
+    /// A part of a command.
+    pub fn of(command: usize) -> Label {
+        Label { command: command as u32, ends: Ends::Not, since: None }
+    }
+}
+
+/// What a client does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send what was asked and wait until all of it is answered; then call again.
+    Wait {
+        /// The command that an error is held against, where no request is.
+        command: usize,
+        /// What is waited for.
+        what: Awaited,
+    },
+    /// Call again at once. Time may have passed.
+    Again,
+    /// Wait so long; then call again.
+    Sleep(Nanos),
+    /// This command, which the client carries out itself, begins; call again.
+    Mark(usize),
+    /// The transaction is over.
+    Done,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// One statement.
+    Statement,
+    /// All of a pipeline.
+    Pipeline,
+    /// Statements that are being prepared.
+    Preparation,
+}
+
+/// Why a client's transaction cannot go on, for a reason that is not the server's.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The error with its place.
+    pub place: ScriptError,
+    /// The script.
+    pub script: usize,
+    /// The command, by its number in the script.
+    pub number: usize,
+    /// The command's name, as written.
+    pub name: String,
+    /// What has failed.
+    pub cause: Cause,
+    /// The error itself; may be empty.
+    pub message: String,
+}
+
+/// What has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// An expression, or another meta-command: which step of it, in pgbench's words.
+    MetaCommand(&'static str),
+    /// A pipeline's command stands where it cannot be.
+    Pipeline,
+    /// The script has ended inside a pipeline.
+    LeftInPipeline,
+    /// A query did not return one row: its number within the statement.
+    Rows(u32),
+    /// A column's name cannot be a variable's: the query's number, `gset` or `aset`, and the name.
+    Name(u32, &'static str, String),
+}
+
+/// What all clients share.
+pub trait Workload: Send + Sync {
+    /// Names of the scripts.
+    fn scripts(&self) -> Vec<String>;
+    /// All commands, of all scripts.
+    fn commands(&self) -> &[CommandInfo];
+    /// A client's part. `rng` is its own stream of random numbers.
+    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor>;
+    /// An error with the place of a command in its script.
+    fn locate(&self, command: usize, message: &str) -> ScriptError;
+}
+
+/// What one client does. Commands are numbered over the whole workload.
+pub trait Actor: Send {
+    /// Begins a transaction; says of which script. `choose` is the worker's stream for choosing.
+    fn begin(&mut self, choose: &mut Prng) -> usize;
+    /// Goes on with it: writes what is to be sent, and says what to do then.
+    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>>;
+    /// The command that the last step came from.
+    fn here(&self) -> usize;
+    /// The transaction has failed; the next call is `begin`.
+    fn abandon(&mut self);
+    /// The transaction is tried again, with the same random numbers.
+    fn retry(&mut self);
+    /// The connection is gone: what was open on it is no more.
+    fn disconnected(&mut self) {}
+    /// Reads what came of a command whose rows are read.
+    fn read(&mut self, _command: usize, _piece: Piece<'_>) -> Result<(), WireError> {
+        Ok(())
+    }
+    /// Such a command is answered to its end.
+    fn answered(&mut self, _command: usize) -> Result<(), Box<Failure>> {
+        Ok(())
+    }
+    /// Itself, where it carries out a script: what pgbench's messages quote is asked of it.
+    fn as_script(&self) -> Option<&ScriptActor> {
+        None
+    }
+}
+
+/// A piece of a result that is read.
+pub enum Piece<'a> {
+    /// The names of its columns.
+    Columns(Vec<String>),
+    /// A row: values as text, `None` is NULL.
+    Row(Vec<Option<&'a [u8]>>),
+    /// Its end.
+    End,
+}
+
+/// Where an actor writes its requests.
+pub struct Requests<'a> {
+    pub(crate) conversation: &'a mut Conversation<Label>,
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) prepared: &'a [bool],
+    pub(crate) protocol: Protocol,
+    /// When this step began.
+    pub(crate) now: Nanos,
+    /// Commands in a pipeline are timed from where they are put into it.
+    pub(crate) timed: bool,
+    /// Lines that the actor shows, as `debug()` does.
+    pub(crate) shown: &'a mut Vec<String>,
+    /// What was written, where that is told: the command, and whether it is prepared on the way.
+    pub(crate) written: &'a mut Vec<(usize, bool)>,
+    pub(crate) last: Option<usize>,
+}
+
+/// A statement, as the protocols need it.
+pub struct Statement<'a> {
+    /// Its number.
+    pub command: usize,
+    /// What it is prepared as.
+    pub name: &'a str,
+    /// Its text, with `$1`, `$2` ...
+    pub text: &'a str,
+    /// How many parameters it has.
+    pub parameters: usize,
+    /// What it does to its transaction.
+    pub effect: Effect,
+    /// Its rows are read.
+    pub reads: bool,
+}
+
+impl Requests<'_> {
+    /// Which of PostgreSQL's query protocols carries statements.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Whether a statement is prepared on this connection.
+    pub fn is_prepared(&self, command: usize) -> bool {
+        self.prepared[command]
+    }
+
+    /// Shows a line to the user.
+    pub fn show(&mut self, line: String) {
+        self.shown.push(line);
+    }
+
+    /// Writes a statement: by itself with its synchronisation, or `in_pipeline` without. `whole` writes its text with all
+    /// values in it, `value` a parameter's; it says whether that is not NULL.
+    #[inline]
+    pub fn statement(
+        &mut self,
+        s: &Statement<'_>,
+        in_pipeline: bool,
+        whole: impl FnOnce(&mut Vec<u8>),
+        value: impl FnMut(usize, &mut Vec<u8>) -> bool,
+    ) {
+        self.last = Some(s.command);
+        let part = Label::of(s.command);
+        let end = Label { ends: Ends::AtSync, ..part };
+        if self.protocol == Protocol::Simple {
+            self.written.push((s.command, false));
+            self.conversation.ask(end, self.out).query_with(s.effect, s.reads, whole);
+            return;
+        }
+        let named = self.protocol == Protocol::Prepared;
+        let name = if named { s.name } else { "" };
+        let prepare = !named || !self.prepared[s.command];
+        self.written.push((s.command, named && prepare && !in_pipeline));
+        let mut ask = self.conversation.ask(part, self.out);
+        if prepare {
+            ask.parse(name, s.text);
+        }
+        ask.bind(name, s.parameters, value);
+        if s.reads {
+            ask.describe();
+        }
+        if in_pipeline {
+            let since = self.timed.then_some(self.now);
+            self.conversation.ask(Label { since, ends: Ends::AtResult, ..part }, self.out).execute(s.effect, s.reads);
+        } else {
+            ask.execute(s.effect, s.reads);
+            self.conversation.ask(end, self.out).sync();
+        }
+    }
+
+    /// Writes a request that prepares a statement.
+    pub fn prepare(&mut self, s: &Statement<'_>) {
+        self.conversation.ask(Label::of(s.command), self.out).parse(s.name, s.text);
+    }
+
+    /// Writes a synchronisation.
+    pub fn sync(&mut self, command: usize) {
+        self.conversation.ask(Label::of(command), self.out).sync();
+    }
+}

@@ -1,0 +1,472 @@
+//! Scripts as a workload: pgbench's language, compiled.
+
+use super::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step, Workload};
+use crate::plan::Protocol;
+use crate::shell;
+use pgdyno_base::Prng;
+use pgdyno_script::program::Capture;
+use pgdyno_script::{EvalError, Program, Scalar, ScriptError, Symbols, Value, Vm, vm};
+use pgdyno_wire::{Effect, WireError};
+use std::sync::Arc;
+
+/// A compiled script and how often it is chosen.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its weight among the scripts.
+    pub weight: u64,
+}
+
+/// One or more weighted scripts.
+pub struct ScriptWorkload {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    scripts: Vec<Script>,
+    symbols: Arc<Symbols>,
+    total_weight: u64,
+    commands: Vec<CommandInfo>,
+    /// Names under which commands are prepared.
+    names: Vec<String>,
+    /// The number of each script's first command.
+    first: Vec<usize>,
+    random_seed: u64,
+    /// What the statement of each command does to its transaction.
+    effects: Vec<Effect>,
+}
+
+impl ScriptWorkload {
+    /// A workload of these scripts, compiled over `symbols`; `random_seed` becomes the variable of that name.
+    pub fn new(scripts: Vec<Script>, symbols: Arc<Symbols>, random_seed: u64) -> Result<ScriptWorkload, String> {
+        let total_weight = scripts.iter().map(|s| s.weight).sum();
+        if total_weight == 0 {
+            return Err("the weights of the scripts add up to zero; give at least one a weight above 0".into());
+        }
+        let (mut commands, mut names, mut first, mut effects, mut statements) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
+        for (i, script) in scripts.iter().enumerate() {
+            first.push(commands.len());
+            for (number, c) in script.program.commands.iter().enumerate() {
+                let sql = c.statement.map(|n| &script.program.statements[n]);
+                let effect = Effect::of(sql.map_or("", |s| &s.text));
+                effects.push(effect);
+                commands.push(CommandInfo {
+                    text: c.text.clone(),
+                    sql: sql.map_or_else(|| c.text.clone(), |s| s.text.clone()),
+                    name: c.name.clone(),
+                    script: i,
+                    number,
+                    line: c.line,
+                    is_sql: sql.is_some(),
+                    effect,
+                    reads: sql.is_some_and(|s| s.capture != Capture::Nothing),
+                    parameters: sql.map_or(0, |s| s.parameters.len()),
+                });
+                names.push(format!("P_{statements}"));
+                statements += usize::from(sql.is_some());
+            }
+        }
+        let shared = Shared { scripts, symbols, total_weight, commands, names, first, random_seed, effects };
+        Ok(ScriptWorkload { shared: Arc::new(shared) })
+    }
+}
+
+impl Workload for ScriptWorkload {
+    fn scripts(&self) -> Vec<String> {
+        self.shared.scripts.iter().map(|s| s.program.name.clone()).collect()
+    }
+
+    fn commands(&self) -> &[CommandInfo] {
+        &self.shared.commands
+    }
+
+    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor> {
+        let mut vm = Vm::new(&self.shared.symbols);
+        let mut default = |name: &str, value: i64| {
+            if vm.get(name) == Some(&Value::Unset) {
+                vm.set(name, Value::Int(value));
+            }
+        };
+        default("client_id", client as i64);
+        default("default_seed", default_seed);
+        default("random_seed", self.shared.random_seed as i64);
+        default("scale", 1);
+        Box::new(ScriptActor {
+            vm,
+            shared: self.shared.clone(),
+            at_begin: rng.clone(),
+            rng,
+            current: 0,
+            in_pipeline: false,
+            result: Captured::default(),
+        })
+    }
+
+    fn locate(&self, command: usize, message: &str) -> ScriptError {
+        let info = &self.shared.commands[command];
+        self.shared.scripts[info.script].program.locate_command(info.number, message)
+    }
+}
+
+/// Rows of a result that go into variables.
+#[derive(Default)]
+struct Captured {
+    /// Names of the columns of the query at hand, if it has any.
+    columns: Option<Vec<String>>,
+    /// Its rows so far.
+    rows: u64,
+    /// The last of them.
+    row: Vec<Option<Vec<u8>>>,
+    /// It is whole: what comes next is of another query.
+    complete: bool,
+    /// Queries that are answered.
+    queries: u32,
+    /// The first column's name that no variable can have, and its query.
+    unstorable: Option<(u32, String)>,
+}
+
+/// A client that carries out scripts.
+pub struct ScriptActor {
+    shared: Arc<Shared>,
+    vm: Vm,
+    rng: Prng,
+    /// The stream as it was when the transaction began.
+    at_begin: Prng,
+    current: usize,
+    in_pipeline: bool,
+    result: Captured,
+}
+
+impl ScriptActor {
+    fn program(&self) -> &Program {
+        &self.shared.scripts[self.current].program
+    }
+
+    /// A failure at a command of the current script.
+    fn failure(&self, number: usize, place: ScriptError, cause: Cause, message: String) -> Box<Failure> {
+        let name = self.program().commands.get(number).map_or(String::new(), |c| c.name.clone());
+        Box::new(Failure { place, script: self.current, number, name, cause, message })
+    }
+
+    /// An expression, a shell command or the like has failed.
+    fn at(&self, pc: usize, error: &EvalError) -> Box<Failure> {
+        let program = self.program();
+        let cause = Cause::MetaCommand(error.stage());
+        self.failure(program.command_at(pc), program.locate(pc, error), cause, error.to_string())
+    }
+
+    /// A pipeline's command that cannot be carried out where it stands; messages call it `name`.
+    fn misuse(&self, name: &str, message: &str) -> Box<Failure> {
+        let number = self.vm.command(self.program());
+        let place = self.program().locate_command(number, message);
+        let failure = self.failure(number, place, Cause::Pipeline, message.into());
+        Box::new(Failure { name: name.into(), ..*failure })
+    }
+
+    /// A result that cannot go into variables: `message` in our words.
+    fn unread(&self, command: usize, cause: Cause, message: String) -> Box<Failure> {
+        let number = self.shared.commands[command].number;
+        let place = self.program().locate_command(number, &message);
+        self.failure(number, place, cause, message)
+    }
+
+    fn statement(&self, number: usize) -> Statement<'_> {
+        let code = &self.program().statements[number];
+        let command = self.shared.first[self.current] + code.command;
+        Statement {
+            command,
+            name: &self.shared.names[command],
+            text: &code.prepared,
+            parameters: code.parameters.len(),
+            effect: self.shared.effects[command],
+            reads: code.capture != Capture::Nothing,
+        }
+    }
+
+    /// Writes a statement; says how to go on.
+    #[inline]
+    fn send(&mut self, number: usize, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        let program = self.program();
+        let statement = self.statement(number);
+        if self.in_pipeline {
+            let name = match program.statements[number].capture {
+                Capture::Nothing => "",
+                Capture::Last(_) => "gset",
+                Capture::Each(_) => "aset",
+            };
+            if !name.is_empty() {
+                return Err(self.misuse(name, &format!("\\{name} is not allowed in pipeline mode")));
+            }
+        }
+        let vm = &self.vm;
+        requests.statement(
+            &statement,
+            self.in_pipeline,
+            |o| vm.substitute(program, number, o),
+            |n, o| match vm.parameter(program, number, n) {
+                Value::Null | Value::Unset => false,
+                value => {
+                    value.write_text(o);
+                    true
+                }
+            },
+        );
+        if self.in_pipeline {
+            return Ok(Step::Again);
+        }
+        let command = statement.command;
+        if statement.reads {
+            self.result = Captured::default();
+        }
+        Ok(Step::Wait { command, what: Awaited::Statement })
+    }
+
+    /// Opens a pipeline; its statements are prepared first. Not within it: BEGIN ISOLATION LEVEL SERIALIZABLE must be the
+    /// first to need a snapshot.
+    fn start_pipeline(
+        &mut self,
+        first: usize,
+        end: usize,
+        requests: &mut Requests<'_>,
+    ) -> Result<Option<Step>, Box<Failure>> {
+        if requests.protocol() == Protocol::Simple {
+            return Err(self.misuse("startpipeline", "cannot use pipeline mode with the simple query protocol"));
+        }
+        if std::mem::replace(&mut self.in_pipeline, true) {
+            return Err(self.misuse("startpipeline", "already in pipeline mode"));
+        }
+        if requests.protocol() != Protocol::Prepared {
+            return Ok(None);
+        }
+        let mut prepares = None;
+        for number in first..end {
+            let statement = self.statement(number);
+            if !requests.is_prepared(statement.command) {
+                requests.prepare(&statement);
+                prepares.get_or_insert(statement.command);
+            }
+        }
+        let Some(command) = prepares else { return Ok(None) };
+        requests.sync(command);
+        // libpq finds out when the pipeline ends.
+        let ends = |c: &&CommandInfo| c.script == self.current && c.name.eq_ignore_ascii_case("endpipeline");
+        let end = self.shared.commands[command..].iter().position(|c| ends(&c)).map_or(command, |n| command + n);
+        Ok(Some(Step::Wait { command: end, what: Awaited::Preparation }))
+    }
+
+    fn in_pipeline(&self, name: &str) -> Result<(), Box<Failure>> {
+        if self.in_pipeline { Ok(()) } else { Err(self.misuse(name, "not in pipeline mode")) }
+    }
+
+    fn shell(&mut self, shell: usize) -> Result<(), Box<Failure>> {
+        let program = self.shared.scripts[self.current].program.clone();
+        let assign = program.shells[shell].assign;
+        let name = self.vm.shell_name(&program, shell);
+        let reads = program.shells[shell].reads;
+        let done = self.vm.shell_command(&program, shell).and_then(|command| shell::run(&name, &command, reads));
+        match done {
+            Ok(value) => {
+                if let Some(slot) = assign {
+                    self.vm.assign(slot, Value::Int(value));
+                }
+                Ok(())
+            }
+            // The machine stands behind the shell's instruction.
+            Err(error) => Err(self.at(self.vm.pc() - 1, &error)),
+        }
+    }
+
+    /// Shows what `debug()` was given, in pgbench's form.
+    fn show_debug(&mut self, requests: &mut Requests<'_>) {
+        let script = self.current;
+        for (command, value) in self.vm.debug.drain(..) {
+            let shown = match value {
+                Scalar::Null => "null".to_owned(),
+                other => format!("{} {}", other.type_name(), Value::from(other).text()),
+            };
+            requests.show(format!("debug(script={script},command={}): {shown}", command + 1));
+        }
+    }
+
+    /// Stores the last row of the query at hand.
+    fn store(&mut self, command: usize) {
+        let shared = self.shared.clone();
+        let info = &shared.commands[command];
+        let program = &shared.scripts[info.script].program;
+        let Some(number) = program.commands[info.number].statement else { return };
+        let (Capture::Last(prefix) | Capture::Each(prefix)) = &program.statements[number].capture else { return };
+        for (column, value) in self.result.columns.iter().flatten().zip(&self.result.row) {
+            let name = format!("{prefix}{column}");
+            // NULL is the empty text, as in pgbench.
+            if !self.vm.capture(&name, value.as_deref().unwrap_or_default()) {
+                self.result.unstorable.get_or_insert((self.result.queries, name));
+                return;
+            }
+        }
+    }
+
+    fn captures_each(&self, command: usize) -> bool {
+        let info = &self.shared.commands[command];
+        let program = &self.shared.scripts[info.script].program;
+        let statement = program.commands[info.number].statement;
+        statement.is_some_and(|n| matches!(program.statements[n].capture, Capture::Each(_)))
+    }
+
+    /// A command's program and the number of its statement there; `None`: it is not SQL.
+    fn code_of(&self, command: usize) -> Option<(&Program, usize)> {
+        let info = &self.shared.commands[command];
+        let program = &*self.shared.scripts[info.script].program;
+        program.commands[info.number].statement.map(|local| (program, local))
+    }
+
+    /// What is sent for `command`: its text, or the name that it is prepared as.
+    pub fn sent(&self, command: usize, protocol: Protocol) -> String {
+        let Some((program, local)) = self.code_of(command) else { return String::new() };
+        match protocol {
+            Protocol::Simple => {
+                let mut out = Vec::new();
+                self.vm.substitute(program, local, &mut out);
+                String::from_utf8_lossy(&out).into_owned()
+            }
+            Protocol::Extended => program.statements[local].prepared.clone(),
+            Protocol::Prepared => self.shared.names[command].clone(),
+        }
+    }
+
+    /// Its text, for an error's place in it; `None` where the server has the text from an earlier message.
+    pub fn text(&self, command: usize, protocol: Protocol, preparing: bool) -> Option<String> {
+        self.code_of(command)?;
+        match protocol {
+            Protocol::Prepared if !preparing => None,
+            Protocol::Prepared => Some(self.sent(command, Protocol::Extended)),
+            other => Some(self.sent(command, other)),
+        }
+    }
+}
+
+impl Actor for ScriptActor {
+    fn begin(&mut self, choose: &mut Prng) -> usize {
+        if self.shared.scripts.len() > 1 {
+            let mut w = choose.range_i64(0, self.shared.total_weight as i64 - 1) as u64;
+            self.current = 0;
+            while w >= self.shared.scripts[self.current].weight {
+                w -= self.shared.scripts[self.current].weight;
+                self.current += 1;
+            }
+        }
+        self.at_begin = self.rng.clone();
+        self.current
+    }
+
+    #[inline]
+    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        loop {
+            let shared = &self.shared;
+            let program = &shared.scripts[self.current].program;
+            let first = shared.first[self.current];
+            let step = self.vm.step(program, &mut self.rng);
+            if !self.vm.debug.is_empty() {
+                self.show_debug(requests);
+            }
+            match step {
+                Ok(vm::Step::Send(number)) => return self.send(number, requests),
+                Ok(vm::Step::Mark(number)) => return Ok(Step::Mark(first + number)),
+                Ok(vm::Step::Sleep(span)) => return Ok(Step::Sleep(span)),
+                Ok(vm::Step::Shell(n)) => return self.shell(n).map(|()| Step::Again),
+                Ok(vm::Step::StartPipeline { first, end }) => {
+                    if let Some(step) = self.start_pipeline(first, end, requests)? {
+                        return Ok(step);
+                    }
+                }
+                Ok(vm::Step::SyncPipeline) => {
+                    self.in_pipeline("syncpipeline")?;
+                    requests.sync(self.here());
+                }
+                Ok(vm::Step::EndPipeline) => {
+                    self.in_pipeline("endpipeline")?;
+                    self.in_pipeline = false;
+                    let command = self.here();
+                    requests.sync(command);
+                    return Ok(Step::Wait { command, what: Awaited::Pipeline });
+                }
+                Ok(vm::Step::Done) if self.in_pipeline => {
+                    let what = "the script ends inside a pipeline";
+                    let number = requests.last.map_or(0, |c| self.shared.commands[c].number);
+                    let mut place = self.program().locate_command(number, what);
+                    place.hint = "End it with \\endpipeline.".into();
+                    return Err(self.failure(number, place, Cause::LeftInPipeline, what.into()));
+                }
+                Ok(vm::Step::Done) => return Ok(Step::Done),
+                Err(failure) => return Err(self.at(failure.pc, &failure.error)),
+            }
+        }
+    }
+
+    fn here(&self) -> usize {
+        self.shared.first[self.current] + self.vm.command(self.program())
+    }
+
+    fn read(&mut self, command: usize, piece: Piece<'_>) -> Result<(), WireError> {
+        if std::mem::take(&mut self.result.complete) {
+            (self.result.columns, self.result.rows) = (None, 0);
+            self.result.row.clear();
+        }
+        match piece {
+            Piece::Columns(names) => self.result.columns = Some(names),
+            Piece::Row(values) => {
+                self.result.rows += 1;
+                self.result.row = values.into_iter().map(|v| v.map(<[u8]>::to_vec)).collect();
+            }
+            Piece::End => {
+                if self.captures_each(command) && self.result.rows > 0 {
+                    self.store(command);
+                }
+                self.result.queries += 1;
+                self.result.complete = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, command: usize) -> Result<(), Box<Failure>> {
+        if !self.captures_each(command) {
+            let query = self.result.queries.max(1) - 1;
+            let rows = if self.result.columns.is_some() { self.result.rows } else { 0 };
+            if rows != 1 {
+                let what = format!("expected one row, got {rows}");
+                return Err(self.unread(command, Cause::Rows(query), what));
+            }
+            self.result.queries = query;
+            self.store(command);
+        }
+        match self.result.unstorable.take() {
+            None => Ok(()),
+            Some((query, name)) => {
+                let what = format!("no variable can be called \"{name}\": give the column a name (AS)");
+                let how = if self.captures_each(command) { "aset" } else { "gset" };
+                Err(self.unread(command, Cause::Name(query, how, name), what))
+            }
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.vm.restart();
+        self.in_pipeline = false;
+    }
+
+    fn retry(&mut self) {
+        self.vm.restart();
+        self.rng = self.at_begin.clone();
+        self.in_pipeline = false;
+    }
+
+    fn disconnected(&mut self) {
+        self.in_pipeline = false;
+    }
+
+    fn as_script(&self) -> Option<&ScriptActor> {
+        Some(self)
+    }
+}

@@ -1,0 +1,657 @@
+//! One connection's conversation with a server: requests are queued with what answers them, bytes go in, events come
+//! out. The only place where messages of a server are framed and get a meaning.
+//!
+//! ```text
+//! Opening ----> Handshaking ----> Open: asked  [Parse] [Bind] [Execute] [Sync] [Query] ...
+//!  TLS           authentication,                  |       each message must be one that its first entry expects
+//!                parameters                       v
+//!                                        Prepared, Row, Result, Refused, Synchronised ...
+//! ```
+//!
+//! A message that nothing asked for, a ReadyForQuery without a result and one too many are failures of the protocol:
+//! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
+
+use crate::backend::{self, Message, ServerError, TransactionStatus, next_message, tag};
+use crate::conn::Config;
+use crate::effect::Effect;
+use crate::error::WireError;
+use crate::frontend;
+use crate::handshake::{Handshake, SessionInfo};
+use crate::opening::{Attempt, Opening};
+use crate::tls::Link;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// No message but a row that somebody reads is larger; of a longer error or notice the rest is passed over.
+const MAX_KEPT: usize = 256 * 1024;
+/// Bytes of a buffer that is kept for the next message or row.
+const SPARE: usize = 16 * 1024;
+
+/// What happened. `L` is what the caller calls its requests.
+#[derive(Debug)]
+pub enum Event<L> {
+    /// The session has begun: requests may be made.
+    Began(Box<SessionInfo>),
+    /// A statement was prepared.
+    Prepared(L),
+    /// Names of the columns of a result whose rows are read.
+    Columns(L, Vec<String>),
+    /// A row of such a result: [`Conversation::row`].
+    Row(L),
+    /// A command is carried out, so far as its transaction is.
+    Result(L, CommandTag),
+    /// The server refuses, or ends the session.
+    Refused(Box<Refusal<L>>),
+    /// A request, or a part of a pipeline, is answered to its end.
+    Synchronised(L),
+    /// The server waits for COPY data: [`frontend::copy_data`], or [`Conversation::refuse_copy`].
+    CopyIn(L),
+    /// The server sends COPY data, which is passed over.
+    CopyOut(L),
+    /// A notice, where they are read: [`Conversation::read_notices`].
+    Notice(Box<ServerError>),
+}
+
+/// What a command says that it has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandTag {
+    /// COMMIT: everything up to here is durable, as far as the server's settings make it so.
+    Commit,
+    /// ROLLBACK, of a block or to a savepoint.
+    Rollback,
+    /// Anything else.
+    Other,
+}
+
+/// An error that the server reported.
+#[derive(Clone, Debug)]
+pub struct Refusal<L> {
+    /// The request that met it; none: the session itself.
+    pub label: Option<L>,
+    /// In the server's words.
+    pub error: ServerError,
+    /// Queries of the request that had been answered before.
+    pub query: u32,
+    /// The session is over.
+    pub fatal: bool,
+}
+
+/// What a connection that is lost leaves of what was sent and not answered to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing that was under way can have committed.
+    Nothing,
+    /// Some of it may have: only the server knows.
+    Unknown,
+    /// The server confirmed a commit, and nothing was under way behind it.
+    Committed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Parse,
+    Bind,
+    Describe,
+    Execute,
+    Query,
+    Sync,
+}
+
+#[derive(Debug)]
+struct Asked<L> {
+    what: What,
+    /// Its rows are read.
+    reads: bool,
+    /// Rows may come: a Query has described them.
+    described: bool,
+    /// COPY is under way.
+    copying: bool,
+    /// A Query that has met an error.
+    failed: bool,
+    /// Results so far.
+    results: u32,
+    effect: Effect,
+    label: L,
+}
+
+enum Phase {
+    /// TLS is being asked for.
+    Opening(Box<Opening>),
+    /// Authentication, parameters.
+    Handshaking(Box<Handshake>),
+    /// Requests may be made.
+    Open,
+}
+
+/// See the module.
+pub struct Conversation<L> {
+    config: Option<Arc<Config>>,
+    link: Link,
+    phase: Phase,
+    asked: VecDeque<Asked<L>>,
+    /// Of them, those that have left.
+    sent: usize,
+    /// As of the last ReadyForQuery.
+    status: TransactionStatus,
+    /// A transaction block is open behind what has been answered.
+    in_block: bool,
+    /// A statement was answered whose transaction the next Sync commits.
+    pending: bool,
+    /// A commit was confirmed since the last ReadyForQuery.
+    committed: bool,
+    /// A request has failed: everything up to the next Sync is passed over by the server.
+    failed: bool,
+    notices: bool,
+    /// The beginning of a message whose end has not arrived.
+    partial: Vec<u8>,
+    /// Bytes of a message that nobody reads and that are still to come.
+    skip: usize,
+    row: Vec<u8>,
+}
+
+impl<L: Copy> Default for Conversation<L> {
+    /// One that has not begun: nothing is said, and nothing is understood.
+    fn default() -> Self {
+        Conversation {
+            config: None,
+            link: Link::Plain,
+            phase: Phase::Open,
+            asked: VecDeque::new(),
+            sent: 0,
+            status: TransactionStatus::Idle,
+            in_block: false,
+            pending: false,
+            committed: false,
+            failed: false,
+            notices: false,
+            partial: Vec::new(),
+            skip: 0,
+            row: Vec::new(),
+        }
+    }
+}
+
+impl<L: Copy> Conversation<L> {
+    /// Begins; what must be sent first is appended to `out`.
+    pub fn start(config: Arc<Config>, attempt: Attempt, out: &mut Vec<u8>) -> Result<Conversation<L>, WireError> {
+        use crate::conn::SslMode;
+        let mut this = Conversation::default();
+        this.phase = match attempt {
+            Attempt::Encrypted => {
+                let may_be_clear = matches!(config.ssl_mode, SslMode::Prefer | SslMode::Allow);
+                Phase::Opening(Box::new(Opening::start(config.clone(), may_be_clear, out)))
+            }
+            Attempt::Clear => Phase::Handshaking(Box::new(Handshake::start(config.clone(), &mut this.link, out)?)),
+        };
+        this.config = Some(config);
+        Ok(this)
+    }
+
+    /// Notices become events; by default they are passed over.
+    pub fn read_notices(&mut self, read: bool) {
+        self.notices = read;
+    }
+
+    /// The session has begun.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open)
+    }
+
+    /// Everything that was asked is answered.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Whether bytes go to and from the socket as they are.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.link.is_plain()
+    }
+
+    /// The transaction's status as of the last ReadyForQuery.
+    #[inline]
+    pub fn status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// The values of the last row that was read; `None` is NULL.
+    pub fn row(&self) -> Result<Vec<Option<&[u8]>>, WireError> {
+        backend::data_row(&self.row)
+    }
+
+    /// Bytes that are kept for messages and rows.
+    pub fn memory(&self) -> usize {
+        self.partial.capacity() + self.row.capacity()
+    }
+
+    // ------------------------------------------------------------ what is sent
+
+    /// Makes requests, called `label`; their messages are appended to `out`.
+    #[inline]
+    pub fn ask<'a>(&'a mut self, label: L, out: &'a mut Vec<u8>) -> Ask<'a, L> {
+        Ask { asked: &mut self.asked, out, label }
+    }
+
+    /// What was asked so far has left, or some of it: it may have reached the server.
+    #[inline]
+    pub fn mark_sent(&mut self) {
+        self.sent = self.asked.len();
+    }
+
+    /// Appends to `wire` what must be sent so that the server reads `plain`.
+    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), WireError> {
+        self.link.seal(plain, wire)
+    }
+
+    /// Refuses the COPY data that a statement wants.
+    pub fn refuse_copy(&mut self, reason: &str, out: &mut Vec<u8>) {
+        frontend::copy_fail(out, reason);
+        // While it copies the server passes over a Sync; this one takes its place.
+        if self.asked.front().is_some_and(|a| a.what == What::Execute) {
+            frontend::sync(out);
+        }
+    }
+
+    // ------------------------------------------------------------ what arrives
+
+    /// Takes what arrived from the socket: what it says in the clear, for [`Conversation::next`]. What must be sent back
+    /// is appended to `reply`, also where this fails.
+    #[inline]
+    pub fn open<'b>(
+        &mut self,
+        wire: &'b [u8],
+        plain: &'b mut Vec<u8>,
+        reply: &mut Vec<u8>,
+    ) -> Result<&'b [u8], WireError> {
+        if let Phase::Opening(opening) = &mut self.phase {
+            let Some(rest) = opening.feed(&mut self.link, wire, plain, reply)? else { return Ok(&[]) };
+            let config = self.config.clone().ok_or_else(|| unexpected("data before the beginning"))?;
+            self.phase = Phase::Handshaking(Box::new(Handshake::start(config, &mut self.link, reply)?));
+            return Ok(rest);
+        }
+        if self.link.is_plain() {
+            return Ok(wire);
+        }
+        plain.clear();
+        self.link.open(wire, plain, reply)?;
+        Ok(plain)
+    }
+
+    /// The next event of `input`, which [`Conversation::open`] gave; `None` when all of it is taken. What must be sent
+    /// back is appended to `reply`.
+    #[inline]
+    pub fn next(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+        loop {
+            if self.skip == 0 && self.partial.is_empty() {
+                let Some((message, length)) = next_message(input)? else {
+                    if !self.begin_partial(input, reply)? {
+                        return Ok(None);
+                    }
+                    continue;
+                };
+                *input = &input[length..];
+                if let Some(event) = self.message(message, reply)? {
+                    return Ok(Some(event));
+                }
+            } else if self.skip > 0 {
+                let n = self.skip.min(input.len());
+                *input = &input[n..];
+                self.skip -= n;
+                if self.skip > 0 {
+                    return Ok(None);
+                }
+            } else {
+                match self.go_on(input, reply)? {
+                    Some(found @ Some(_)) => return Ok(found),
+                    Some(None) => {}
+                    None => return Ok(None),
+                }
+            }
+        }
+    }
+
+    /// `input` ends within a message. False: what there is of it is kept, wait for more. True: nobody reads it, and it
+    /// is passed over as it comes.
+    fn begin_partial(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<bool, WireError> {
+        if let Some((tag, total)) = header(input) {
+            if self.is_unread(tag) {
+                self.message(Message { tag, body: &[] }, reply)?;
+                self.skip = total - input.len();
+                *input = &[];
+                return Ok(true);
+            }
+            self.refuse_large(tag, total)?;
+        }
+        self.partial.extend_from_slice(input);
+        *input = &[];
+        Ok(false)
+    }
+
+    /// Adds to the message that is kept. `None`: all of `input` is taken and it is not complete.
+    fn go_on(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Option<Event<L>>>, WireError> {
+        let knows = header(&self.partial).is_some();
+        let (tag, total) = loop {
+            if let Some(found) = header(&self.partial) {
+                break found;
+            }
+            let Some((first, rest)) = input.split_first() else { return Ok(None) };
+            self.partial.push(*first);
+            *input = rest;
+        };
+        if !knows {
+            // Refuses a length that cannot be.
+            next_message(&self.partial)?;
+            if self.is_unread(tag) {
+                self.partial.clear();
+                self.skip = total - 5;
+                return Ok(Some(self.message(Message { tag, body: &[] }, reply)?));
+            }
+            self.refuse_large(tag, total)?;
+        }
+        // Half an error is better than none.
+        let wanted = if matches!(tag, tag::ERROR | tag::NOTICE) { total.min(MAX_KEPT) } else { total };
+        let n = (wanted - self.partial.len()).min(input.len());
+        self.partial.extend_from_slice(&input[..n]);
+        *input = &input[n..];
+        if self.partial.len() < wanted {
+            return Ok(None);
+        }
+        let mut whole = std::mem::take(&mut self.partial);
+        self.skip = total - wanted;
+        let event = self.message(Message { tag, body: &whole[5..] }, reply)?;
+        if whole.capacity() <= SPARE {
+            whole.clear();
+            self.partial = whole;
+        }
+        Ok(Some(event))
+    }
+
+    /// Messages whose body nobody reads: rows, mostly, of which there may be any number of any size.
+    fn is_unread(&self, tag: u8) -> bool {
+        match tag {
+            tag::DATA_ROW => !self.asked.front().is_some_and(|a| a.reads),
+            tag::ROW_DESCRIPTION => !self.asked.front().is_some_and(|a| a.reads),
+            tag::COPY_DATA | tag::COPY_DONE => true,
+            tag::NOTICE => !self.notices && self.is_open(),
+            tag::NOTIFICATION => true,
+            _ => false,
+        }
+    }
+
+    fn refuse_large(&self, tag: u8, total: usize) -> Result<(), WireError> {
+        let may_be = matches!(tag, tag::DATA_ROW | tag::ROW_DESCRIPTION | tag::ERROR | tag::NOTICE);
+        if total > MAX_KEPT && !(may_be && self.is_open()) {
+            return Err(unexpected(&format!("a message '{}' of {total} bytes", tag as char)));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn message(&mut self, message: Message<'_>, reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+        match &mut self.phase {
+            Phase::Open => self.answer(message),
+            Phase::Handshaking(handshake) => {
+                let begun = handshake.message(message, &mut self.link, reply)?;
+                if begun.is_some() {
+                    self.phase = Phase::Open;
+                }
+                Ok(begun.map(Event::Began))
+            }
+            Phase::Opening(_) => Err(unexpected("a message before TLS")),
+        }
+    }
+
+    /// What a message means to the first of the requests that are not answered.
+    #[inline]
+    fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
+        let Some(head) = self.asked.front_mut() else { return self.unasked(message) };
+        match (message.tag, head.what) {
+            (tag::BIND_COMPLETE, What::Bind) => {
+                self.pop();
+                Ok(None)
+            }
+            (tag::DATA_ROW, What::Execute | What::Query)
+                if !head.copying && (head.what == What::Execute || head.described) =>
+            {
+                if !head.reads {
+                    return Ok(None);
+                }
+                let label = head.label;
+                if self.row.capacity() > SPARE && message.body.len() <= SPARE {
+                    self.row = Vec::new();
+                }
+                self.row.clear();
+                self.row.extend_from_slice(message.body);
+                Ok(Some(Event::Row(label)))
+            }
+            (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, What::Execute) => {
+                let Some(head) = self.pop() else { return Ok(None) };
+                let found = command_tag(message.body);
+                let (in_block, effect) = (self.in_block, head.effect);
+                self.in_block = effect.leaves_open(in_block);
+                self.committed |= found == CommandTag::Commit;
+                // Outside a block it is the Sync that commits.
+                // COMMIT and ROLLBACK also end the transaction that a pipeline has without BEGIN.
+                self.pending = found == CommandTag::Other && (self.pending || effect.may_commit(in_block));
+                Ok(Some(Event::Result(head.label, found)))
+            }
+            (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Query) if !head.failed => {
+                head.results += 1;
+                head.described = false;
+                head.copying = false;
+                let found = command_tag(message.body);
+                let whole = head.effect.is_answered_by(head.results);
+                // Of the last statement the server says so when its transaction is committed.
+                self.committed |= found == CommandTag::Commit || (whole && head.effect.may_commit(self.in_block));
+                if whole {
+                    self.in_block = head.effect.leaves_open(self.in_block);
+                }
+                Ok(Some(Event::Result(head.label, found)))
+            }
+            (tag::READY_FOR_QUERY, What::Sync) => self.synchronised(message.body),
+            (tag::READY_FOR_QUERY, What::Query) if head.results > 0 || head.failed => self.synchronised(message.body),
+            (tag::PARSE_COMPLETE, What::Parse) => {
+                let label = head.label;
+                self.pop();
+                Ok(Some(Event::Prepared(label)))
+            }
+            (tag::ROW_DESCRIPTION, What::Describe) => {
+                let (label, reads) = (head.label, head.reads);
+                self.pop();
+                columns(label, reads, message.body)
+            }
+            (tag::NO_DATA, What::Describe) => {
+                self.pop();
+                Ok(None)
+            }
+            (tag::ROW_DESCRIPTION, What::Query) if !head.failed && !head.copying => {
+                head.described = true;
+                columns(head.label, head.reads, message.body)
+            }
+            (tag::COPY_IN_RESPONSE, What::Query | What::Execute) if !head.failed => {
+                head.copying = true;
+                Ok(Some(Event::CopyIn(head.label)))
+            }
+            (tag::COPY_OUT_RESPONSE, What::Query | What::Execute) if !head.failed => {
+                head.copying = true;
+                Ok(Some(Event::CopyOut(head.label)))
+            }
+            (tag::COPY_DATA | tag::COPY_DONE, _) if head.copying => Ok(None),
+            (tag::ERROR, _) if !self.failed && !head.failed => {
+                let error = ServerError::parse(message.body);
+                let query = if head.what == What::Sync { 1 } else { head.results };
+                let refusal = Refusal { label: Some(head.label), query, fatal: is_fatal(&error), error };
+                head.failed = true;
+                head.copying = false;
+                self.pending = false;
+                if head.what != What::Query {
+                    // The server passes over everything up to the next Sync.
+                    self.failed = true;
+                    while self.asked.front().is_some_and(|a| a.what != What::Sync) {
+                        self.pop();
+                    }
+                }
+                Ok(Some(Event::Refused(Box::new(refusal))))
+            }
+            _ => self.unasked(message),
+        }
+    }
+
+    /// A message that no request waits for: something that may come at any time, or a failure of the protocol.
+    fn unasked(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
+        match message.tag {
+            tag::PARAMETER_STATUS => backend::parameter_status(message.body).map(|_| None),
+            tag::NOTIFICATION => Ok(None),
+            tag::NOTICE if self.notices => Ok(Some(Event::Notice(Box::new(ServerError::parse(message.body))))),
+            tag::NOTICE => Ok(None),
+            tag::ERROR => {
+                // The server ends a session when it likes; any other error must be an answer.
+                let error = ServerError::parse(message.body);
+                if !is_fatal(&error) {
+                    return Err(unexpected(&format!("an error that nothing asked for: {error}")));
+                }
+                Ok(Some(Event::Refused(Box::new(Refusal { label: None, error, query: 0, fatal: true }))))
+            }
+            other => {
+                let awaited = match self.asked.front().map(|a| (a.what, a.results + u32::from(a.failed))) {
+                    None => "nothing was asked",
+                    Some((What::Query, 0)) => "a result was awaited",
+                    Some((What::Sync | What::Query, _)) => "ReadyForQuery was awaited",
+                    Some(_) => "the answer to a statement was awaited",
+                };
+                let name = backend::name_of(other).map_or_else(|| format!("message '{}'", other as char), String::from);
+                Err(unexpected(&format!("{name} where {awaited}")))
+            }
+        }
+    }
+
+    #[inline]
+    fn synchronised(&mut self, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
+        self.status = backend::ready_for_query(body)?;
+        self.in_block = self.status != TransactionStatus::Idle;
+        (self.pending, self.committed, self.failed) = (false, false, false);
+        Ok(self.pop().map(|asked| Event::Synchronised(asked.label)))
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Asked<L>> {
+        self.sent = self.sent.saturating_sub(1);
+        self.asked.pop_front()
+    }
+
+    /// What the loss of the connection, now, would leave open: by what was sent, and by what has been answered.
+    pub fn fate(&self) -> Fate {
+        let sent = || self.asked.iter().take(self.sent);
+        if self.pending && sent().any(|a| a.what == What::Sync) {
+            return Fate::Unknown;
+        }
+        let mut in_block = self.in_block;
+        for asked in sent().filter(|a| matches!(a.what, What::Execute | What::Query) && !a.failed) {
+            if asked.what == What::Query && asked.effect.is_answered_by(asked.results) {
+                continue;
+            }
+            if asked.effect.may_commit(in_block) {
+                return Fate::Unknown;
+            }
+            in_block = asked.effect.leaves_open(in_block);
+        }
+        if self.committed { Fate::Committed } else { Fate::Nothing }
+    }
+}
+
+/// Writes requests, and notes what answers them.
+pub struct Ask<'a, L> {
+    asked: &'a mut VecDeque<Asked<L>>,
+    out: &'a mut Vec<u8>,
+    label: L,
+}
+
+impl<L: Copy> Ask<'_, L> {
+    #[inline]
+    fn note(&mut self, what: What, effect: Effect, reads: bool) {
+        let label = self.label;
+        self.asked.push_back(Asked {
+            what,
+            reads,
+            described: false,
+            copying: false,
+            failed: false,
+            results: 0,
+            effect,
+            label,
+        });
+    }
+
+    /// Query, whose text `write` appends; `reads`: its rows become events.
+    #[inline]
+    pub fn query_with(&mut self, effect: Effect, reads: bool, write: impl FnOnce(&mut Vec<u8>)) {
+        frontend::query_with(self.out, write);
+        self.note(What::Query, effect, reads);
+    }
+
+    /// Query, whose rows nobody reads.
+    pub fn query(&mut self, sql: &str) {
+        self.query_with(Effect::of(sql), false, |o| o.extend_from_slice(sql.as_bytes()));
+    }
+
+    /// Parse; the server infers the parameters' types.
+    pub fn parse(&mut self, name: &str, sql: &str) {
+        frontend::parse(self.out, name, sql);
+        self.note(What::Parse, Effect::STATEMENT, false);
+    }
+
+    /// Bind; see [`frontend::bind`].
+    #[inline]
+    pub fn bind(&mut self, statement: &str, parameters: usize, write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
+        frontend::bind(self.out, statement, parameters, write);
+        self.note(What::Bind, Effect::STATEMENT, false);
+    }
+
+    /// Describe: the columns become an event.
+    pub fn describe(&mut self) {
+        frontend::describe(self.out);
+        self.note(What::Describe, Effect::STATEMENT, true);
+    }
+
+    /// Execute, all rows; `reads`: they become events.
+    #[inline]
+    pub fn execute(&mut self, effect: Effect, reads: bool) {
+        frontend::execute(self.out);
+        self.note(What::Execute, effect, reads);
+    }
+
+    /// Sync.
+    #[inline]
+    pub fn sync(&mut self) {
+        frontend::sync(self.out);
+        self.note(What::Sync, Effect::STATEMENT, false);
+    }
+}
+
+/// Tag and whole length of the message that `bytes` begin with, once they are there.
+fn header(bytes: &[u8]) -> Option<(u8, usize)> {
+    let header = bytes.first_chunk::<5>()?;
+    Some((header[0], 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize))
+}
+
+#[inline]
+fn command_tag(body: &[u8]) -> CommandTag {
+    match body {
+        b"COMMIT\0" => CommandTag::Commit,
+        b"ROLLBACK\0" => CommandTag::Rollback,
+        _ => CommandTag::Other,
+    }
+}
+
+fn columns<L>(label: L, reads: bool, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
+    if reads { backend::column_names(body).map(|names| Some(Event::Columns(label, names))) } else { Ok(None) }
+}
+
+fn is_fatal(error: &ServerError) -> bool {
+    matches!(error.severity.as_str(), "FATAL" | "PANIC")
+}
+
+fn unexpected(what: &str) -> WireError {
+    WireError::Protocol(what.to_owned())
+}

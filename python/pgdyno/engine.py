@@ -1,0 +1,94 @@
+"""What the engine shall do, as one typed plan; `pgdyno._core.run` reads it attribute by attribute.
+
+Times are seconds, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Protocol = Literal["simple", "extended", "prepared"]
+Driver = Literal["auto", "epoll", "uring", "polling"]
+#: What an error does that is not retried: what can never succeed ends the run and the rest is counted; all is counted;
+#: it ends its client, as in pgbench; that, but errors of the server are counted (--continue-on-error).
+OnError = Literal["end_run", "count", "end_client", "end_client_unless_sql"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Arrivals of an open loop, in transactions per second over all clients: a ramp, and then its end."""
+
+    start: float
+    end: float
+    ramp_s: float = 0.0
+    #: At even distances instead of as a Poisson process.
+    constant: bool = False
+
+    @classmethod
+    def of(cls, tps: float) -> Rate:
+        """The same all the time."""
+        return cls(tps, tps)
+
+
+@dataclass(frozen=True)
+class TransactionLog:
+    """pgbench's log of transactions."""
+
+    path: str
+    sampling_rate: float = 1.0
+    #: Seconds in a line; 0: a line for each transaction.
+    aggregate_s: int = 0
+    #: Failures are told apart by kind.
+    detailed: bool = False
+    #: A third column of failures.
+    other_failures: bool = False
+    #: In percent, of each aggregated line.
+    percentiles: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What is reported besides the figures, in pgbench's words."""
+
+    verbose: bool = False
+    debug: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One run: give either `duration_s` or `transactions`, of each client."""
+
+    clients: int
+    workers: int = 1
+    protocol: Protocol = "prepared"
+    duration_s: float | None = None
+    transactions: int | None = None
+    warmup_s: float = 0.0
+    interval_s: float = 1.0
+    #: None: a closed loop.
+    rate: Rate | None = None
+    seed: int = 0
+    connect_timeout_s: float = 10.0
+    drain_timeout_s: float = 5.0
+    #: A lost connection is made again; else it ends the run, or its client.
+    reconnect: bool = True
+    on_error: OnError = "end_run"
+    #: Nanoseconds since 1970; None: as soon as all clients are connected.
+    start_at_ns: int | None = None
+    driver: Driver = "auto"
+    #: Above it a transaction counts as late, and one that is due longer ago is not begun.
+    latency_limit_s: float | None = None
+    max_tries: int = 1
+    #: Each transaction has a connection of its own.
+    connect_each: bool = False
+    #: What was due before the end of an open loop is begun after it.
+    begin_what_was_due: bool = True
+    #: The measurement goes on until the last transaction is done.
+    measure_until_done: bool = False
+    #: Record how long each command takes.
+    command_latency: bool = True
+    exit_on_abort: bool = False
+    log: TransactionLog | None = None
+    #: None: events instead of pgbench's messages.
+    voice: Voice | None = None
