@@ -2,6 +2,8 @@
 //! benchmarks of the client alone. Bytes in, replies out; no sockets and no clock, so that what carries it decides how
 //! long an answer takes.
 
+use pgdyno_wire::Effect;
+
 /// What a client asked for, complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -34,8 +36,13 @@ pub struct StubSession {
     started: bool,
     in_block: bool,
     answer: Vec<u8>,
+    copies_in: bool,
     /// Process id that BackendKeyData names.
     pub process: u32,
+}
+
+fn starts(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word))
 }
 
 fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
@@ -117,6 +124,27 @@ impl StubSession {
                 message(&mut self.answer, b'D', b"\0\x01\0\0\0\x012");
                 message(&mut self.answer, b'C', b"SELECT 1\0");
             }
+            b'Q' if starts(body, b"copy") => {
+                self.copies_in = body.windows(10).any(|w| w.eq_ignore_ascii_case(b"from stdin"));
+                if self.copies_in {
+                    message(&mut self.answer, b'G', &[0, 0, 0]);
+                    // The rest comes when the data has.
+                    return Some(Reply { request: Request::Statements, bytes: std::mem::take(&mut self.answer) });
+                }
+                message(&mut self.answer, b'H', &[0, 0, 0]);
+                message(&mut self.answer, b'd', b"1\n");
+                message(&mut self.answer, b'c', &[]);
+                message(&mut self.answer, b'C', b"COPY 1\0");
+                return Some(self.ready());
+            }
+            b'f' if std::mem::take(&mut self.copies_in) => {
+                self.answer.extend(error_response("ERROR", "57014", "COPY from stdin failed"));
+                return Some(self.ready());
+            }
+            b'c' if std::mem::take(&mut self.copies_in) => {
+                message(&mut self.answer, b'C', b"COPY 1\0");
+                return Some(self.ready());
+            }
             b'Q' => {
                 self.track(body);
                 // As many results as statements; a statement that names a column has one row of it.
@@ -136,14 +164,10 @@ impl StubSession {
         None
     }
 
-    /// Follows BEGIN and END, roughly: enough for one transaction block at a time in the simple protocol.
+    /// Follows transaction blocks.
     fn track(&mut self, sql: &[u8]) {
-        let word: Vec<u8> = sql.iter().take_while(|b| b.is_ascii_alphabetic()).map(u8::to_ascii_lowercase).collect();
-        match word.as_slice() {
-            b"begin" => self.in_block = true,
-            b"end" | b"commit" | b"rollback" => self.in_block = false,
-            _ => {}
-        }
+        let sql = sql.split(|b| *b == 0).next().unwrap_or_default();
+        self.in_block = Effect::of(&String::from_utf8_lossy(sql)).leaves_open(self.in_block);
     }
 
     fn ready(&mut self) -> Reply {

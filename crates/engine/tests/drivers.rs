@@ -113,6 +113,44 @@ fn last_words_do_not_hide_the_end_of_a_connection() {
     });
 }
 
+/// Rows that nobody reads are passed over as they come: sixteen clients, a row of 1 GB each, and no memory for it.
+#[test]
+fn rows_of_a_gigabyte_need_no_memory() {
+    let server = common::GiantServer::start("giant");
+    let plan = Plan {
+        clients: 16,
+        limit: Limit::Transactions(1),
+        drain_timeout: Nanos::from_secs(120),
+        driver: DriverKind::Epoll,
+        ..Plan::default()
+    };
+    let before = common::resident_bytes();
+    let mut most = 0;
+    let mut watcher = Watcher {
+        on_interval: Some(Box::new(move |_| {
+            most = most.max(common::resident_bytes());
+            assert!(most < before + (100 << 20), "{} MB", (most - before) >> 20);
+        })),
+        ..Watcher::default()
+    };
+    let summary = real(server.config(), plan, workload("SELECT 1;"), &mut watcher);
+    assert!(summary.error.is_none());
+    assert_eq!(watcher.told.outcomes().committed, 16);
+    assert!(common::resident_bytes() < before + (100 << 20));
+}
+
+/// Transactions that send nothing: on a real clock they take some time.
+#[test]
+fn what_sends_nothing_takes_time_all_the_same() {
+    on_all(|name, plan| {
+        let server = StubServer::start(&format!("{name}-nothing"));
+        let plan = Plan { clients: 1, limit: Limit::Transactions(50), ..plan };
+        let mut watcher = Watcher::default();
+        real(server.config(), plan, workload("\\set x random(1, 10) * 2\n\\shell true\n"), &mut watcher);
+        assert!(watcher.told.latency().percentile(50.0) > Nanos(100_000), "{name}: a shell needs longer");
+    });
+}
+
 /// A script that only computes: on a real clock it must end with its time, and stop when asked.
 #[test]
 fn a_script_that_only_computes_ends_in_time() {

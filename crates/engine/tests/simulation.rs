@@ -5,7 +5,7 @@ mod common;
 
 use common::{BLOCK, SELECT, simulate, simulate_and_look};
 use pgdyno_base::{Nanos, Prng};
-use pgdyno_engine::driver::sim::SimServer;
+use pgdyno_engine::driver::sim::{Distortion, SimServer};
 use pgdyno_engine::schedule::Arrivals;
 use pgdyno_engine::{EngineError, Limit, OnError, Plan, Rate, run};
 use pgdyno_record::Phase;
@@ -312,6 +312,93 @@ fn sleeping_takes_as_long_as_it_says() {
     assert!((99..=100).contains(&told.intervals[0].outcomes.committed));
 }
 
+/// A server that breaks the protocol, in whatever way, has not answered: nothing of it counts as committed.
+#[test]
+fn what_breaks_the_protocol_is_never_a_success() {
+    use Distortion::{Flood, MissingFirst, MissingReady, OnlyReady, SurplusReady, SurplusResult};
+    for how in [Flood, MissingFirst, OnlyReady, SurplusResult, SurplusReady] {
+        let server = SimServer { distort: Box::new(move |_, n| (n % 5 == 0).then_some(how)), ..SimServer::default() };
+        let plan = Plan { clients: 2, limit: seconds(5), ..Plan::default() };
+        let (result, told) = simulate(server, plan, SELECT);
+        result.unwrap();
+        told.check();
+        let violations = told.sum(|i| i.violations);
+        assert!(violations > 100, "{how:?}: {violations}");
+        assert_eq!(told.sum(|i| i.lost), violations, "{how:?}: each ends its connection");
+        assert!(told.events.iter().any(|e| e.kind == "protocol_violation"), "{how:?}");
+        // Each leaves a transaction in doubt: its own, or where the surplus comes behind it the next.
+        assert_eq!((told.outcomes().unknown, told.outcomes().failed_total()), (violations, 0), "{how:?}");
+    }
+    // A server that has stopped in the middle of its answer is waited for, and says nothing.
+    let server = SimServer { distort: Box::new(|_, _| Some(MissingReady)), ..SimServer::default() };
+    let plan = Plan { clients: 2, limit: seconds(1), drain_timeout: Nanos::from_millis(100), ..Plan::default() };
+    let (result, told) = simulate(server, plan, SELECT);
+    result.unwrap();
+    told.check();
+    assert_eq!((told.outcomes().committed, told.outcomes().unfinished), (0, 2));
+}
+
+/// Nothing but ReadyForQuery, for ever: no transaction has been carried out.
+#[test]
+fn a_flood_of_ready_for_query_is_no_throughput() {
+    for on_error in [OnError::EndRun, OnError::EndClient] {
+        let server = SimServer { distort: Box::new(|_, _| Some(Distortion::Flood)), ..SimServer::default() };
+        let plan = Plan { clients: 4, limit: seconds(2), on_error, ..Plan::default() };
+        let (result, told) = simulate(server, plan, SELECT);
+        result.unwrap();
+        told.check();
+        assert_eq!(told.outcomes().committed, 0);
+        assert!(told.sum(|i| i.violations) >= 4);
+    }
+}
+
+#[test]
+fn what_was_sent_and_answered_decides_what_a_loss_means() {
+    // One client, 1 ms each; the server dies at 3.0005 s: in the first request of a script, in the second ...
+    for (script, offset_ms, unknown, failed) in [
+        ("BEGIN \\; UPDATE t SET a = 1 \\; END;\n", 0, 1, 0),
+        ("/* all of it */ UPDATE t SET a = 1;\n", 0, 1, 0),
+        ("BEGIN;\n/* the end */ COMMIT;\n", 0, 0, 1),
+        ("BEGIN;\n/* the end */ COMMIT;\n", 1, 1, 0),
+        ("BEGIN;\nROLLBACK;\n", 1, 0, 1),
+        ("BEGIN;\nUPDATE t SET a = 1 \\; COMMIT;\n", 1, 1, 0),
+    ] {
+        let at = ORIGIN + Nanos(3000 * MS + offset_ms * MS + MS / 2);
+        let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
+        let protocol = pgdyno_engine::Protocol::Simple;
+        let plan = Plan { clients: 1, limit: seconds(4), protocol, ..Plan::default() };
+        let (result, told) = simulate(server, plan, script);
+        result.unwrap();
+        told.check();
+        let o = told.outcomes();
+        assert_eq!((o.unknown, o.failed_total()), (unknown, failed), "{script}");
+    }
+}
+
+#[test]
+fn copy_is_refused_and_its_output_passed_over() {
+    let simple = Plan { protocol: pgdyno_engine::Protocol::Simple, limit: Limit::Transactions(20), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), simple.clone(), "COPY t TO STDOUT;\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.outcomes().committed, 20);
+    let plan = Plan { on_error: OnError::Count, ..simple };
+    let (result, told) = simulate(SimServer::default(), plan, "COPY t FROM STDIN;\n");
+    result.unwrap();
+    told.check();
+    assert_eq!((told.outcomes().committed, told.outcomes().failed[b"57014"]), (0, 20));
+}
+
+/// A script that sends nothing takes as long as its commands take.
+#[test]
+fn meta_commands_alone_take_time() {
+    let plan = Plan { limit: Limit::Transactions(3), ..Plan::default() };
+    let (result, told) = simulate(SimServer::default(), plan, "\\sleep 5 ms\n\\set x 1\n");
+    result.unwrap();
+    told.check();
+    assert_eq!(told.latency().percentile(50.0).0 / MS, 5);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -329,8 +416,10 @@ proptest! {
                 let from = ORIGIN + Nanos::from_millis(*at);
                 (from, from + Nanos::from_millis(*len))
             }).collect(),
-            mute: false,
             fragment: Some(Prng::from_seed(seed)),
+            short_writes: Some(Prng::from_seed(seed ^ 1)),
+            chatter: Some(Prng::from_seed(seed ^ 2)),
+            ..SimServer::default()
         };
         let plan = Plan {
             clients, rate: rate.map(Rate::poisson), seed, limit: seconds(3), warmup: Nanos::from_millis(warmup),

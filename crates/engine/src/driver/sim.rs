@@ -20,6 +20,29 @@ pub struct SimServer {
     pub mute: bool,
     /// Cuts what it sends into random pieces.
     pub fragment: Option<Prng>,
+    /// Sockets take only a part of what is written, now and then.
+    pub short_writes: Option<Prng>,
+    /// Parameters, notifications and notices come between its messages.
+    pub chatter: Option<Prng>,
+    /// The answer to some requests breaks the protocol.
+    pub distort: Box<dyn FnMut(Token, u64) -> Option<Distortion> + Send>,
+}
+
+/// How an answer breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distortion {
+    /// A ReadyForQuery too many.
+    SurplusReady,
+    /// A CommandComplete too many.
+    SurplusResult,
+    /// ReadyForQuery, and nothing before it.
+    OnlyReady,
+    /// A thousand times ReadyForQuery.
+    Flood,
+    /// The first message is missing.
+    MissingFirst,
+    /// The last message, ReadyForQuery, is missing.
+    MissingReady,
 }
 
 impl Default for SimServer {
@@ -30,6 +53,9 @@ impl Default for SimServer {
             outages: Vec::new(),
             mute: false,
             fragment: None,
+            short_writes: None,
+            chatter: None,
+            distort: Box::new(|_, _| None),
         }
     }
 }
@@ -39,6 +65,8 @@ enum Happening {
     Connected,
     Refused,
     Arrives(Vec<u8>),
+    /// The socket takes bytes again.
+    Writable,
     Cut,
 }
 
@@ -124,6 +152,7 @@ impl Sim {
                 event = Event { token, readable: true, writable: true, closed: true };
             }
             Happening::Arrives(bytes) => c.inbox.extend(bytes),
+            Happening::Writable => event = Event { token, readable: false, writable: true, closed: false },
             Happening::Cut => {
                 c.closed_by_peer = true;
                 event.closed = true;
@@ -131,6 +160,47 @@ impl Sim {
         }
         event
     }
+}
+
+/// Whole messages, one by one.
+fn messages(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = bytes;
+    while let Some(header) = rest.first_chunk::<5>() {
+        let length = 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        let (message, behind) = rest.split_at(length.min(rest.len()));
+        found.push(message);
+        rest = behind;
+    }
+    found
+}
+
+/// A ReadyForQuery outside a transaction.
+const READY: &[u8] = b"Z\0\0\0\x05I";
+
+fn distorted(bytes: &[u8], how: Distortion) -> Vec<u8> {
+    let parts = messages(bytes);
+    match how {
+        Distortion::SurplusReady => [bytes, READY].concat(),
+        Distortion::SurplusResult => [b"C\0\0\0\x0dSELECT 1\0", bytes].concat(),
+        Distortion::OnlyReady => READY.to_vec(),
+        Distortion::Flood => READY.repeat(1000),
+        Distortion::MissingFirst => parts[1..].concat(),
+        Distortion::MissingReady => parts[..parts.len() - 1].concat(),
+    }
+}
+
+/// The same with something said between the messages.
+fn chattered(bytes: &[u8], rng: &mut Prng) -> Vec<u8> {
+    const SAID: [&[u8]; 3] = [b"S\0\0\0\x11TimeZone\0UTC\0", b"A\0\0\0\x0c\0\0\0\x07ch\0\0", b"N\0\0\0\x0bMhello\0\0"];
+    let mut out = Vec::new();
+    for message in messages(bytes) {
+        for _ in 0..rng.range_u64(0, 3) {
+            out.extend_from_slice(SAID[rng.range_u64(0, 2) as usize]);
+        }
+        out.extend_from_slice(message);
+    }
+    out
 }
 
 impl Driver for Sim {
@@ -172,6 +242,13 @@ impl Driver for Sim {
         if self.connections[token].closed_by_peer {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        let mut bytes = bytes;
+        if let Some(rng) = &mut self.server.short_writes {
+            if bytes.len() > 1 && rng.range_u64(0, 3) == 0 {
+                bytes = &bytes[..rng.range_u64(0, bytes.len() as u64 - 1) as usize];
+                self.schedule(now + Nanos(1000), token, Happening::Writable);
+            }
+        }
         for reply in self.connections[token].session.feed(bytes) {
             if self.server.mute {
                 continue;
@@ -193,6 +270,12 @@ impl Driver for Sim {
                             bytes.extend_from_slice(&reply.bytes[reply.bytes.len() - 6..]);
                             bytes
                         }
+                    };
+                    let distortion = (self.server.distort)(token, self.requests);
+                    let bytes = distortion.map_or_else(|| bytes.clone(), |d| distorted(&bytes, d));
+                    let bytes = match &mut self.server.chatter {
+                        Some(rng) => chattered(&bytes, rng),
+                        None => bytes,
                     };
                     self.deliver(begin + latency, token, bytes);
                 }

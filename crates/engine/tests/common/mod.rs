@@ -141,6 +141,66 @@ impl Drop for StubServer {
     }
 }
 
+/// A server whose every answer is one row of 1 GB.
+pub struct GiantServer(PathBuf);
+
+impl GiantServer {
+    pub fn start(name: &str) -> GiantServer {
+        let folder = std::env::temp_dir().join(format!("pgdyno-giant-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let listener = UnixListener::bind(folder.join("s")).unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                std::thread::spawn(move || {
+                    let mut session = StubSession::new(1);
+                    let (mut buf, chunk) = ([0; 16384], vec![0x41; 1 << 20]);
+                    while let Ok(n @ 1..) = stream.read(&mut buf) {
+                        for reply in session.feed(&buf[..n]) {
+                            if reply.request != Request::Statements {
+                                let _ = stream.write_all(&reply.bytes);
+                                continue;
+                            }
+                            let body: u32 = 1 << 30;
+                            // ParseComplete, BindComplete, the row; then its end.
+                            let mut head = b"1\0\0\0\x042\0\0\0\x04D".to_vec();
+                            head.extend_from_slice(&body.to_be_bytes());
+                            let _ = stream.write_all(&head);
+                            let mut left = body as usize - 4;
+                            while left > 0 {
+                                let n = left.min(chunk.len());
+                                if stream.write_all(&chunk[..n]).is_err() {
+                                    return;
+                                }
+                                left -= n;
+                            }
+                            let _ = stream.write_all(b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I");
+                        }
+                    }
+                });
+            }
+        });
+        GiantServer(folder)
+    }
+
+    pub fn config(&self) -> Config {
+        Config::plain(Endpoint::Unix(self.0.join("s")), "postgres", "postgres")
+    }
+}
+
+impl Drop for GiantServer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Memory that this process has.
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
 fn serve(path: &PathBuf, connections: Arc<Mutex<Vec<UnixStream>>>) {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
