@@ -13,6 +13,8 @@ from typing import Any
 
 #: Percentiles that every table shows, in percent.
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+#: What a latency calls them.
+PERCENTILE_NAMES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 
 
 class Caveat(Enum):
@@ -21,7 +23,7 @@ class Caveat(Enum):
     SHORT = ("the measurement is shorter than 10 s", "use --duration 60 or longer for figures to publish")
     FEW_REPETITIONS = ("fewer than 3 repetitions: the spread is not known", "use --repetitions 5")
     CLIENT_BOUND = (
-        "the client used over 90% of a worker's CPU: it may be what limits the throughput",
+        "the client's threads used a CPU whole, or waited for one: it may be what limits",
         "use more workers (--workers), or a machine of its own for the client",
     )
     SHARED_MACHINE = (
@@ -57,6 +59,14 @@ class Caveat(Enum):
     SHRUNK = (
         "the experiment was made smaller than it is written (--shrink)",
         "its figures are of a toy; run it in full for figures to publish",
+    )
+    BACKLOG = (
+        "open loop (--rate): latency or backlog rose all through the measurement: latencies depend on its length",
+        "use a lower --rate: the server does not sustain this one",
+    )
+    VIOLATION = (
+        "the server broke the protocol: these connections were given up, and nothing that they said is counted",
+        "see events.jsonl; is there a proxy or a pooler between?",
     )
     INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
     TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
@@ -173,6 +183,7 @@ class TrialSummary:
     unfinished: int
     lost: int
     reconnects: int
+    #: Of the busiest worker's time, the part on a CPU.
     client_cpu_share: float
     connect_s: float
     latency: Latency
@@ -185,6 +196,14 @@ class TrialSummary:
     drift: float = 0.0
     #: Half the width of TPS's 95% confidence interval within this trial, autocorrelation respected.
     tps_half_width: float | None = None
+    #: Of the most delayed worker's time, the part that it was ready to run and waited for a CPU; and how late its
+    #: timers woke it, 99th percentile.
+    client_delay_share: float = 0.0
+    wakeup_p99_ns: int = 0
+    #: How the workers waited for their sockets; empty where that was not recorded.
+    driver: str = ""
+    #: Connections given up because the server broke the protocol; they are among the lost.
+    violations: int = 0
 
 
 @dataclass(frozen=True)
@@ -215,6 +234,11 @@ class IntervalRow:
     max_ns: int
     lag_p99_ns: int
     failed_by_sqlstate: str
+    #: Of all workers: time that they were ready to run and waited for a CPU; how late timers woke them.
+    client_run_delay_ns: int = 0
+    wakeup_p99_ns: int = 0
+    #: Connections given up because the server broke the protocol.
+    violations: int = 0
 
 
 @dataclass(frozen=True)

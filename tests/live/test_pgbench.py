@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pgdyno.store import hlog
 
@@ -207,6 +208,22 @@ def test_a_busy_client_says_so(server: Server, made: str, tmp_path: Path) -> Non
     r = pgbench(server, "-n", "-f", script, "-T1")
     assert r.code == 0, r.err
     assert "client-bound: the busiest thread used" in r.out
+
+
+def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_path: Path) -> None:
+    """For 2 s of 4 nothing is answered: transactions begin late, and the client's threads have all the time they want."""
+    script = tmp_path / "s.sql"
+    script.write_text("update pgbench_branches set bbalance = bbalance + 1 where bid = 1;\n")
+    with psycopg.connect(server.conninfo(dbname=made)) as conn:
+        conn.execute("lock table pgbench_branches in access exclusive mode")
+        unlock = threading.Timer(2.0, conn.rollback)
+        unlock.start()
+        r = pgbench(server, "-n", "-f", script, "-T4", "-c4", "--rate=200")
+        unlock.join()
+    assert r.code == 0, r.err
+    lag = float(r.out.split("rate limit schedule lag: avg ")[1].split()[0])
+    assert lag > 100, "what was due in the stall was begun behind it"
+    assert "client-bound" not in r.out
 
 
 def test_failures_of_several_kinds_are_told_apart(server: Server, made: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno._core import Histogram
-from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialSummary
+from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.rundir import RunDirectory, latency_of
 
@@ -35,6 +35,16 @@ def histogram(latency_ns: int, rng: random.Random, n: int = 200) -> Histogram:
     for _ in range(n):
         h.record(max(1, round(latency_ns * math.exp(rng.gauss(0, 0.3)))))
     return h
+
+
+def summary_of(tps: float, seconds: float, n: int, latency: Latency | None = None) -> TrialSummary:
+    """Of a trial in which all went well."""
+    latency = latency or Latency(n)
+    return TrialSummary(
+        tps=tps, qps=tps, elapsed_s=seconds, scheduled=n, committed=n, failed={}, skipped=0, unknown=0, unfinished=0,
+        lost=0, reconnects=0, client_cpu_share=0.4, connect_s=0.01, latency=latency,
+        statements=[StatementLatency("s.sql", 1, "SELECT 1", latency)],
+    )  # fmt: skip
 
 
 def make_run(
@@ -83,11 +93,7 @@ def make_run(
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)
-        summary = TrialSummary(
-            tps=mean, qps=mean, elapsed_s=intervals * seconds, scheduled=n, committed=n, failed={}, skipped=0,
-            unknown=0, unfinished=0, lost=0, reconnects=0, client_cpu_share=0.4, connect_s=0.01, latency=latency,
-            statements=[StatementLatency("s.sql", 1, "SELECT 1", latency)],
-        )  # fmt: skip
+        summary = summary_of(mean, intervals * seconds, n, latency)
         caveats: list[Caveat] = []
         writer.finish("finished", summary, caveats, activity={"wal_bytes": 1e6, "rows_updated": 1000.0})
     return run.path

@@ -18,10 +18,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Clients of a worker from which on io_uring costs less than epoll (docs/decisions/0003-io-uring.md).
-#[cfg(target_os = "linux")]
-const URING_FROM: usize = 8;
-
 /// How often an observer is asked whether to go on.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -134,7 +130,8 @@ pub fn run(
     }
     allow_descriptors(plan.clients)?;
     let origin = Instant::now();
-    let plan = Arc::new(plan);
+    let driver = chosen(plan.driver, origin);
+    let plan = Arc::new(Plan { driver, ..plan });
     let configs: Vec<Arc<Config>> = targets.into_iter().map(Arc::new).collect();
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
@@ -170,6 +167,20 @@ pub fn run(
         let _ = thread.join();
     }
     result
+}
+
+/// The driver of all workers. The same for any number of clients: figures that are compared, and the levels of a sweep,
+/// must not be measured by different means (docs/decisions/0003-io-uring.md).
+fn chosen(wanted: DriverKind, origin: Instant) -> DriverKind {
+    match wanted {
+        #[cfg(target_os = "linux")]
+        DriverKind::Auto if Uring::new(origin).is_ok() => DriverKind::Uring,
+        #[cfg(target_os = "linux")]
+        DriverKind::Auto => DriverKind::Epoll,
+        #[cfg(not(target_os = "linux"))]
+        DriverKind::Auto => DriverKind::Polling,
+        other => other,
+    }
 }
 
 /// Makes sure that so many connections can be open.
@@ -238,7 +249,10 @@ impl Job {
     fn run(self) -> Result<(), EngineError> {
         #[cfg(target_os = "linux")]
         match self.plan.driver {
-            DriverKind::Epoll => return self.drive_epoll(),
+            DriverKind::Epoll => {
+                let driver = Epoll::new(self.origin).map_err(cannot)?;
+                return self.drive(driver);
+            }
             DriverKind::Uring => {
                 let driver = Uring::new(self.origin).map_err(|e| {
                     EngineError::System(format!(
@@ -248,23 +262,9 @@ impl Job {
                 })?;
                 return self.drive(driver);
             }
-            DriverKind::Auto => {
-                if self.range.len() >= URING_FROM {
-                    if let Ok(driver) = Uring::new(self.origin) {
-                        return self.drive(driver);
-                    }
-                }
-                return self.drive_epoll();
-            }
-            DriverKind::Polling => {}
+            DriverKind::Auto | DriverKind::Polling => {}
         }
         let driver = Portable::new(self.origin).map_err(cannot)?;
-        self.drive(driver)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn drive_epoll(self) -> Result<(), EngineError> {
-        let driver = Epoll::new(self.origin).map_err(cannot)?;
         self.drive(driver)
     }
 

@@ -389,6 +389,22 @@ fn copy_is_refused_and_its_output_passed_over() {
     assert_eq!((told.outcomes().committed, told.outcomes().failed[b"57014"]), (0, 20));
 }
 
+#[test]
+fn weights_that_would_give_a_script_nothing_are_refused() {
+    use pgdyno_engine::{Script, ScriptWorkload};
+    use pgdyno_script::{Options, Symbols, compile};
+    use std::sync::Arc;
+    let mut symbols = Symbols::default();
+    let program = Arc::new(compile("a.sql", SELECT, &mut symbols, Options::default()).unwrap());
+    let weigh = |weights: &[u64]| {
+        let scripts = weights.iter().map(|weight| Script { program: program.clone(), weight: *weight }).collect();
+        ScriptWorkload::new(scripts, Arc::new(Symbols::default()), 1).map(drop)
+    };
+    assert!(weigh(&[(1 << 63) - 1, (1 << 63) - 1]).unwrap_err().contains("too large"));
+    assert!(weigh(&[0, 0]).unwrap_err().contains("add up to zero"));
+    assert!(weigh(&[i32::MAX as u64, i32::MAX as u64, 0]).is_ok());
+}
+
 /// A script that sends nothing takes as long as its commands take.
 #[test]
 fn meta_commands_alone_take_time() {

@@ -171,6 +171,12 @@ impl Interval {
         self.inner.most_delayed.0
     }
 
+    /// Of the worker that had least rest: CPU time, and time that it waited for a CPU.
+    #[getter]
+    fn least_rest_ns(&self) -> u64 {
+        self.inner.least_rest.0
+    }
+
     /// How late workers woke up where nothing but a timer woke them.
     #[getter]
     fn wakeup_delay(&self) -> Histogram {

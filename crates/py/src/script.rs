@@ -86,7 +86,7 @@ impl Workload {
     /// All commands, of all scripts.
     #[getter]
     fn commands(&self) -> PyResult<Vec<Command>> {
-        if self.scripts.iter().all(|s| s.weight == 0) {
+        if self.scripts.is_empty() {
             return Ok(Vec::new());
         }
         let built = self.build(0).map_err(errors::other)?;

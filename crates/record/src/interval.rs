@@ -142,6 +142,8 @@ pub struct Interval {
     pub run_delay: Nanos,
     /// The same of the worker that waited longest.
     pub most_delayed: Nanos,
+    /// Of the worker that had least rest: CPU time, and time that it waited for a CPU.
+    pub least_rest: Nanos,
     /// How late workers woke up where nothing but a timer woke them.
     pub wakeup_delay: Histogram,
     /// Clients without a connection when the interval ended; of several intervals, the most.
@@ -171,6 +173,7 @@ impl Interval {
             busiest: Nanos::ZERO,
             run_delay: Nanos::ZERO,
             most_delayed: Nanos::ZERO,
+            least_rest: Nanos::ZERO,
             wakeup_delay: Histogram::default(),
             disconnected: 0,
             violations: 0,
@@ -181,15 +184,18 @@ impl Interval {
     pub fn join(&mut self, other: &Interval) {
         let busiest = self.busiest.max(other.busiest);
         let most_delayed = self.most_delayed.max(other.most_delayed);
+        let least_rest = self.least_rest.max(other.least_rest);
         let disconnected = self.disconnected + other.disconnected;
         self.merge(other);
-        (self.busiest, self.most_delayed, self.disconnected) = (busiest, most_delayed, disconnected);
+        (self.busiest, self.most_delayed, self.least_rest) = (busiest, most_delayed, least_rest);
+        self.disconnected = disconnected;
     }
 
     /// Adds what came in another interval of the same workload.
     pub fn merge(&mut self, other: &Interval) {
         self.busiest += other.busiest;
         self.most_delayed += other.most_delayed;
+        self.least_rest += other.least_rest;
         self.run_delay += other.run_delay;
         self.wakeup_delay.merge(&other.wakeup_delay);
         self.violations += other.violations;
@@ -239,6 +245,24 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gauges_are_not_added_over_time() {
+        let timeline = Timeline { warmup: Nanos::ZERO, duration: Nanos::from_secs(3), interval: Nanos::from_secs(1) };
+        let of = |disconnected, busiest| Interval {
+            disconnected,
+            busiest: Nanos(busiest),
+            ..Interval::new(timeline.first(), 1, 1)
+        };
+        // Of two workers in one interval: their clients together, the busier of the two.
+        let mut joined = of(2, 30);
+        joined.join(&of(3, 50));
+        assert_eq!((joined.disconnected, joined.busiest), (5, Nanos(50)));
+        // Of one worker over two intervals: clients that are away are not twice as many, time is.
+        let mut merged = of(2, 30);
+        merged.merge(&of(3, 50));
+        assert_eq!((merged.disconnected, merged.busiest), (3, Nanos(80)));
+    }
 
     #[test]
     fn a_timeline_has_no_gaps_and_no_overlaps() {

@@ -1,4 +1,4 @@
-"""How sure the latencies of one trial are, by its intervals. Formulas and sources: docs/math.md, Series."""
+"""How sure latencies are, by the intervals of one trial or by repetitions. Formulas: docs/math.md, Series."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgdyno.analysis.series import FEWEST, mean_of
+from pgdyno.analysis.spread import student_975
 
+#: Histograms have three digits.
+RESOLUTION = 1e-3
 #: Values on each side of a quantile, at least.
 _BEYOND = 5
 #: Log odds beyond which an interval says nothing: a factor of 20.
@@ -33,9 +36,27 @@ def quantile_band(counts: Sequence[float], below: Sequence[float]) -> tuple[floa
     `below` has the values up to q of each interval. None where the intervals, or the values beyond q, are too few to
     tell.
     """
+    return _band(counts, below, mean_half_width(counts, below))
+
+
+def mean_half_width_over(counts: Sequence[float], sums: Sequence[float]) -> float | None:
+    """The same as mean_half_width over repetitions, which are independent of each other: by Student's t."""
+    n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
+    if len(n) < 2 or n.sum() <= 0:
+        return None
+    parts = (total - total.sum() / n.sum() * n) / n.mean()
+    # About zero by construction; the deviation is that of repetitions.
+    return student_975(len(n) - 1) * float(parts.std(ddof=1)) / math.sqrt(len(n))
+
+
+def quantile_band_over(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
+    """The same as quantile_band over repetitions: of the percentile of all their values together."""
+    return _band(counts, below, mean_half_width_over(counts, below))
+
+
+def _band(counts: Sequence[float], below: Sequence[float], half: float | None) -> tuple[float, float] | None:
     total = float(np.sum(counts))
     share = float(np.sum(below)) / max(1.0, total)
-    half = mean_half_width(counts, below)
     if half is None or min(share, 1 - share) * total < _BEYOND:
         return None
     # On the scale of log odds: near 1 an interval that goes as far up as down would leave the range.

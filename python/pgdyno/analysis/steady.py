@@ -14,6 +14,8 @@ from pgdyno.analysis.series import Array, autocorrelation_time
 BATCH = 5
 #: A drift over the measurement that matters, as a part of the mean.
 DRIFT = 0.05
+#: Of an open loop: a drift of the latency that matters, and a part of all arrivals by which the backlog grows.
+QUEUE_DRIFT, BEHIND = 0.25, 0.01
 #: Fewer values tell nothing about a trend.
 FEWEST = 10
 
@@ -49,9 +51,9 @@ def warmup_end(values: Sequence[float] | Array) -> int:
     return int(np.argmax(half <= 1.1 * half.min())) * BATCH
 
 
-def judge(values: Sequence[float] | Array) -> Steadiness:
-    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above 5% of the mean and beyond
-    what its autocorrelated noise makes (|t| > 3).
+def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
+    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above `limit`, a part of the mean,
+    and beyond what its autocorrelated noise makes (|t| > 3).
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
@@ -64,7 +66,25 @@ def judge(values: Sequence[float] | Array) -> Steadiness:
     drift, t = _trend(x[drop:])
     if len(x) - drop < FEWEST:
         return Steadiness(drop, None, drift)
-    return Steadiness(drop, not (abs(drift) > DRIFT and abs(t) > 3), drift)
+    return Steadiness(drop, not (abs(drift) > limit and abs(t) > 3), drift)
+
+
+def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog: Sequence[float]) -> Steadiness:
+    """The same of an open loop, whose throughput is the rate that was asked for and says nothing: by the latency of
+    each interval, and by whether the backlog, what is due and not done at its end, grows. `arrived` is what became due
+    in it. The drift is that of the latency.
+    """
+    judged = judge(latency, QUEUE_DRIFT)
+    rest = np.asarray(backlog[judged.drop :], dtype=np.float64)
+    due = float(np.sum(arrived[judged.drop :]))
+    if len(rest) < FEWEST or due <= 0:
+        return judged
+    drift, t = _trend(rest)
+    # As a part of what became due: what the server is behind by.
+    behind = drift * float(rest.mean()) / due
+    if behind > BEHIND and t > 3:
+        return Steadiness(0, False, judged.drift)
+    return judged
 
 
 def _differs(head: Array, rest: Array) -> bool:

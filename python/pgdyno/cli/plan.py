@@ -57,7 +57,8 @@ def main(
 
 
 def _facts(experiment: Experiment, cores: int, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
-    planned = [t for t in plan.trials(experiment, cores) if t.plan not in done]
+    one_database = options.conninfo(experiment) is not None
+    planned = [t for t in plan.trials(experiment, cores, one_database=one_database) if t.plan not in done]
     if not planned:
         raise resume.complete()
     configurations = [t.configuration for t in planned]

@@ -19,7 +19,7 @@ from pgdyno.store import rundir
 
 @dataclass(frozen=True)
 class Series:
-    """A figure of a configuration, one value a run: the median of its repetitions."""
+    """A figure of a configuration, one value a run: the mean of its repetitions."""
 
     label: str
     metric: str
@@ -67,7 +67,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     for _, path in chosen:
         for g in groups_of(rundir.read(path)):
             for metric in metrics:
-                figure = statistics.median(value(t, metric) for t in g.trials)
+                figure = statistics.fmean(value(t, metric) for t in g.trials)
                 _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
                 if figure > 0:
                     runs.append(path.name)

@@ -90,8 +90,9 @@ def document(
         },
         "latency": latency(f.latency),
         "lag": latency(f.lag) if f.lag.count else None,
-        "client_cpu_share": f.busiest,
-        "client_bound": client_bound(o, f) or None,
+        "client_cpu_share": f.client.cpu_share,
+        "client_run_delay_share": f.client.delay_share,
+        "client_bound": client_bound(f) or None,
         "scripts": [
             {
                 "name": s.description,

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from pgdyno import _core
+from pgdyno.analysis.client import ClientHealth
 from pgdyno.pgbench.options import Options
 
-#: Share of a thread's time on the CPU above which the client counts as the bottleneck.
-CLIENT_BOUND = 0.9
 #: A shorter run says nothing about what limits it.
 SHORTEST_S = 0.9
 
@@ -76,8 +75,8 @@ class Figures:
     latency: _core.Histogram
     lag: _core.Histogram
     connections: _core.Histogram
-    #: Share of a CPU that the busiest thread used.
-    busiest: float
+    #: What the threads got of this machine.
+    client: ClientHealth
     scripts: list[ScriptFigures]
     commands: list[CommandFigures]
 
@@ -121,22 +120,18 @@ class Figures:
             scale, threads, partition_method, partitions, elapsed, result.connect_ns / 1e9, whole.committed,
             whole.failed, whole.skipped, whole.retried, whole.retries, whole.late, whole.aborted, whole.lost,
             whole.reconnects, whole.unknown, whole.latency, whole.lag, whole.connect,
-            whole.busiest_cpu_ns / 1e9 / elapsed if elapsed else 0.0, scripts, commands,
+            ClientHealth(
+                whole.busiest_cpu_ns / 1e9 / elapsed if elapsed else 0.0,
+                whole.most_delayed_ns / 1e9 / elapsed if elapsed else 0.0,
+                whole.wakeup_delay.percentile(99.0),
+            ),
+            scripts, commands,
         )  # fmt: skip
 
 
-def client_bound(o: Options, f: Figures) -> str:
-    """Why this machine, not the server, may be what limits; empty when it does not."""
-    more = f"give more threads (-j {f.threads + 1}) or CPUs, or drive from another machine"
-    if f.elapsed_s < SHORTEST_S:
+def client_bound(f: Figures) -> str:
+    """Why this machine, not the server, may be what limits; empty where there is no evidence of it."""
+    if f.elapsed_s < SHORTEST_S or not f.client.limits:
         return ""
-    if f.busiest > CLIENT_BOUND:
-        return f"the busiest thread used {100 * f.busiest:.0f}% of a CPU: tps may be limited by the client; {more}"
-    if o.rate and f.latency.count:
-        # Begun late although the connections were free most of the time: the thread was not there in time.
-        lag, service = f.lag.mean, max(0.0, f.latency.mean - f.lag.mean)
-        used = f.tps * service / 1e9 / o.clients
-        if lag > 1e6 and lag > 2 * service and used < 0.5:
-            free = f"clients were free {100 * (1 - used):.0f}% of the time"
-            return f"transactions began {lag / 1e6:.1f} ms late while {free}; {more}"
-    return ""
+    more = f"give more threads (-j {f.threads + 1}) or CPUs, or drive from another machine"
+    return f"{f.client.evidence}: tps may be limited by the client; {more}"

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from pgdyno import _core
+from pgdyno.engine import Protocol
 from pgdyno.pgbench import builtins
 from pgdyno.pgbench.getopt import Option, scan
 from pgdyno.pgbench.messages import HELP_HINT, Exit, fail, log, plain
@@ -70,7 +72,7 @@ class Options:
     sampling_rate: float = 0.0
     aggregate_interval: int = 0
     latency_limit_ms: float = 0.0
-    protocol: str = "simple"
+    protocol: Protocol = "simple"
     progress: int = 0
     progress_timestamp: bool = False
     per_command: bool = False
@@ -300,7 +302,7 @@ class _Reader:
     def take_protocol(self, value: str) -> None:
         if value not in MODES:
             fail(f'invalid query mode (-M): "{value}"')
-        self.o.protocol = value
+        self.o.protocol = cast(Protocol, value)
 
     def take_clients(self, value: str) -> None:
         self.o.clients = integer(value, "-c/--client", 1, INT_MAX)

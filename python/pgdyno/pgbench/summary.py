@@ -121,7 +121,7 @@ def _totals(o: Options, f: Figures) -> list[str]:
         lines.append(f"latency average = {mean:.3f} ms{' (including failures)' if f.failures else ''}")
     lines += _percentiles(o, "latency", f.latency)
     # Not at the end: scripts take the last line for the result.
-    bound = client_bound(o, f)
+    bound = client_bound(f)
     if bound:
         lines.append(f"client-bound: {bound}")
     if o.rate:

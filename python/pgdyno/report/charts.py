@@ -37,7 +37,7 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
         (
             "qps",
             "Queries per second by configuration",
-            "Bars: median of the repetitions. Lines: lowest to highest repetition." + _of(bars, groups),
+            "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known." + _of(bars, groups),
             _qps(bars),
         ),
         (
@@ -112,15 +112,15 @@ def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> di
 def _qps(groups: Sequence[Group]) -> dict[str, Any]:
     values = []
     for g in groups:
-        e = g.over("qps")
+        e, half = g.over("qps"), g.half_width("qps") or 0.0
         values.append(
             {
                 "workload": g.workload,
                 "line of": line_of(g, groups),
                 "clients": g.clients,
-                "QPS": round(e.median),
-                "low": round(e.minimum),
-                "high": round(e.maximum),
+                "QPS": round(e.mean),
+                "low": round(e.mean * (1 - min(1.0, half))),
+                "high": round(e.mean * (1 + half)),
             }
         )
     x = _axis("clients", "clients", "ordinal", axis={"labelAngle": 0})

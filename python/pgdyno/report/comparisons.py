@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.analysis.compare import Comparison, Verdict, compare, corrected
+from pgdyno.analysis.compare import FEWEST, Comparison, Verdict, compare, corrected
 from pgdyno.model import RunData, TrialRecord, spelled
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.report.groups import Group
@@ -24,9 +24,9 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
     found: list[tuple[Group, Group, str, str, bool, Comparison]] = []
     for a, b, axis in pairs[:_MOST]:
         for metric, higher in _METRICS:
-            x, y = _matched(a.trials, b.trials, metric)
+            x, y, paired = _matched(a.trials, b.trials, metric, interleaved=interleaved)
             if x and y:
-                c = compare(x, y, paired=interleaved and len(x) == len(y), higher_is_better=higher)
+                c = compare(x, y, paired=paired, higher_is_better=higher)
                 found.append((a, b, axis, metric, higher, c))
     final = corrected([f[-1] for f in found], higher_is_better=[f[4] for f in found])
     cells: list[list[str | Cell]] = []
@@ -94,17 +94,21 @@ def _pairs(groups: Sequence[Group]) -> list[tuple[Group, Group, str]]:
     return pairs
 
 
-def _matched(a: list[TrialRecord], b: list[TrialRecord], metric: str) -> tuple[list[float], list[float]]:
-    """Figures of both sides; those of equal repetitions side by side where both have them."""
+def _matched(
+    a: list[TrialRecord], b: list[TrialRecord], metric: str, *, interleaved: bool
+) -> tuple[list[float], list[float], bool]:
+    """Figures of both sides, and whether they are pairs: repetitions of the same number, run one after the other. One
+    that the other side does not have is then left out.
+    """
 
     def figures(trials: list[TrialRecord]) -> dict[int, float]:
         return {t.plan.repetition: value(t, metric) for t in trials if t.summary and value(t, metric) > 0}
 
     x, y = figures(a), figures(b)
     common = sorted(set(x) & set(y))
-    if len(common) == max(len(x), len(y)):
-        return [x[r] for r in common], [y[r] for r in common]
-    return list(x.values()), list(y.values())
+    if interleaved and len(common) >= min(len(x), len(y), FEWEST):
+        return [x[r] for r in common], [y[r] for r in common], bool(common)
+    return list(x.values()), list(y.values()), False
 
 
 def value(t: TrialRecord, metric: str) -> float:

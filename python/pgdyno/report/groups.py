@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate, estimate
-from pgdyno.model import Key, Latency, RunData, TrialRecord, TrialSummary, spelled
+from pgdyno.model import Key, Latency, RunData, TrialRecord, spelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,29 +53,34 @@ class Group:
             self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
         return self._known[name]
 
-    def latency_half_width(self, name: str, statement: int | None = None) -> float | None:
-        """Of a latency's 95% confidence interval, as a part of it; of transactions, or of statement number `statement`.
-        Over the repetitions, each with its own figure, by Student's t; of a single one from within, as half_width.
+    def half_width(self, name: str = "tps") -> float | None:
+        """Of the 95% confidence interval of TPS or QPS, as a part of it: of the mean of the repetitions by Student's
+        t; of a single one from within, where the neighbours' resemblance is known.
         """
-        found = [_latency(t.summary, statement) for t in self.trials if t.summary]
-        e = estimate([float(getattr(latency, name)) for latency in found])
-        half = e.half_width if e.n > 1 else found[0].half_widths.get(name) if found else None
-        return half / e.mean if half is not None and e.mean else None
-
-    def half_width(self) -> float | None:
-        """Of TPS's 95% confidence interval, as a part of TPS: over the repetitions by Student's t; of a single one from
-        within, where the neighbours' resemblance is known.
-        """
-        tps = self.over("tps")
-        if tps.n > 1:
-            half = tps.half_width
-        else:
-            half = self.trials[0].summary.tps_half_width if self.trials[0].summary else None
-        return half / tps.mean if half is not None and tps.mean else None
+        e = self.over(name)
+        if e.n > 1:
+            return e.half_width / e.mean if e.half_width is not None and e.mean else None
+        # QPS is TPS times the statements of a transaction.
+        summary = self.trials[0].summary
+        half = summary.tps_half_width if summary else None
+        return half / summary.tps if half is not None and summary and summary.tps else None
 
 
-def _latency(summary: TrialSummary, statement: int | None) -> Latency:
-    return summary.latency if statement is None else summary.statements[statement].latency
+def latency_half_width(pooled: Latency, name: str, single: Latency | None = None) -> float | None:
+    """Of a latency's 95% confidence interval, as a part of it: of repetitions together, as pooled; of a `single` one
+    from within.
+    """
+    half = (single or pooled).half_widths.get(name)
+    value = getattr(single or pooled, name)
+    return half / value if half is not None and value else None
+
+
+def single_latency(g: Group, statement: int | None = None) -> Latency | None:
+    """The latency of a group's only repetition, of transactions or of a statement; None: there are several."""
+    found = [t.summary for t in g.trials if t.summary]
+    if len(found) != 1:
+        return None
+    return found[0].latency if statement is None else found[0].statements[statement].latency
 
 
 def groups_of(data: RunData) -> list[Group]:

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate
-from pgdyno.model import Latency, RunData
+from pgdyno.model import PERCENTILE_NAMES, Latency, RunData
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.format import integer, milliseconds, percent, plus_minus, rows, size
-from pgdyno.report.groups import Group, variant_column
+from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
 
 #: Reading the time series of more configurations takes longer than their table is worth.
 MOST_SERIES = 200
 #: A table of more rows is not read, and the page has a filter.
 MOST_STATEMENTS = 40
-_PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 _PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
 
 
@@ -33,7 +32,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
     best: dict[tuple[str, float, str], tuple[Estimate, Group]] = {}
     for g in groups:
         e, key = g.over("qps"), (g.variant, g.hot_set, g.workload)
-        if key not in best or e.median > best[key][0].median:
+        if key not in best or e.mean > best[key][0].mean:
             best[key] = (e, g)
     column = variant_column(list(groups))
     lines = dict.fromkeys((g.variant, g.hot_set) for g in groups)
@@ -50,7 +49,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
                 row += ["–", "–", "–"]
                 continue
             e, g = found
-            row += [*all_linked([integer(e.median), plus_minus(g.half_width())], g.trials), str(g.clients)]
+            row += [*all_linked([integer(e.mean), plus_minus(g.half_width("qps"))], g.trials), str(g.clients)]
         cells.append(row)
     columns = ["instance", *([column] if column else []), "rows", "hot set"]
     for title in titles.values():
@@ -60,7 +59,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         "Queries per second",
         columns,
         cells,
-        "Median over the repetitions, at the number of clients that was best; the next table has all of them. "
+        "Mean over the repetitions, at the number of clients that was best; the next table has all of them. "
         f"QPS counts the SQL statements of committed transactions, BEGIN and END included. {m.get('note', '')}".strip(),
         4 if column else 3,
         ["instance", "±", "clients"],
@@ -83,7 +82,7 @@ def ingest(groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 str(g.clients),
                 str(each),
-                linked(integer(tps.median * each), g.trials),
+                linked(integer(tps.mean * each), g.trials),
                 plus_minus(g.half_width()),
                 str(tps.n),
                 size(max(0.0, sum(inserted) / len(inserted))),
@@ -103,7 +102,7 @@ def ingest(groups: Sequence[Group]) -> Table:
             "index growth",
         ],
         cells,
-        "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table. Index "
+        "TPS times the rows that each transaction writes: mean of n repetitions, ± as in the next table. Index "
         "growth: of "
         "all indexes over a trial, warm-up included, mean of the repetitions.",
         2 if column else 1,
@@ -116,17 +115,19 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
     cells: list[list[str | Cell]] = []
     for g in groups:
         tps = g.over("tps")
-        pooled = data.pooled[g.key]
+        pooled, alone = data.pooled[g.key], single_latency(g)
         cells.append(
             [
                 g.workload,
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                *all_linked([integer(tps.median), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
+                *all_linked([integer(tps.mean), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
                 *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
-                *all_linked([plus_minus(g.latency_half_width(name)) for name in _PERCENTILES], g.trials),
+                *all_linked(
+                    [plus_minus(latency_half_width(pooled, name, alone)) for name in PERCENTILE_NAMES], g.trials
+                ),
             ]
         )
     more = [column] if column else []
@@ -149,13 +150,11 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
             *_PERCENTILE_INTERVALS,
         ],
         cells,
-        "TPS: median of n repetitions. ±: half the width of the 95% confidence interval of their mean, as a part of "
-        "it; of a "
-        "single repetition from its own time series, which does not know how far equal runs lie apart. Spread: "
-        "(highest - "
+        "TPS: mean of n repetitions. ±: half the width of its 95% confidence interval, as a part of it; of a single "
+        "repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
-        "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and "
-        "so on: as ±, of the repetitions' own percentiles.",
+        "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: "
+        "as ±, of the percentile beside it.",
         3 if column else 2,
         ["p50 ±", "p95 ±", "p99.9 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p99 ±", "p95 ms"],
     )
@@ -177,7 +176,7 @@ def capacity(data: RunData) -> Table:
                 integer(t.summary.tps),
                 *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
                 "yes" if p["holds"] else "no",
-                *(plus_minus(_part(t.summary.latency, name)) for name in _PERCENTILES),
+                *(plus_minus(_part(t.summary.latency, name)) for name in PERCENTILE_NAMES),
             ]
         )
     columns = ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds", *_PERCENTILE_INTERVALS]
@@ -265,7 +264,9 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         for n, s in enumerate(data.pooled_statements[g.key]):
             figures = [s.latency.mean_ns, *s.latency.percentiles()]
             texts = all_linked([milliseconds(ns) for ns in figures], g.trials)
-            widths = [plus_minus(g.latency_half_width(name, n)) for name in ("mean_ns", *_PERCENTILES)]
+            alone = single_latency(g, n)
+            names = ("mean_ns", *PERCENTILE_NAMES)
+            widths = [plus_minus(latency_half_width(s.latency, name, alone)) for name in names]
             statement, count = " ".join(s.text.split()), linked(f"{s.latency.count:,}", g.trials)
             cells.append([linked(name, g.trials), statement, count, *texts, *all_linked(widths, g.trials)])
     return Table(

@@ -60,23 +60,23 @@ ZH = {
     "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "no difference shown": "未见差异",
     "cannot tell": "无法判断", "direct": "直接写文件", "copy": "COPY",
     # Notes.
-    "Median over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的中位数,"
+    "Mean over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的平均值,"
     "取最佳连接数;下一张表列出全部。",
     "QPS counts the SQL statements of committed transactions, BEGIN and END included.": "QPS 统计已提交事务中的 SQL 语句数,"
     "包括 BEGIN 和 END。",
-    "TPS times the rows that each transaction writes: median of n repetitions, ± as in the next table.": "TPS × 每事务写入行数:"
-    "n 次重复的中位数,± 的含义见下一张表。",
+    "TPS times the rows that each transaction writes: mean of n repetitions, ± as in the next table.": "TPS × 每事务写入行数:"
+    "n 次重复的平均值,± 的含义见下一张表。",
     "Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.": "索引增长:一次试验(含预热)中全部索引"
     "的增长,取各次重复的平均值。",
-    "TPS: median of n repetitions.": "TPS:n 次重复的中位数。",
-    "±: half the width of the 95% confidence interval of their mean, as a part of it; of a single repetition from its own time "
-    "series, which does not know how far equal runs lie apart.": "±:均值 95% 置信区间的半宽,以占均值的比例表示;只有一次试验时由其时间序列"
+    "TPS: mean of n repetitions.": "TPS:n 次重复的平均值。",
+    "±: half the width of its 95% confidence interval, as a part of it; of a single repetition from its own time "
+    "series, which does not know how far equal runs lie apart.": "±:其 95% 置信区间的半宽,以所占比例表示;只有一次试验时由其时间序列"
     "估计,无法反映多次运行之间的差异。",
     "Spread: (highest - lowest) / median.": "离散度:(最高 − 最低)/ 中位数。",
     "Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and "
     "server on one machine count each other's waiting for a CPU.": "延迟为整个事务的延迟,百分位取全部重复的事务合并后的结果,3 位有效数字;"
     "客户端与服务器同机时,等待 CPU 的时间也计入其中。",
-    "p50 ± and so on: as ±, of the repetitions' own percentiles.": "p50 ± 等:同 ±,取各次重复自身的百分位。",
+    "p50 ± and so on: as ±, of the percentile beside it.": "p50 ± 等:同 ±,为旁边百分位的置信区间。",
     "p50 ± and so on: by the trial's own intervals.": "p50 ± 等:由该次试验自身的时间区间估计。",
     "Count: executions.": "次数:执行次数。", "Mean ± and so on: as in the table above.": "平均 ± 等:含义同上表。",
     "As loaded, before the trials.": "加载完成时、试验开始之前的大小。",
@@ -113,8 +113,8 @@ ZH = {
     "No difference shown: one of 5% would have been seen.": "未见差异:若有 5% 的差异,应能看出。",
     "Needed: repetitions of each that would tell, nine times in ten, with so many comparisons.": "所需次数:在这么多比较下,每侧重复多少次才能以"
     "九成把握得出结论。",
-    "Bars: median of the repetitions.": "柱:各次重复的中位数。",
-    "Lines: lowest to highest repetition.": "线:最低到最高的一次。",
+    "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
+    "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
     "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
     "Where there are more intervals than points, the lowest and the highest of each stretch are shown.": "区间多于点数时,显示每段的最低"
     "和最高值。",
@@ -128,8 +128,14 @@ ZH = {
     "use --duration 60 or longer for figures to publish": "用于发布的数据请使用 --duration 60 或更长",
     "fewer than 3 repetitions: the spread is not known": "重复少于 3 次:离散度未知",
     "use --repetitions 5": "请使用 --repetitions 5",
-    "the client used over 90% of a worker's CPU: it may be what limits the throughput": "客户端工作线程的 CPU 占用超过 90%:瓶颈可能在"
+    "the client's threads used a CPU whole, or waited for one: it may be what limits": "客户端线程占满一个 CPU,或在等待 CPU:瓶颈可能在"
     "客户端",
+    "open loop (--rate): latency or backlog rose all through the measurement: latencies depend on its length":
+    "开环(--rate):整个测量期间延迟或积压持续上升,延迟取决于测量时长",
+    "use a lower --rate: the server does not sustain this one": "降低 --rate:服务器无法承受该速率",
+    "the server broke the protocol: these connections were given up, and nothing that they said is counted":
+    "服务器违反协议:这些连接已被放弃,其应答均不计入",
+    "see events.jsonl; is there a proxy or a pooler between?": "见 events.jsonl;中间是否有代理或连接池?",
     "use more workers (--workers), or a machine of its own for the client": "增加 --workers,或为客户端使用单独的机器",
     "client and server ran on the same machine and shared its CPUs": "客户端与服务器在同一台机器上,共享 CPU",
     "measure from another machine with --target for figures that are the server's alone": "要得到服务器单独的数据,请在另一台机器上用 "

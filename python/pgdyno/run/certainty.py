@@ -11,14 +11,9 @@ from numpy.typing import NDArray
 
 from pgdyno._core import Histogram
 from pgdyno.analysis import steady
-from pgdyno.analysis.quantiles import mean_half_width, quantile_band
-from pgdyno.model import IntervalRow, Latency, TrialSummary
+from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width, quantile_band
+from pgdyno.model import PERCENTILE_NAMES, IntervalRow, Latency, TrialSummary
 from pgdyno.store import hlog
-
-#: Histograms have three digits.
-RESOLUTION = 1e-3
-#: Of the figures that get an interval.
-_PERCENTILES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 
 
 def with_half_widths(
@@ -39,10 +34,10 @@ def with_half_widths(
     wanted = {hlog.TRANSACTION: summary.latency}
     wanted |= {hlog.statement(i): s.latency for i, s in enumerate(summary.statements)}
     # Of each tag, a row an interval: count, sum, and the values up to each percentile.
-    counted = {tag: np.zeros((len(measured), 2 + len(_PERCENTILES))) for tag in wanted}
+    counted = {tag: np.zeros((len(measured), 2 + len(PERCENTILE_NAMES))) for tag in wanted}
     for start, tag, h in hlog.intervals(log, place):
         if tag in wanted:
-            up_to = h.count_up_to([getattr(wanted[tag], name) for name in _PERCENTILES])
+            up_to = h.count_up_to([getattr(wanted[tag], name) for name in PERCENTILE_NAMES])
             counted[tag][place[start]] += (h.count, h.mean * h.count, *up_to)
     latencies = {tag: _sure(latency, counted[tag], merged.get(tag)) for tag, latency in wanted.items()}
     return replace(
@@ -57,7 +52,7 @@ def _sure(latency: Latency, counted: NDArray[np.float64], merged: Histogram | No
         return latency
     counts, sums, *below = counted.T
     half = {"mean_ns": mean_half_width(counts, sums)}
-    for name, up_to in zip(_PERCENTILES, below, strict=True):
+    for name, up_to in zip(PERCENTILE_NAMES, below, strict=True):
         band = quantile_band(counts, up_to)
         if band is not None:
             low, high = (merged.percentile(part * 100) for part in band)

@@ -104,17 +104,22 @@ def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
     return [tuple(zip(axes, combination, strict=True)) for combination in values]
 
 
-def trials(experiment: Experiment, cores: int) -> list[Planned]:
+def trials(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Planned]:
     """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the
     machine meets every configuration alike.
 
     Where a server that is there already has several datasets, or several targets, they must share its database: they
-    come one after the other, whatever the order within each.
+    come one after the other, whatever the order within each. `one_database`: the command line or the environment names
+    one for all.
     """
     every = configurations(experiment, cores)
     varied = varied_axes(every)
     names = list(dict.fromkeys(c.place for c in every))
-    batches = [[c for c in every if c.place == p] for p in names] if is_batched(experiment) else [every]
+    batches = (
+        [[c for c in every if c.place == p] for p in names]
+        if is_batched(experiment, one_database=one_database)
+        else [every]
+    )
     rng = random.Random(experiment.run.seed)
     ordered = [pair for batch in batches for pair in _ordered(batch, experiment.run, rng)]
     out = []
@@ -124,9 +129,11 @@ def trials(experiment: Experiment, cores: int) -> list[Planned]:
     return out
 
 
-def is_batched(experiment: Experiment) -> bool:
+def is_batched(experiment: Experiment, *, one_database: bool = False) -> bool:
     """Whether places come one after the other, because they share a database."""
     places = {c.place for c in configurations(experiment, 1)}
+    if one_database:
+        return len(places) > 1
     all_targets = [experiment.all_targets[p.target] for p in places]
     there = [t.conninfo or t.cluster for t in all_targets if t.conninfo is not None or t.cluster is not None]
     return len(there) > len(set(there))

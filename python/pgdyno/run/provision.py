@@ -47,6 +47,16 @@ class Options:
     #: What is done about templates: "use" one that holds the dataset, also "keep" what was loaded as one, "off".
     templates: str = "use"
 
+    def conninfo(self, experiment: Experiment) -> str | None:
+        """Of the server that the command line or the environment names for an experiment that has no targets of its
+        own; empty: libpq's environment says it all. None: private servers.
+        """
+        if experiment.targets:
+            return None
+        if self.target is None and not self.embedded and targets.named_by_environment():
+            return ""
+        return self.target
+
 
 class Provision:
     """Makes servers; `stack` is where what was made is undone. `clients`: the most that any trial has."""

@@ -249,14 +249,7 @@ class Servers:
 
     def _conninfo(self, name: str) -> str | None:
         wish = self.experiment.all_targets[name]
-        if wish.conninfo is not None:
-            return wish.conninfo
-        if self.experiment.targets:
-            return None
-        wanted = self.options.target
-        if wanted is None and not self.options.embedded and targets.named_by_environment():
-            return ""
-        return wanted
+        return wish.conninfo if wish.conninfo is not None else self.options.conninfo(self.experiment)
 
     def _resolved(self, name: str, conninfo: str) -> Target:
         named = f"targets.{name}.conninfo" if self.experiment.targets else "--target"

@@ -126,7 +126,8 @@ class Session:
         self.listener = listener
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
-        self.trials = plan.trials(self.experiment, prepared.cores)
+        self.one_database = options.conninfo(self.experiment) is not None
+        self.trials = plan.trials(self.experiment, prepared.cores, one_database=self.one_database)
         self.varied = plan.values_of(self.configurations)
         self.directory: RunDirectory | None = None
         self._places: dict[str, Any] = {}
@@ -232,7 +233,7 @@ class Session:
                 # Neither passwords nor what leads to them is written down.
                 "options": {k: v for k, v in target.options.items() if "pass" not in k},
             },
-            batched=plan.is_batched(self.experiment),
+            batched=plan.is_batched(self.experiment, one_database=self.one_database),
             chosen_settings=[asdict(s) for s in settings],
             server=facts,
             not_recorded=missing,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,20 +38,38 @@ class Kept:
     merged: dict[str, Histogram] | None = None
 
 
-def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path) -> Kept:
+def backlog_of(rows: list[IntervalRow]) -> list[float]:
+    """What was due and not done at the end of each interval; of transactions that became due within `rows`."""
+    ended = (r.committed + r.failed + r.skipped + r.unknown + r.unfinished for r in rows)
+    return list(itertools.accumulate(r.scheduled - n for r, n in zip(rows, ended, strict=True)))
+
+
+def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
+    if not open_loop:
+        return steady.judge(tps_of(kept))
+    # An interval in which nothing ended, as in a stall, waited as long as it is.
+    latency = [r.mean_ns if r.committed else float(r.end_ns - r.start_ns) for r in kept]
+    return steady.judge_open_loop(latency, [float(r.scheduled) for r in kept], backlog_of(kept))
+
+
+def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False) -> Kept:
     """The summary with what its series says of itself; where the beginning was still warm-up, throughput and latencies
-    are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out.
+    are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out. Of
+    an open loop latency and backlog are judged: its throughput is what was asked for.
     """
     kept = measured(rows)
     tps = tps_of(kept)
-    judged = steady.judge(tps)
+    judged = _judged(kept, open_loop)
+    head = kept[: judged.drop]
+    if any(r.failed or r.lost or r.unknown or r.skipped for r in head):
+        # What went wrong is no warm-up: it stays, and the interval is of all that the figure is of.
+        judged = steady.Steadiness(0, judged.steady, judged.drift)
+        head = []
     estimate = series.mean_of(tps[judged.drop :])
     # What rises or falls throughout would be another figure had the trial been longer: no interval holds it.
     half = None if judged.steady is False else estimate.half_width
     found = replace(summary, steady=judged.steady, drift=judged.drift, tps_half_width=half)
-    head = kept[: judged.drop]
-    if not head or any(r.failed or r.lost or r.unknown or r.skipped for r in head):
-        # What went wrong is no warm-up.
+    if not head:
         return Kept(found)
     rest = kept[judged.drop :]
     seconds = (rest[-1].end_ns - rest[0].start_ns) / 1e9

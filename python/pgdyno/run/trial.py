@@ -9,6 +9,7 @@ from typing import Any
 
 from pgdyno import _core, engine
 from pgdyno.analysis import steady
+from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
@@ -20,9 +21,6 @@ from pgdyno.run.workers import workers_for_clients
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
 from pgdyno.store.rundir import TrialWriter, latency_of, now_text
-
-#: Share of a worker's time on the CPU above which the client counts as the bottleneck.
-CLIENT_BOUND = 0.9
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,9 @@ def row_of(i: _core.Interval) -> IntervalRow:
         max_ns=h.max,
         lag_p99_ns=i.lag.percentile(99.0),
         failed_by_sqlstate=",".join(f"{code}:{n}" for code, n in sorted(failed.items())),
+        client_run_delay_ns=i.run_delay_ns,
+        wakeup_p99_ns=i.wakeup_delay.percentile(99.0),
+        violations=i.violations,
     )
 
 
@@ -114,6 +115,11 @@ def compile_scripts(texts: list[tuple[str, str, int]], variables: dict[str, str]
             workload.add(name, text, weight)
     except _core.ScriptError as e:
         raise SpecError(message_of(e)) from e
+    try:
+        # Builds it, which also weighs the scripts.
+        _ = workload.commands
+    except _core.CoreError as e:
+        raise SpecError(f"{texts[0][0]}: {message_of(e)}") from e
     return workload
 
 
@@ -258,7 +264,9 @@ def _ended(
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
     log = writer.folder / "latency.hlog"
-    kept = None if summary is None else without_warmup(summary, writer.rows, log)
+    kept = (
+        None if summary is None else without_warmup(summary, writer.rows, log, open_loop=context.run.rate is not None)
+    )
     summary = None
     if kept is not None:
         counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
@@ -320,6 +328,10 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         lost=total("lost"),
         reconnects=total("reconnects"),
         client_cpu_share=measured.busiest_cpu_ns / result.elapsed_ns,
+        client_delay_share=measured.most_delayed_ns / result.elapsed_ns,
+        wakeup_p99_ns=measured.wakeup_delay.percentile(99.0),
+        driver=result.driver,
+        violations=total("violations"),
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
@@ -339,7 +351,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
         return found
     if run.duration_s < 10:
         found.append(Caveat.SHORT)
-    if summary.client_cpu_share > CLIENT_BOUND:
+    if ClientHealth(summary.client_cpu_share, summary.client_delay_share, summary.wakeup_p99_ns).limits:
         found.append(Caveat.CLIENT_BOUND)
     if run.rate is not None and not summary.skipped:
         found.append(Caveat.OPEN_LOOP)
@@ -348,13 +360,15 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
     if summary.warmup_dropped_s:
         found.append(Caveat.WARMUP)
     if summary.steady is False:
-        found.append(Caveat.NOT_STEADY)
+        found.append(Caveat.NOT_STEADY if run.rate is None else Caveat.BACKLOG)
     if summary.unfinished:
         found.append(Caveat.UNFINISHED)
     if summary.failed:
         found.append(Caveat.FAILURES)
     if summary.lost:
         found.append(Caveat.OUTAGE)
+    if summary.violations:
+        found.append(Caveat.VIOLATION)
     if summary.unknown:
         found.append(Caveat.UNKNOWN)
     return found

@@ -190,7 +190,7 @@ class Script(Strict):
     text: str | None = None
     file: str | None = None
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
-    weight: Annotated[int, Field(ge=0)] = 1
+    weight: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Script:
@@ -208,6 +208,12 @@ class Workload(Strict):
     title_zh: str = ""
     #: Rows that each transaction writes: the report then tells rows per second.
     rows: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _some_script_is_chosen(self) -> Workload:
+        if not any(s.weight for s in self.scripts):
+            raise ValueError("the weights of all scripts are 0; give at least one a weight above 0")
+        return self
 
 
 class Axes(Strict):

@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgdyno._core import Histogram
+from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
 from pgdyno.errors import LocalError, RefusedError, UsageError
 from pgdyno.model import (
+    PERCENTILE_NAMES,
     Caveat,
     IntervalRow,
     Key,
@@ -276,12 +278,11 @@ def read(path: Path) -> RunData:
 
     def pooled(tag: str, key: Key) -> Latency:
         """Percentiles are never averaged: histograms of repetitions are merged."""
+        parts = [h for t in repetitions[key] if (h := merged[t.plan.number].get(tag)) is not None and h.count]
         together = Histogram()
-        for t in repetitions[key]:
-            h = merged[t.plan.number].get(tag)
-            if h is not None:
-                together.merge(h)
-        return latency_of(together)
+        for h in parts:
+            together.merge(h)
+        return with_half_widths(latency_of(together), together, parts)
 
     latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
     statements = _LazyKeys(
@@ -401,6 +402,21 @@ def read_intervals(folder: Path) -> list[IntervalRow]:
     except OSError:
         pass
     return rows
+
+
+def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogram]) -> Latency:
+    """The figures of repetitions' histograms `together`, with the confidence intervals that these `parts` give them."""
+    if len(parts) < 2:
+        return latency
+    counts = [h.count for h in parts]
+    half = {"mean_ns": mean_half_width_over(counts, [h.mean * h.count for h in parts])}
+    below = [h.count_up_to([getattr(latency, name) for name in PERCENTILE_NAMES]) for h in parts]
+    for name, up_to in zip(PERCENTILE_NAMES, zip(*below, strict=True), strict=True):
+        band = quantile_band_over(counts, up_to)
+        if band is not None:
+            low, high = (together.percentile(part * 100) for part in band)
+            half[name] = max(high - low, RESOLUTION * high) / 2
+    return replace(latency, half_widths={name: width for name, width in half.items() if width is not None})
 
 
 def latency_of(h: Histogram) -> Latency:

@@ -84,6 +84,7 @@ impl Ledger {
         done.busiest = done.cpu;
         done.run_delay = used.run_delay - before.run_delay;
         done.most_delayed = done.run_delay;
+        done.least_rest = done.cpu + done.run_delay;
         done.disconnected = disconnected as u64;
         events.report(Report::Interval(Box::new(done)));
     }

@@ -18,6 +18,9 @@ pub struct Script {
     pub weight: u64,
 }
 
+/// As in pgbench. The sum of all must fit what is drawn from.
+pub const MAX_WEIGHT: u64 = i32::MAX as u64;
+
 /// One or more weighted scripts.
 pub struct ScriptWorkload {
     shared: Arc<Shared>,
@@ -40,6 +43,9 @@ struct Shared {
 impl ScriptWorkload {
     /// A workload of these scripts, compiled over `symbols`; `random_seed` becomes the variable of that name.
     pub fn new(scripts: Vec<Script>, symbols: Arc<Symbols>, random_seed: u64) -> Result<ScriptWorkload, String> {
+        if let Some(heavy) = scripts.iter().find(|s| s.weight > MAX_WEIGHT) {
+            return Err(format!("the weight {} is too large: 0 to {MAX_WEIGHT}", heavy.weight));
+        }
         let total_weight = scripts.iter().map(|s| s.weight).sum();
         if total_weight == 0 {
             return Err("the weights of the scripts add up to zero; give at least one a weight above 0".into());

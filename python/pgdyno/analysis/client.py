@@ -1,0 +1,39 @@
+"""Whether this machine, not the server, limits what was measured. Formulas: docs/math.md, The client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Part of the time above which a worker had no rest worth speaking of.
+BUSY = 0.9
+#: Part of the time that a worker waited for a CPU, and how late its timers woke it: nanoseconds, 99th percentile.
+DELAYED, LATE_NS = 0.1, 1e6
+
+
+@dataclass(frozen=True)
+class ClientHealth:
+    """What the workers' threads got of their machine; each part is of the worker that was worst off."""
+
+    #: Part of the time on a CPU.
+    cpu_share: float
+    #: Part of the time ready to run and waiting for a CPU.
+    delay_share: float
+    #: How late timers woke a worker that nothing else woke, 99th percentile in nanoseconds; 0: none did.
+    wakeup_p99_ns: float = 0.0
+
+    @property
+    def limits(self) -> bool:
+        """Whether the client may be what limits: only by evidence of the client itself. What waits for the server is
+        not on a CPU, does not want one, and its timers are on time.
+        """
+        return self.cpu_share > BUSY or (self.delay_share > DELAYED and self.wakeup_p99_ns > LATE_NS)
+
+    @property
+    def evidence(self) -> str:
+        """In words, where it limits; else empty."""
+        if self.cpu_share > BUSY:
+            return f"the busiest thread used {100 * self.cpu_share:.0f}% of a CPU"
+        if self.limits:
+            waited = f"a thread waited for a CPU {100 * self.delay_share:.0f}% of the time"
+            return f"{waited}, and timers woke it {self.wakeup_p99_ns / 1e6:.1f} ms late (p99)"
+        return ""
