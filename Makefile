@@ -11,10 +11,10 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 STAMP := $(VENV)/.pgdyno-built
 DEPS := $(VENV)/.pgdyno-deps
 
-.PHONY: help demo test check bench docs fuzz setup clean fmt
+.PHONY: help demo test test-all check bench docs fuzz setup clean fmt
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv and build the native module (the other targets do it themselves)
 
@@ -35,7 +35,11 @@ $(STAMP): $(DEPS) $(RUST)
 demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table, a report
 	@$(BIN)/pgdyno run quick --embedded
 
-test: $(STAMP) ## All tests: Rust, Python, live ones on real servers
+test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real servers
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(STAMP) ## All tests: also other versions, kills at every moment, full disks, browsers
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest
 

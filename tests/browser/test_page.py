@@ -14,6 +14,7 @@ from tests.support.page import CHROMIUM, opened
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str) -> None:
     plans = synthetic.plans([1, 2, 4, 8], 3, workload="read </script> only", settings=[True, False])

@@ -37,6 +37,7 @@ def compare(server: Server, folder: Path, scripts: dict[str, str], *options: str
     assert theirs[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     [
@@ -113,6 +114,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> str:
     return f"{name}({', '.join(args)})"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=st.lists(expressions(), min_size=1, max_size=10), seed=st.integers(0, 2**64 - 1))
 def test_generated_expressions_have_pgbenchs_values(

@@ -63,6 +63,7 @@ def test_checksums_equal_the_reference(seed: int, block: int) -> None:
     assert _core.page_checksum(page, block) == reference.checksum(page, block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [4, 8])
 def test_b_trees_equal_the_reference(width: int) -> None:
     # Everything around the sizes where a leaf, an inner page and a level overflow, and some in between.
@@ -123,7 +124,8 @@ def test_b_trees_of_any_size_hang_together(rows: int, data: st.DataObject) -> No
 # ------------------------------------------------------------------ against servers
 
 
-SERVERS = [14, 15, 16, 17, 18]
+#: The newest each time, the others in `make test-all`.
+SERVERS = [*(pytest.param(n, marks=pytest.mark.slow) for n in (14, 15, 16, 17)), 18]
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -201,6 +203,7 @@ def test_every_page_is_what_the_server_would_have_written(any_server: Server, da
     compare(any_server, _core.Dataset(kind, size, **options))
 
 
+@pytest.mark.slow
 def test_pages_across_a_segment_and_several_pages_of_the_map(any_server: Server) -> None:
     """1.04 GB: two segments, five pages of the visibility map, three levels of the key."""
     if any_server.sql("show server_version_num")[0][0] < "180000":

@@ -54,6 +54,7 @@ def test_a_cluster_that_stays_is_borrowed_and_given_back(tmp_path: Path, base: P
     assert place["dataset"]["loaded"] is False and place["dataset"]["name"] == "tpcb scale=2"
 
 
+@pytest.mark.slow
 def test_two_datasets_share_a_borrowed_cluster(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n'
@@ -64,6 +65,7 @@ def test_two_datasets_share_a_borrowed_cluster(tmp_path: Path, base: Path) -> No
     assert rows == {"tpcb scale=1": 100_000, "tpcb scale=2": 200_000}
 
 
+@pytest.mark.slow
 def test_what_lies_in_a_borrowed_cluster_is_safe(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     assert pgdyno("cluster", "start", base).code == 0
@@ -97,6 +99,7 @@ def test_an_archiving_cluster_is_loaded_over_connections(tmp_path: Path, base: P
     assert place["dataset"]["method"] == "copy"
 
 
+@pytest.mark.slow
 def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base: Path) -> None:
     """Whichever target comes first: what is there already is taken, or the run refuses to choose."""
     assert pgdyno("cluster", "create", base).code == 0
@@ -114,6 +117,7 @@ def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base
     assert done.code == 3 and "targets.mine has 3, targets.other has 2" in done.err and "dataset.scale" in done.err
 
 
+@pytest.mark.slow
 def test_what_the_run_itself_loads_says_nothing_of_sizes(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     text = (
@@ -133,6 +137,7 @@ def test_what_the_run_itself_loads_says_nothing_of_sizes(tmp_path: Path, base: P
     assert place["dataset"]["name"].startswith("feed rows=0")
 
 
+@pytest.mark.slow
 def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     text = (
@@ -151,6 +156,7 @@ def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: P
     assert not (base / "data" / "postmaster.pid").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.4, 0.5, 0.6, 0.7, 0.8, 1.0])
 def test_stopped_at_any_moment_no_server_is_left(tmp_path: Path, base: Path, moment: float) -> None:
     assert pgdyno("cluster", "create", base).code == 0
@@ -163,6 +169,7 @@ def test_stopped_at_any_moment_no_server_is_left(tmp_path: Path, base: Path, mom
     assert not (base / "data" / "postmaster.pid").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     folder = base.parent
@@ -200,6 +207,7 @@ def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -223,6 +231,7 @@ def _file(tmp_path: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_log_stays_when_the_run_is_continued(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
     text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n'

@@ -55,6 +55,7 @@ def by(data: rundir.RunData, axis: str) -> dict[Any, Any]:
     return {t.plan.varied[axis]: t for t in data.trials}
 
 
+@pytest.mark.slow
 def test_settings_and_datasets_have_servers_of_their_own(tmp_path: Path) -> None:
     text = (
         HEAD + "[datasets.small]\nscale = 1\n[datasets.large]\nscale = 2\n"
@@ -84,6 +85,7 @@ def test_settings_reach_the_server(tmp_path: Path) -> None:
     assert not outcomes[True].failed and outcomes[False].failed.keys() == {"22012"}
 
 
+@pytest.mark.slow
 def test_a_version_that_is_installed_or_fetched(tmp_path: Path) -> None:
     if shutil.which("npm") is None and versions.programs("17") is None:
         pytest.skip("no PostgreSQL 17 here, and no npm")
@@ -111,6 +113,7 @@ def test_what_the_server_did_is_recorded(tmp_path: Path) -> None:
     assert found["read"].activity["rows_updated"] == 0
 
 
+@pytest.mark.slow
 def test_setup_and_many_tables(tmp_path: Path) -> None:
     data = run(tmp_path, (Path(rundir.__file__).parent.parent / "experiments" / "iot-brin.toml").read_text()
                .replace("duration_s = 300", "duration_s = 0.5").replace("warmup_s = 10", "warmup_s = 0.1")
@@ -157,6 +160,7 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     assert planned.code == 5 and "this run is complete" in planned.err
 
 
+@pytest.mark.slow
 def test_a_remote_run_is_continued_without_being_told_where(server: Server, tmp_path: Path) -> None:
     text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1, 2]\n" + RUN
     server.sql("create database resumed")
@@ -170,6 +174,7 @@ def test_a_remote_run_is_continued_without_being_told_where(server: Server, tmp_
     server.sql("drop database resumed")
 
 
+@pytest.mark.slow
 def test_datasets_share_a_remote_database_one_after_the_other(server: Server, tmp_path: Path) -> None:
     server.sql("create database shared")
     target = f"host={server.socket} port={server.port} user=postgres dbname=shared"
@@ -179,6 +184,7 @@ def test_datasets_share_a_remote_database_one_after_the_other(server: Server, tm
     server.sql("drop database shared")
 
 
+@pytest.mark.slow
 def test_warm_up_until_steady(tmp_path: Path) -> None:
     text = (
         HEAD
@@ -209,6 +215,7 @@ def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
     assert all(name in pgdyno("experiments").out for name in ("quick", "essd-100b", "pgbench-compare"))
 
 
+@pytest.mark.slow
 def test_capacity_is_found_under_an_objective(tmp_path: Path) -> None:
     # A transaction sleeps for 10 ms: one connection does not reach 100 a second.
     (tmp_path / "s.toml").write_text(
@@ -230,6 +237,7 @@ def test_what_a_search_cannot_do_is_said(tmp_path: Path) -> None:
     assert done.code == 2 and "needs one configuration" in done.err
 
 
+@pytest.mark.slow
 def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
     text = (
         HEAD
@@ -250,6 +258,7 @@ def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may")
 
 
+@pytest.mark.slow
 @root
 def test_two_file_systems_with_a_probe(tmp_path: Path) -> None:
     if shutil.which("mkfs.xfs") is None or shutil.which("fio") is None:
@@ -282,6 +291,7 @@ def test_a_killed_runs_file_system_is_swept(tmp_path: Path) -> None:
     assert not Path(mount).parent.exists()
 
 
+@pytest.mark.slow
 @root
 def test_an_instance_is_as_small_as_it_says(tmp_path: Path) -> None:
     try:
@@ -314,12 +324,14 @@ def in_tablespace(fast: Path) -> str:
     return f'{HEAD}[targets.t]\ntablespaces = {{ fast = "{fast}" }}\n{dataset}[axes]\nclients = [1]\n'
 
 
+@pytest.mark.slow
 def test_tablespaces_lie_where_they_are_told(tmp_path: Path, fast: Path) -> None:
     data = run(tmp_path, in_tablespace(fast) + RUN, "--embedded")
     assert "tablespace=fast" in data.manifest["dataset"]["name"] and data.trials[0].state == "finished"
     assert not any(fast.iterdir())
 
 
+@pytest.mark.slow
 def test_tablespaces_are_kept_with_their_cluster(tmp_path: Path, fast: Path) -> None:
     file = tmp_path / "made.toml"
     file.write_text(in_tablespace(fast) + RUN)
@@ -334,6 +346,7 @@ def test_tablespaces_are_kept_with_their_cluster(tmp_path: Path, fast: Path) -> 
         shutil.rmtree(kept)
 
 
+@pytest.mark.slow
 def test_tablespaces_of_a_killed_run_are_swept(tmp_path: Path, fast: Path) -> None:
     file = tmp_path / "made.toml"
     file.write_text(in_tablespace(fast) + RUN.replace("duration_s = 0.5", "duration_s = 30"))

@@ -87,6 +87,7 @@ def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_pat
     assert done.code == 0 and "dropping pgbench_accounts" in done.err
 
 
+@pytest.mark.slow
 def test_force_drops_only_where_it_makes(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("create schema s1; create table s1.pgbench_accounts (precious int)", dbname=database)
     server.sql(f"alter database {database} set search_path = public, s1")
@@ -95,6 +96,7 @@ def test_force_drops_only_where_it_makes(server: Server, database: str, tmp_path
     assert server.sql("select count(*) from s1.pgbench_accounts", dbname=database) == [(0,)]
 
 
+@pytest.mark.slow
 def test_failed_transactions_make_no_queries(server: Server, database: str, tmp_path: Path) -> None:
     args = ("--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path / "runs", "--json")
     done = pgdyno("run", experiment(tmp_path, "begin;\nselect 1 / 0;\nend;\n"), *args)
@@ -126,6 +128,7 @@ def test_two_pgdynos_do_not_share_a_database(server: Server, database: str, tmp_
         refused("another pgdyno is at work", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_load_that_was_not_vacuumed_is_made_again(server: Server, database: str, tmp_path: Path) -> None:
     info = server.conninfo(dbname=database)
     args = ("--target", info, "--runs", tmp_path)
@@ -213,6 +216,7 @@ def test_mistakes_that_show_in_the_run_are_told_with_their_place(
         assert word in done.err, done.err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_recorded_is_said(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("drop role if exists blind; create role blind login")
     server.sql("grant create on schema public to blind", dbname=database)
@@ -245,6 +249,7 @@ def small_disk(tmp_path: Path) -> object:
     subprocess.run(["umount", "-l", mount], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_loading_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
     with Server(
         folder=small_disk,

@@ -74,7 +74,12 @@ def frozen(server: Server, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("major", "checksums"), [(14, False), (15, True), (16, True), (17, False), (18, True), (18, False)]
+    ("major", "checksums"),
+    [
+        *(pytest.param(n, c, marks=pytest.mark.slow) for n, c in ((14, False), (15, True), (16, True), (17, False))),
+        (18, True),
+        (18, False),
+    ],
 )
 def test_direct_makes_what_pgbench_makes(major: int, checksums: bool) -> None:
     wish = ("--data-checksums",) if checksums else ("--no-data-checksums",) if major == 18 else ()
@@ -131,6 +136,7 @@ def cluster(module_cluster: Server) -> Iterator[Server]:
         module_cluster.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -193,6 +199,7 @@ def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(clust
     cluster.stop()
 
 
+@pytest.mark.slow
 def test_more_files_than_may_be_open(cluster: Server) -> None:
     words = [PGDYNO, "load", "feed", "--tables=400", "--rows=300", "--data", cluster.data, "--pg-bin", cluster.bin]
     limited = ["prlimit", "--nofile=256:256", *words]
@@ -256,6 +263,7 @@ def test_an_archive_is_not_left_behind(cluster: Server) -> None:
         conf.write_text(before)
 
 
+@pytest.mark.slow
 def test_what_an_archive_waits_for_is_kept(cluster: Server) -> None:
     """Segments that are not archived yet survive a snapshot and a load that is allowed all the same."""
     cluster.start()
@@ -471,6 +479,7 @@ def processes_of(server: Server) -> list[int]:
     return [int(w) for w in found.stdout.split()]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
     """Fifty loads are killed; each time the server starts, with the tables of the load before or of this one."""
     rng = random.Random(4)
@@ -522,6 +531,7 @@ def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
     cluster.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("method", ["direct", "copy", "server"])
 def test_stopped_it_leaves_nothing(cluster: Server, method: str, sign: signal.Signals) -> None:
@@ -564,6 +574,7 @@ def test_the_plan_of_a_hundred_billion_rows() -> None:
     assert facts["seconds_at_disk_speed"] == pytest.approx((facts["heap_bytes"] + facts["key_bytes"]) / 4.096e9)
 
 
+@pytest.mark.slow
 def test_the_plan_is_what_becomes(cluster: Server) -> None:
     for options in (("tpcb", "--scale=2", "--partitions=3", "--fillfactor=55"), ("pk", "--rows=200001")):
         planned = pgdyno("load", *options, "--plan", "--disk-mbps=1000", "--json").json
@@ -577,6 +588,7 @@ def test_the_plan_is_what_becomes(cluster: Server) -> None:
         cluster.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -10,9 +10,11 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pytest
 from pgdyno.cluster.scratch import PREFIX
 from pgdyno.store import rundir
 
@@ -20,11 +22,23 @@ from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever another pgdyno on this machine does lies elsewhere. The servers' account must get in, and sockets need
+    short names.
+    """
+    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
 def left_behind() -> list[str]:
-    """Clusters and servers of pgdyno's that should be gone."""
+    """Clusters and servers of this test's that should be gone."""
     folders = [str(p) for p in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")]
     servers = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
-    return folders + [s for s in servers if PREFIX in s]
+    return folders + [s for s in servers if f"{tempfile.gettempdir()}/{PREFIX}" in s]
 
 
 def only_run(runs: Path) -> Path:
@@ -98,6 +112,7 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
 
 
+@pytest.mark.slow
 def test_a_service_file_and_a_passfile_are_read(server: Server, database: str, tmp_path: Path) -> None:
     server.sql(
         "drop role if exists passuser; create role passuser login password 'p:w';"
@@ -117,6 +132,7 @@ def test_a_service_file_and_a_passfile_are_read(server: Server, database: str, t
     server.sql("drop owned by passuser", dbname=database)
 
 
+@pytest.mark.slow
 def test_rate_is_kept_and_lag_reported(server: Server, database: str, tmp_path: Path) -> None:
     args = ("--target", server.conninfo(dbname=database), *SHORT, "--duration", 2, "--rate", 300, "--hot-set", "1")
     done = pgdyno("run", "quick", *args, "--runs", tmp_path, "--json")
@@ -163,6 +179,7 @@ def test_sigterm_while_starting_leaves_nothing(tmp_path: Path) -> None:
     assert left_behind() == before
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [PGDYNO, "run", "quick", "--embedded", "--duration", "30", "--scale", "1", "--runs", tmp_path],
@@ -209,6 +226,7 @@ def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
     assert left_behind() == before
 
 
+@pytest.mark.slow
 def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path) -> None:
     with Server() as s:
         result: list[object] = []

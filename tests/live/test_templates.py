@@ -80,6 +80,7 @@ def sql(path: Path, text: str) -> list[tuple[Any, ...]]:
 NAME = "tpcb-scale=2-pg18"
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_restored_as_often_as_needed(loaded: Path, folder: Path) -> None:
     store = folder / "store"
     kept = cluster("snapshot", loaded, store=store)
@@ -109,6 +110,7 @@ def test_a_snapshot_is_restored_as_often_as_needed(loaded: Path, folder: Path) -
     assert cluster("restore", name, folder / "c", store=store).code == 3
 
 
+@pytest.mark.slow
 def test_a_running_cluster_is_refused_or_backed_up(loaded: Path, folder: Path) -> None:
     store, live = folder / "online", folder / "live"
     assert cluster("snapshot", loaded, "--name", "base", store=store).code == 0
@@ -125,6 +127,7 @@ def test_a_running_cluster_is_refused_or_backed_up(loaded: Path, folder: Path) -
     assert pgdyno("cluster", "stop", folder / "then").code == 0 and pgdyno("cluster", "stop", live).code == 0
 
 
+@pytest.mark.slow
 def test_blocks_are_shared_where_the_file_system_can(reflinks: Path) -> None:
     store, path = reflinks / "store", reflinks / "c"
     assert pgdyno("cluster", "create", path, "--no-checksums").code == 0
@@ -142,6 +145,7 @@ def test_blocks_are_shared_where_the_file_system_can(reflinks: Path) -> None:
     assert pgdyno("cluster", "stop", reflinks / "d").code == 0
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_killed_is_not_there(loaded: Path, folder: Path) -> None:
     store = folder / "killed"
     words = [PGDYNO, "cluster", "snapshot", loaded, "--store", store]
@@ -174,6 +178,7 @@ def test_a_snapshot_that_is_killed_is_not_there(loaded: Path, folder: Path) -> N
     assert [p.name for p in store.iterdir()] == [name]
 
 
+@pytest.mark.slow
 def test_runs_begin_from_templates(folder: Path) -> None:
     env = environment(PGDYNO_TEMPLATES=str(folder / "for-runs"))
     args = ("run", "quick", *SHORT, "--embedded", "--runs", folder / "runs")
@@ -266,6 +271,7 @@ def test_names_that_no_server_could_have(folder: Path) -> None:
         assert done.code == 3 and not (folder / name).exists(), done.err
 
 
+@pytest.mark.slow
 def test_links_are_not_copied(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "link").symlink_to("/etc/passwd")

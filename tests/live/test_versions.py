@@ -22,6 +22,7 @@ def binaries(major: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("major", [14, 15, 17])
 def test_supported_versions(major: int, tmp_path: Path) -> None:
     with Server(bin_folder=binaries(major)) as s:
@@ -32,6 +33,7 @@ def test_supported_versions(major: int, tmp_path: Path) -> None:
         assert manifest["not_recorded"] == []
 
 
+@pytest.mark.slow
 def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
     with Server(bin_folder=binaries(13)) as s:
         done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
@@ -41,6 +43,7 @@ def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
         assert "before 14" in (Path(done.json["path"]) / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_any_installed_server_can_be_provisioned(tmp_path: Path) -> None:
     done = pgdyno("run", "quick", "--embedded", "--pg-bin", binaries(15), *SHORT, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_weights_of_zero_are_found_before_anything_runs() -> None:
 
     assert Experiment.model_validate(workload(0, 1))
     for wrong in ((0, 0), (2**63 - 1, 2**63 - 1)):
-        with pytest.raises(ValueError, match="weight|2147483647"):
+        with pytest.raises(ValueError, match=r"weight|2147483647"):
             Experiment.model_validate(workload(*wrong))
 
 
@@ -166,7 +167,7 @@ def test_datasets_of_one_database_come_one_after_the_other() -> None:
 
     def turns(one_database: bool) -> int:
         seen = [t.configuration.place.dataset for t in plan.trials(e, 2, one_database=one_database)]
-        return sum(a != b for a, b in zip(seen, seen[1:], strict=False))
+        return sum(a != b for a, b in itertools.pairwise(seen))
 
     assert turns(one_database=True) == 1, "loading anew for each trial would be paid with the data of the other"
     assert turns(one_database=False) > 1

@@ -293,6 +293,7 @@ def test_the_law_is_found_again_and_predicts() -> None:
     assert inside >= 17
 
 
+@pytest.mark.slow
 def test_the_laws_intervals_hold_the_truth_with_few_points() -> None:
     rng = np.random.default_rng(24)
     for levels, times, least in (([1, 2, 4, 8, 16], 1, 0.85), ([1, 2, 4, 8, 16], 3, 0.85)):

@@ -86,6 +86,7 @@ def test_sizes_that_are_none(text: str) -> None:
         bytes_of(text)
 
 
+@pytest.mark.slow
 def test_a_probe_measures_and_leaves_nothing(tmp_path: Path) -> None:
     done = pgdyno("storage", tmp_path, "--seconds=1", "--size=64m", "--threads=2", "--json")
     assert done.code == 0, done.err
@@ -101,6 +102,7 @@ def test_a_probe_measures_and_leaves_nothing(tmp_path: Path) -> None:
     assert any("page cache" in c for c in facts["caveats"])
 
 
+@pytest.mark.slow
 def test_without_fio_it_says_how_to_get_it(tmp_path: Path) -> None:
     # Named as a user does who stands beside it.
     words = ["storage", tmp_path.name, "--seconds=1", "--size=64m"]
