@@ -6,7 +6,6 @@ Times are integer nanoseconds, sizes bytes; a name ends in its unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -205,6 +204,11 @@ class TrialSummary:
     #: Connections given up because the server broke the protocol; they are among the lost.
     violations: int = 0
 
+    @property
+    def failed_total(self) -> int:
+        """Failed transactions, all codes together."""
+        return sum(self.failed.values())
+
 
 @dataclass(frozen=True)
 class IntervalRow:
@@ -257,19 +261,5 @@ class TrialRecord:
     rows_per_transaction: int = 0
     #: The label of the place that it was run at.
     place: str = ""
-
-
-@dataclass(frozen=True)
-class RunData:
-    """A run directory, read."""
-
-    path: str
-    manifest: dict[str, Any]
-    trials: list[TrialRecord]
-    series: Mapping[int, list[IntervalRow]]
-    #: Buckets (value in nanoseconds, count) of the committed transactions' latency, by trial number.
-    buckets: Mapping[int, list[tuple[int, int]]]
-    #: Percentiles over merged repetitions, by configuration.
-    pooled: Mapping[Key, Latency]
-    #: The same by statement.
-    pooled_statements: Mapping[Key, list[StatementLatency]]
+    #: Nanoseconds since 1970: where the series' times count from; 0: not recorded.
+    start_ns: int = 0

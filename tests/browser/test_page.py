@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pgdyno.report import html, view
-from pgdyno.store import rundir
+from pgdyno.store import reading
 
 from tests.support import synthetic
 from tests.support.page import CHROMIUM, opened
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str) -> None:
     plans = synthetic.plans([1, 2, 4, 8], 3, workload="read </script> only", settings=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
-    told = opened(html.render(view.build(rundir.read(run), lang=lang)), tmp_path)
+    told = opened(html.render(view.build(reading.read(run), lang=lang)), tmp_path)
     assert told["wrong"] == []
     assert told["charts"] == told["wanted"] == 5
     assert told["before"] == 24
@@ -33,7 +33,7 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
 def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     plans = synthetic.plans(list(range(1, 1001)), 10)
     made = synthetic.make_run(tmp_path, plans[:30], lambda p, i, r: 1000 * r.uniform(0.9, 1.1), intervals=3)
-    data = rundir.read(made)
+    data = reading.read(made)
     # All the others as the first ones: making their folders would take longer than all of this.
     copies = [
         data.trials[i % 30].__class__(p, *list(vars(data.trials[i % 30]).values())[1:]) for i, p in enumerate(plans)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pgdyno.store import rundir
+from pgdyno.store import reading
 
 from tests.live.test_experiments import HEAD, RUN, by, run
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -39,7 +39,7 @@ def test_a_cluster_that_stays_is_borrowed_and_given_back(tmp_path: Path, base: P
     assert planned.code == 0 and "mine (cluster)" in planned.out
     data = run(tmp_path, text)
     assert set(by(data, "jit")) == {True, False} and all(t.state == "finished" for t in data.trials)
-    (place,) = data.manifest["places"].values()
+    (place,) = data.manifest.as_json()["places"].values()
     shown = place["server"]["settings"]
     # Its own settings stay, ours come on top, for the run only.
     assert (shown["work_mem"]["value"], shown["shared_buffers"]["value"]) == ("7MB", "64MB")
@@ -50,7 +50,7 @@ def test_a_cluster_that_stays_is_borrowed_and_given_back(tmp_path: Path, base: P
     # A second run finds what the first has loaded, also where it leaves the size to us.
     shutil.rmtree(tmp_path / "runs")
     data = run(tmp_path, text.replace("scale = 2", 'scale = "auto"'))
-    (place,) = data.manifest["places"].values()
+    (place,) = data.manifest.as_json()["places"].values()
     assert place["dataset"]["loaded"] is False and place["dataset"]["name"] == "tpcb scale=2"
 
 
@@ -61,7 +61,7 @@ def test_two_datasets_share_a_borrowed_cluster(tmp_path: Path, base: Path) -> No
     data = run(tmp_path, text + "[axes]\nclients = [2]\n" + RUN.replace("repetitions = 1", "repetitions = 2"))
     found = [(t.plan.varied["dataset"], t.state) for t in data.trials]
     assert found == [("small", "finished")] * 2 + [("large", "finished")] * 2
-    rows = {p["dataset"]["name"]: p["rows"] for p in data.manifest["places"].values()}
+    rows = {p["dataset"]["name"]: p["rows"] for p in data.manifest.as_json()["places"].values()}
     assert rows == {"tpcb scale=1": 100_000, "tpcb scale=2": 200_000}
 
 
@@ -95,7 +95,7 @@ def test_an_archiving_cluster_is_loaded_over_connections(tmp_path: Path, base: P
     words = ["--set", "archive_mode=on", "--set", "archive_command=/bin/true"]
     assert pgdyno("cluster", "create", base, *words).code == 0
     text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n' + RUN
-    (place,) = run(tmp_path, text).manifest["places"].values()
+    (place,) = run(tmp_path, text).manifest.as_json()["places"].values()
     assert place["dataset"]["method"] == "copy"
 
 
@@ -108,7 +108,7 @@ def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base
     text += 'order = "written"\n'
     assert "size was left open" in pgdyno("plan", _file(tmp_path, text)).out
     data = run(tmp_path, text)
-    assert {p["dataset"]["name"] for p in data.manifest["places"].values()} == {"tpcb scale=3"}
+    assert {p["dataset"]["name"] for p in data.manifest.as_json()["places"].values()} == {"tpcb scale=3"}
     other = base.with_name("other")
     assert pgdyno("cluster", "create", other).code == 0
     assert pgdyno("load", "tpcb", "--scale=2", "--data", other).code == 0
@@ -124,17 +124,16 @@ def test_what_the_run_itself_loads_says_nothing_of_sizes(tmp_path: Path, base: P
         HEAD
         + f'[targets.mine]\ncluster = "{base}"\n[datasets.small]\nscale = 1\n[datasets.large]\n[axes]\nclients = [2]\n'
     )
-    places = run(tmp_path, text + RUN).manifest["places"]
+    places = run(tmp_path, text + RUN).manifest.as_json()["places"]
     large = next(p for label, p in places.items() if "large" in label)
     assert large["rows"] > 100_000
     # A feed begins empty where nothing is said of its rows, whatever lies there.
     assert pgdyno("load", "feed", "--rows=5000", "--data", base).code == 0
     shutil.rmtree(tmp_path / "runs")
     text = HEAD.replace('builtin = "select-only"', 'text = "select 1"') + f'[targets.mine]\ncluster = "{base}"\n'
-    (place,) = (
-        run(tmp_path, text + '[dataset]\nkind = "feed"\n[axes]\nclients = [2]\n' + RUN).manifest["places"].values()
-    )
-    assert place["dataset"]["name"].startswith("feed rows=0")
+    data = run(tmp_path, text + '[dataset]\nkind = "feed"\n[axes]\nclients = [2]\n' + RUN)
+    (place,) = data.manifest.places.values()
+    assert place.dataset.name.startswith("feed rows=0")
 
 
 @pytest.mark.slow
@@ -189,7 +188,7 @@ def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: P
     )
     assert done.returncode in (0, 6), done.stderr
     # Another cluster in its place is another.
-    last = rundir.read(path).trials[-1]
+    last = reading.read(path).trials[-1]
     record = path / "trials" / last.plan.folder / "trial.json"
     record.write_text(record.read_text().replace('"finished"', '"running"'))
     wait_for(lambda: not (base / "data" / "postmaster.pid").exists())

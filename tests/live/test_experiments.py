@@ -20,7 +20,7 @@ from pgdyno.cluster import limits, versions
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.errors import RefusedError
 from pgdyno.model import Caveat
-from pgdyno.store import rundir
+from pgdyno.store import reading, rundir
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
@@ -47,7 +47,7 @@ def run(tmp_path: Path, text: str, *words: object, code: int = 0) -> rundir.RunD
     done = pgdyno("run", file, "--runs", tmp_path / "runs", "-q", *words)
     assert done.code == code, done.err
     (path,) = (tmp_path / "runs").iterdir()
-    return rundir.read(path)
+    return reading.read(path)
 
 
 def by(data: rundir.RunData, axis: str) -> dict[Any, Any]:
@@ -69,7 +69,7 @@ def test_settings_and_datasets_have_servers_of_their_own(tmp_path: Path) -> None
         ("large", False), ("large", True), ("small", False), ("small", True)
     ]  # fmt: skip
     assert all(t.state == "finished" for t in data.trials)
-    places = data.manifest["places"]
+    places = data.manifest.as_json()["places"]
     assert {p["dataset"]["name"] for p in places.values()} == {"tpcb scale=1", "tpcb scale=2"}
     for place in places.values():
         assert place["server"]["settings"]["work_mem"]["value"] == "7MB"
@@ -93,7 +93,10 @@ def test_a_version_that_is_installed_or_fetched(tmp_path: Path) -> None:
         tmp_path, HEAD + '[dataset]\nscale = 1\n[axes]\nclients = [2]\nversion = ["17", "18"]\n' + RUN, "--embedded"
     )
     assert set(by(data, "version")) == {"17", "18"}
-    told = {p["server"]["settings"]["server_version"]["value"].split(".")[0] for p in data.manifest["places"].values()}
+    told = {
+        p["server"]["settings"]["server_version"]["value"].split(".")[0]
+        for p in data.manifest.as_json()["places"].values()
+    }
     assert told == {"17", "18"}
 
 
@@ -145,12 +148,12 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     (path,) = (tmp_path / "runs").iterdir()
-    before = {t.plan.number: t for t in rundir.read_records(path) if t.state == "finished"}
+    before = {t.plan.number: t for t in reading.read_records(path) if t.state == "finished"}
     assert 2 <= len(before) < 6
     done = pgdyno("run", path)
     assert done.code == 0, done.err
     assert f"continuing: {len(before)} of 6 trials are there" in done.err
-    after = {t.plan.number: t for t in rundir.read_records(path)}
+    after = {t.plan.number: t for t in reading.read_records(path)}
     assert sorted(after) == [1, 2, 3, 4, 5, 6] and all(t.state == "finished" for t in after.values())
     assert all(after[n] == t for n, t in before.items()), "what was finished stays"
     assert json.loads((path / "manifest.json").read_text())["error"] == ""
@@ -268,8 +271,8 @@ def test_two_file_systems_with_a_probe(tmp_path: Path) -> None:
     text += "[dataset]\nscale = 1\n[storage]\nseconds = 1\nsize = '100MB'\n[axes]\nclients = [1]\n" + RUN
     data = run(tmp_path, text, "--embedded")
     assert set(by(data, "target")) == {"few", "many"}
-    assert {p["storage"]["type"] for p in data.manifest["places"].values()} == {"xfs"}
-    probes = data.manifest["storage_probes"]
+    assert {p["storage"]["type"] for p in data.manifest.as_json()["places"].values()} == {"xfs"}
+    probes = data.manifest.as_json()["storage_probes"]
     assert set(probes) == {"few", "many"} and len(probes["few"]["jobs"]) == 4 and probes["few"]["file_system"] == "xfs"
     assert "pgdyno-cluster-" not in Path("/proc/mounts").read_text()
 
@@ -327,7 +330,7 @@ def in_tablespace(fast: Path) -> str:
 @pytest.mark.slow
 def test_tablespaces_lie_where_they_are_told(tmp_path: Path, fast: Path) -> None:
     data = run(tmp_path, in_tablespace(fast) + RUN, "--embedded")
-    assert "tablespace=fast" in data.manifest["dataset"]["name"] and data.trials[0].state == "finished"
+    assert "tablespace=fast" in data.manifest.as_json()["dataset"]["name"] and data.trials[0].state == "finished"
     assert not any(fast.iterdir())
 
 

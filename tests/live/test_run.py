@@ -16,17 +16,19 @@ from pathlib import Path
 import psutil
 import pytest
 from pgdyno.cluster.scratch import PREFIX
-from pgdyno.store import rundir
+from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
 
 
 @pytest.fixture(autouse=True)
-def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Whatever another pgdyno on this machine does lies elsewhere. The servers' account must get in, and sockets need
     short names.
     """
+    # The tests' own stays where it is.
+    tmp_path_factory.getbasetemp()
     with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         monkeypatch.setenv("TMPDIR", folder)
@@ -59,7 +61,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     # Offline: nothing is loaded from anywhere. (The chart library mentions addresses in its texts.)
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"']?(https?:)?//", page)
     assert "| read-write |" in (run / "report.md").read_text()
-    data = rundir.read(run)
+    data = reading.read(run)
     assert [t.state for t in data.trials] == ["finished"] * 8
     for t in data.trials:
         s = t.summary
@@ -165,7 +167,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(tmp_path: Path) -> No
     before = left_behind()
     code, text, runs = interrupt(tmp_path, signal.SIGINT, "trials of")
     assert code == 130 and "interrupted by Ctrl-C" in text
-    data = rundir.read(only_run(runs))
+    data = reading.read(only_run(runs))
     assert data.trials[0].state == "interrupted"
     assert data.series[1] and data.trials[0].summary is not None
     assert "This run went wrong: interrupted by Ctrl-C" in text
@@ -193,7 +195,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     process.kill()
     process.communicate()
     run = only_run(tmp_path)
-    data = rundir.read(run)
+    data = reading.read(run)
     assert data.trials[0].state == "interrupted" and len(data.series[1]) >= 3
     assert not any(t.summary for t in data.trials)
     deadline = time.monotonic() + 20
@@ -221,7 +223,7 @@ def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
             victim.kill()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 4 and "the server has died" in err and "Traceback" not in err
-    data = rundir.read(only_run(tmp_path))
+    data = reading.read(only_run(tmp_path))
     assert data.trials[0].state == "failed" and data.series[1]
     assert left_behind() == before
 
@@ -261,7 +263,7 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
         assert first["state"] == "finished"
         assert first["summary"]["lost"] == 4 and first["summary"]["reconnects"] == 4
         assert "OUTAGE" in first["caveats"]
-        data = rundir.read(only_run(tmp_path))
+        data = reading.read(only_run(tmp_path))
         rows = [r for r in data.series[1] if r.phase == "measure"]
         assert any(r.committed == 0 for r in rows) and rows[-1].committed > 0
         assert (tmp_path / only_run(tmp_path).name / "trials").exists()

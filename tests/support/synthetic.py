@@ -11,7 +11,8 @@ from typing import Any
 from pgdyno._core import Histogram
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.store import hlog
-from pgdyno.store.rundir import RunDirectory, latency_of
+from pgdyno.store.reading import latency_of
+from pgdyno.store.rundir import RunDirectory
 
 Tps = Callable[[TrialPlan, int, random.Random], float]
 

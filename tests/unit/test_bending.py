@@ -19,7 +19,7 @@ from pgdyno.report.groups import groups_of
 from pgdyno.run import plan
 from pgdyno.run.steadiness import backlog_of, without_warmup
 from pgdyno.spec.experiment import Experiment
-from pgdyno.store import rundir
+from pgdyno.store import reading
 
 from tests.support import synthetic
 from tests.support.synthetic import row
@@ -115,7 +115,7 @@ def test_a_figure_and_its_interval_are_of_one_estimator(tmp_path: Path) -> None:
         together = Histogram()
         for h in parts:
             together.merge(h)
-        latency = rundir.with_half_widths(rundir.latency_of(together), together, parts)
+        latency = reading.with_half_widths(reading.latency_of(together), together, parts)
         for name, field, value in (("mean", "mean_ns", latency.mean_ns), ("p99", "p99_ns", float(latency.p99_ns))):
             half = latency.half_widths.get(field)
             if half is not None:
@@ -132,7 +132,7 @@ def test_the_table_shows_the_mean_that_its_interval_is_of(tmp_path: Path) -> Non
     run = synthetic.make_run(tmp_path, plans, lambda p, i, rng: levels[p.repetition])
     from pgdyno.report import view
 
-    detail = view.build(rundir.read(run), with_charts=False).table("detail")
+    detail = view.build(reading.read(run), with_charts=False).table("detail")
     assert detail is not None
     shown = dict(zip(detail.columns, detail.texts()[0], strict=True))
     assert shown["TPS"] == "1,200", "not the median, which the interval is not of"
@@ -147,7 +147,7 @@ def test_pairs_are_of_equal_repetitions(tmp_path: Path) -> None:
     run = synthetic.make_run(
         tmp_path, kept, lambda p, i, rng: drift[p.repetition] * (1.1 if p.varied["sync"] == "off" else 1.0)
     )
-    data = rundir.read(run)
+    data = reading.read(run)
     table = comparisons.table(data, groups_of(data))
     tps = [dict(zip(table.columns, r, strict=True)) for r in table.texts() if "TPS" in r]
     assert [(r["ratio"], r["n"], r["verdict"]) for r in tps] == [("1.100", "3", "faster")]

@@ -14,7 +14,7 @@ from pgdyno.analysis.quantiles import mean_half_width, quantile_band
 from pgdyno.model import StatementLatency, TrialSummary
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.store import hlog
-from pgdyno.store.rundir import latency_of
+from pgdyno.store.reading import latency_of
 from scipy import stats
 
 from tests.support import synthetic

@@ -16,7 +16,9 @@ ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def nothing_is_ignored() -> Iterator[None]:
-    """As a shell starts a program; under nohup the tests themselves would ignore SIGHUP, and what was ignored stays so."""
+    """As a shell starts a program; under nohup the tests themselves would ignore SIGHUP, and what was ignored stays
+    so.
+    """
     before = {n: signal.signal(n, signal.default_int_handler if n == signal.SIGINT else signal.SIG_DFL) for n in ALL}
     yield
     for number, handler in before.items():

@@ -15,7 +15,7 @@ from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
-from pgdyno.store import rundir
+from pgdyno.store import reading
 from scipy import stats
 
 from tests.support import synthetic
@@ -395,14 +395,14 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
         synthetic.make_run(tmp_path, plans, lambda p, i, r, f=f: 1000 * f * r.uniform(0.99, 1.01), seed=s, manifest=m)
         for f, s, m in ((1.0, 1, {}), (0.9, 2, {"host": {"cores": 4}, "server": {"version": "x"}}))
     ]
-    found = runs.compared(rundir.read(made[0]), rundir.read(made[1]))
+    found = runs.compared(reading.read(made[0]), reading.read(made[1]))
     tps = [r for r in found.rows if r.metric == "TPS"]
     assert [r.comparison.verdict for r in tps] == [Verdict.SLOWER] * 2
     assert tps[0].comparison.ratio == pytest.approx(0.9, abs=0.01)
     assert {n for n, _, _ in found.differences} >= {"cores", "server version"}
     assert any("one after the other" in w for w in found.warnings)
     with pytest.raises(UsageError, match='no figure "p42"'):
-        runs.compared(rundir.read(made[0]), rundir.read(made[1]), ["p42"])
+        runs.compared(reading.read(made[0]), reading.read(made[1]), ["p42"])
 
 
 def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:
@@ -411,24 +411,24 @@ def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:
         synthetic.make_run(tmp_path, plans, lambda *_: 100.0, name=n, manifest={"scripts": {"w": [["s", text, 1]]}})
         for n, text in (("one", "SELECT 1;"), ("two", "UPDATE t SET x = 1;"))
     ]
-    found = runs.compared(rundir.read(made[0]), rundir.read(made[1]))
+    found = runs.compared(reading.read(made[0]), reading.read(made[1]))
     assert [n for n, _, _ in found.differences] == ["script of w"]
 
 
 def test_warnings_of_a_comparison(tmp_path: Path) -> None:
     plans = synthetic.plans([4], 2)
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
-    found = runs.compared(rundir.read(run), rundir.read(run))
+    found = runs.compared(reading.read(run), reading.read(run))
     assert any("too few repetitions (2)" in w for w in found.warnings)
     assert any("p99 stands on fewer" in w for w in found.warnings)
     drifting = synthetic.make_run(
         tmp_path, synthetic.plans([4], 9), lambda p, i, r: 1000 * (1 + 0.02 * p.repetition), name="drifting"
     )
-    found = runs.compared(rundir.read(drifting), rundir.read(drifting))
+    found = runs.compared(reading.read(drifting), reading.read(drifting))
     assert any("drift of +" in w for w in found.warnings)
     other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
     with pytest.raises(UsageError, match="no configuration in common"):
-        runs.compared(rundir.read(run), rundir.read(other))
+        runs.compared(reading.read(run), reading.read(other))
 
 
 def test_a_history_says_when_and_what_changed(tmp_path: Path) -> None:

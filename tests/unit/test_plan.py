@@ -16,12 +16,12 @@ from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of
 from pgdyno.run import plan, resume, shrink
 from pgdyno.run.listener import Listener
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
-from pgdyno.run.session import prepare
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment, size_bytes
-from pgdyno.store import rundir
+from pgdyno.store import manifest, reading, rundir
 
 from tests.support import synthetic
 
@@ -184,18 +184,18 @@ def test_a_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
     # The third was being measured when everything ended.
     broken = run / "trials" / every[2].plan.folder / "trial.json"
     broken.write_text(broken.read_text().replace('"finished"', '"running"'))
-    prepared = resume.read(run)
+    prepared = prepare(str(run), lambda e: (e, []), tmp_path)
     assert prepared.experiment == e and prepared.scripts == {"a": [("a", "SELECT 1;", 1)]}
     assert resume.finished(run) == [t.plan for t in every[:2]]
     again = rundir.RunDirectory.resume(run).begin_trial(every[2].plan, {})
     assert again.folder.exists() and (run / "broken" / f"{every[2].plan.folder}.1" / "trial.json").exists()
-    assert [t.state for t in rundir.read_records(run)] == ["finished", "finished", "interrupted"]
+    assert [t.state for t in reading.read_records(run)] == ["finished", "finished", "interrupted"]
 
 
 def test_what_cannot_be_continued_is_said(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0)
     with pytest.raises(UsageError, match="cannot be continued"):
-        resume.read(run)
+        prepare(str(run), lambda e: (e, []), tmp_path)
 
 
 def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) -> None:
@@ -216,13 +216,13 @@ def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) ->
     assert resume.servers(ours, Options()) == Options(embedded=True, pg_bin=Path("/x/bin"))
     with pytest.raises(UsageError, match="made with a private server"):
         resume.servers(ours, Options(target="host=prod"))
-    before = {"places": {"p": {"server": {"version": "15"}, "reached": {"host": "a", "port": 1, "dbname": "d"}}}}
     here = {"host": "a", "port": 1, "dbname": "d"}
-    resume.refuse_another_server(before, "p", {"version": "15"}, here)
+    before = manifest.Place.model_validate({"server": {"version": "15"}, "reached": here})
+    resume.refuse_another_server(before, "15", here)
     with pytest.raises(PgdynoError, match="made on 15, and this is 18"):
-        resume.refuse_another_server(before, "p", {"version": "18"}, here)
+        resume.refuse_another_server(before, "18", here)
     with pytest.raises(PgdynoError, match='made on database "d"'):
-        resume.refuse_another_server(before, "p", {"version": "15"}, {**here, "dbname": "e"})
+        resume.refuse_another_server(before, "15", {**here, "dbname": "e"})
 
 
 def test_options_do_not_change_a_run_that_is_continued(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_options_do_not_change_a_run_that_is_continued(tmp_path: Path) -> None:
             prepare(str(run), lambda x: adjusted(x, scale, run_options, {}, shrink_by), tmp_path)  # noqa: B023
     search = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={**more, "capacity": {}})
     with pytest.raises(UsageError, match="search for a capacity"):
-        resume.read(search)
+        prepare(str(search), lambda e: (e, []), tmp_path)
 
 
 def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:

@@ -6,16 +6,18 @@ import csv
 import io
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pgdyno.model import Caveat, RunData, TrialPlan
+from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import html, markdown, terminal, view, words, write
 from pgdyno.report.cells import Cell
 from pgdyno.report.format import plus_minus
 from pgdyno.report.words_zh import ZH
-from pgdyno.store import rundir
+from pgdyno.store import reading, rundir
+from pgdyno.store.reading import RunData
 from rich.console import Console
 
 from tests.support import synthetic
@@ -31,11 +33,14 @@ PLACE = {
         ],
     },
 }  # fmt: skip
-STREAM = {"iops": 1000.0, "bytes_per_s": 8e6, "p50_ns": 1e5, "p99_ns": 1e6, "max_ns": 1e7}
+STREAM = {
+    "operations": 1000, "iops": 1000.0, "bytes_per_s": 8e6, "mean_ns": 2e5, "stddev_ns": 1e5, "p50_ns": 100_000,
+    "p95_ns": 500_000, "p99_ns": 1_000_000, "p999_ns": 2_000_000, "max_ns": 10_000_000,
+}  # fmt: skip
 SMALL = "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the storage (--size sets a larger one)"
 PROBE = {
-    "threads": 2, "seconds": 1.0, "file_bytes": 1 << 20, "caveats": [SMALL],
-    "jobs": [{"title": "random direct", "read": STREAM, "write": STREAM}],
+    "path": "/x", "file_system": "ext4", "device": "/dev/x", "threads": 2, "seconds": 1.0, "file_bytes": 1 << 20, "caveats": [SMALL],
+    "jobs": [{"name": "rd", "title": "random direct", "read": STREAM, "write": STREAM}],
     "syncs": [{"group": "Compare file sync methods using one 8kB write", "method": "fdatasync", "operations_per_s": 5000.0}],
 }  # fmt: skip
 CAPACITY = {
@@ -54,11 +59,11 @@ def full(tmp_path: Path, **more: Any) -> RunData:
     }  # fmt: skip
     plans = synthetic.plans([1, 2, 4, 8], 3, target=["t", "u"])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 100 * p.clients * r.uniform(0.9, 1.1), manifest=manifest)
-    data = rundir.read(run)
+    data = reading.read(run)
     data.trials[0] = type(data.trials[0])(
         data.trials[0].plan, "failed", "2026", "it broke", data.trials[0].summary, list(Caveat), {}, 7
     )
-    data.trials[1] = type(data.trials[1])(*[*list(vars(data.trials[1]).values())[:-2], 1000, ""])
+    data.trials[1] = replace(data.trials[1], rows_per_transaction=1000)
     return data
 
 
@@ -135,7 +140,7 @@ def test_text_from_outside_stays_text(tmp_path: Path) -> None:
 def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
     plans = synthetic.plans(list(range(1, 351)), 1)
     run = synthetic.make_run(tmp_path, plans, lambda *_: 5.0, intervals=1)
-    text = markdown.render(view.build(rundir.read(run), with_charts=False), {})
+    text = markdown.render(view.build(reading.read(run), with_charts=False), {})
     assert f"(trials/{plans[0].folder}/)" in text
     assert "The rest is in report-trials.csv (350)." in text
 
@@ -143,7 +148,7 @@ def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
 def test_variants_are_in_the_order_of_the_experiment(tmp_path: Path) -> None:
     plans = synthetic.plans([1], 3, full_page_writes=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: r.uniform(99, 101))
-    v = view.build(rundir.read(run), with_charts=False)
+    v = view.build(reading.read(run), with_charts=False)
     table = v.table("comparisons")
     assert table is not None and table.texts()[0][1] == "full_page_writes: off by on"
 
@@ -152,7 +157,7 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
     run = synthetic.make_run(
         tmp_path, [TrialPlan(1, "w", 1.0, 1, 1)], lambda p, i, r: 1.0 if i == 4321 else 1000.0, intervals=5000
     )
-    v = view.build(rundir.read(run))
+    v = view.build(reading.read(run))
     chart = next(c for c in v.charts if c.name == "throughput")
     points = chart.spec["data"]["values"]
     assert len(points) <= 900 and min(p["v"] for p in points) == 1
@@ -189,7 +194,7 @@ def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False)
-    terminal.render(view.build(rundir.read(run)), console)
+    terminal.render(view.build(reading.read(run)), console)
     text = out.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     compared = text[text.index("Compared along") : text.index("Latency by statement")]
@@ -209,7 +214,7 @@ def test_columns_that_tell_rows_apart_go_last(tmp_path: Path) -> None:
     facts = {"workloads": {"a-workload-whose-name-is-rather-long": title}}
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1), manifest=facts)
     out = io.StringIO()
-    terminal.render(view.build(rundir.read(run)), Console(file=out, width=80, highlight=False))
+    terminal.render(view.build(reading.read(run)), Console(file=out, width=80, highlight=False))
     for name in ("Queries per second", "Throughput and latency"):
         table = out.getvalue().split(name)[1].split("\n\n")[0]
         assert "…" not in table and all(x in table for x in ("protocol", "simple", "prepared", "5%", "100%")), table

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
 from pgdyno.load.dataset import Dataset
 from pgdyno.run import plan
-from pgdyno.run.session import variables_for
+from pgdyno.run.prepared import variables_for
 from pgdyno.spec import load
 
 GOOD = """

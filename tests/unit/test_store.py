@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, UsageError
+from pgdyno.figures import FIGURES
+from pgdyno.judge import history
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import markdown, view
-from pgdyno.store import hlog, rundir
+from pgdyno.store import hlog, query, reading, rundir
 
 from tests.support import synthetic
 
@@ -56,7 +59,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     run, writer = make(tmp_path)
     writer.event(5, "connection_lost", "gone", client=3)
     writer.finish("finished", summary(), [Caveat.SHORT])
-    data = rundir.read(run.path)
+    data = reading.read(run.path)
     (trial,) = data.trials
     assert trial.plan == PLAN and trial.summary == summary() and trial.caveats == [Caveat.SHORT]
     assert [r.index for r in data.series[1]] == [0, 1, 2]
@@ -75,12 +78,12 @@ def test_every_cut_of_a_running_trial_is_readable(tmp_path: Path) -> None:
         whole = (folder / name).read_bytes()
         for cut in range(0, len(whole), 7):
             (folder / name).write_bytes(whole[:cut])
-            data = rundir.read(run.path)
+            data = reading.read(run.path)
             assert data.trials[0].state == "interrupted"
             assert len(data.series[1]) <= 3
         (folder / name).write_bytes(whole)
     (folder / "trial.json").write_text('{"plan": {"numb')
-    assert rundir.read(run.path).trials == []
+    assert reading.read(run.path).trials == []
 
 
 def test_logs_are_in_the_standard_format(tmp_path: Path) -> None:
@@ -102,10 +105,10 @@ def test_two_runs_in_one_second_have_two_folders(tmp_path: Path) -> None:
 
 def test_what_is_no_run_directory_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run directory"):
-        rundir.read(tmp_path)
+        reading.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(UsageError, match="cannot be read"):
-        rundir.read(tmp_path)
+        reading.read(tmp_path)
     with pytest.raises(LocalError, match="cannot write"):
         rundir.RunDirectory.create(Path("/proc/nowhere"), "t", "")
 
@@ -129,9 +132,151 @@ def test_a_warm_up_that_was_left_out_is_in_no_table(tmp_path: Path) -> None:
     writer.interval(synthetic.row(0, 1.0, 10, 50_000_000), {hlog.TRANSACTION: slow})
     writer.interval(synthetic.row(1, 1.0, 100, 1_000_000), {hlog.TRANSACTION: fast})
     made = synthetic.make_run(tmp_path, [PLAN], lambda *_: 1.0, intervals=1)
-    summary = rundir.read(made).trials[0].summary
+    summary = reading.read(made).trials[0].summary
     writer.finish("finished", summary, [], dropped_until_ns=1_000_000_000, merged={hlog.TRANSACTION: fast})
-    data = rundir.read(run.path)
+    data = reading.read(run.path)
     assert [r.phase for r in data.series[PLAN.number]] == ["dropped", "measure"]
     latency = data.pooled[PLAN.key]
     assert latency.count == 1 and latency.max_ns < 2_000_000
+
+
+# ---------------------------------------------------------------- the run record
+
+
+def made(tmp_path: Path, **more: Any) -> Path:
+    return synthetic.make_run(tmp_path, synthetic.plans([2, 8], 2), lambda p, i, rng: 100.0 * p.clients, **more)
+
+
+def test_files_of_the_version_before_the_schema_are_read(tmp_path: Path) -> None:
+    """tests/data/schema-0 was written by 0.1 before manifest.json had a schema."""
+    data = reading.read(Path(__file__).parents[1] / "data" / "schema-0")
+    assert data.unreadable == []
+    m = data.manifest
+    assert m.schema_version == 1 and m.name == "quick" and m.dataset is not None and m.dataset.name == "tpcb scale=1"
+    assert m.places and m.server.setting("shared_buffers") and m.experiment is not None
+    assert [t.state for t in data.trials] == ["finished", "finished"]
+    summary = data.trials[0].summary
+    assert summary is not None and summary.tps > 0 and summary.latency.p99_ns > 0
+    # What it did not record is not made up.
+    assert summary.driver == "" and data.trials[0].start_ns == 0
+    assert data.series[1][0].committed > 0 and data.series[1][0].wakeup_p99_ns == 0
+    v = view.build(data)
+    assert v.error == "" and v.table("detail") is not None
+
+
+def test_what_is_written_now_has_a_schema(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    for file in [run / "manifest.json", *run.glob("trials/*/trial.json")]:
+        assert json.loads(file.read_text())["schema"] == 1
+    newer = json.loads((run / "manifest.json").read_text()) | {"schema": 2}
+    (run / "manifest.json").write_text(json.dumps(newer))
+    with pytest.raises(UsageError, match="schema 2, and this pgdyno knows 1"):
+        reading.read(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "why"),
+    [
+        ("trial.json", '{"plan": 1}', "plan"),
+        ("trial.json", '{"plan": {"number": "x"', "Expecting"),
+        ("trial.json", "[" * 100_000, "nested"),
+        ("trial.json", "\udcff", "UTF-8"),
+        ("intervals.parquet", "PAR1 and nothing else", "Parquet"),
+        ("latency.merged", "transaction,!!!!", ""),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, damage: str, why: str) -> None:
+    run = made(tmp_path)
+    folder = sorted((run / "trials").iterdir())[0]
+    (folder / file).write_bytes(damage.encode("utf-8", "surrogateescape"))
+    data = reading.read(run)
+    v = view.build(data)
+    named = f"trials/{folder.name}/{file}"
+    assert f"{named} cannot be read" in v.error, "at the top of the report"
+    assert [name for name, _ in data.unreadable] == [named] and why in data.unreadable[0][1]
+    assert v.table("detail") is not None, "the rest is still worth reading"
+    assert named in markdown.render(v, {})
+
+
+def test_a_damaged_manifest_is_said_with_its_key(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    path = run / "manifest.json"
+    whole = json.loads(path.read_text())
+    for key in whole:
+        if key == "schema":
+            continue
+        # Another type than it can be; what has no shape of its own takes anything that fits.
+        for wrong in ([[]], {"x": [{}]}, -1.5e300, True, "\x00", None):
+            path.write_text(json.dumps({**whole, key: wrong}))
+            try:
+                view.build(reading.read(run))
+            except UsageError as e:
+                assert key in e.message and "manifest.json" in e.message
+    for text in ("", "null", "[]", "[" * 100_000, '{"schema": "x"}', '{"places": {"p": {"dataset": 1}}}'):
+        path.write_text(text)
+        with pytest.raises(UsageError, match="cannot be read"):
+            reading.read(run)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UsageError, match="cannot be read"):
+        reading.read(run)
+    with pytest.raises(UsageError, match="is a file"):
+        reading.read(run / "experiment.toml")
+
+
+def test_sql_reads_intervals_where_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, name="a")
+    made(tmp_path, name="b")
+    # They do not pass through Python.
+    monkeypatch.setattr(reading, "read_intervals", lambda *_: pytest.fail("read by Python"))
+    columns, rows, unreadable = query.run(
+        """select run, clients, count(*) n, sum(committed) done, min(at_ns) from intervals
+           where phase = 'measure' group by all order by 1, 2""",
+        tmp_path,
+    )
+    assert columns[:3] == ["run", "clients", "n"] and unreadable == []
+    assert [(r[1], r[2], r[3]) for r in rows] == [(2, 40, 8000), (8, 40, 32000)] * 2
+    assert all(r[4] > 1_600_000_000 * 10**9 for r in rows), "absolute times"
+    names, facts, _ = query.run("select * from trials limit 1", tmp_path)
+    have = dict(zip(names, facts[0], strict=True))
+    assert {"server_version", "scale", "duration_s", "target", "loop", "settings", "start_ns"} <= set(have)
+    assert have["loop"] == "closed" and have["p99_ns"] > 0
+
+
+def test_sql_only_asks(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    file = next(run.glob("trials/*/intervals.parquet"))
+    before = file.read_bytes()
+    for text in (
+        f"copy (select * from intervals) to '{file}' (use_tmp_file false)",
+        "select * from read_csv('/etc/passwd')",
+        f"attach '{tmp_path}/x.db'",
+        "select 1; copy (select 1) to '/tmp/x'",
+    ):
+        with pytest.raises(UsageError):
+            query.run(text, run)
+    assert file.read_bytes() == before and not (tmp_path / "x.db").exists()
+
+
+def test_one_damaged_run_does_not_fail_the_others(tmp_path: Path) -> None:
+    made(tmp_path, name="whole")
+    broken = made(tmp_path, name="broken")
+    (broken / "manifest.json").write_text('{"rows": "many"}')
+    half = made(tmp_path, name="half")
+    next(half.glob("trials/*/trial.json")).write_text("{")
+    _, rows, unreadable = query.run("select count(*) from trials", tmp_path)
+    assert rows == [(7,)] and len(unreadable) == 2
+    assert any("rows" in u and broken.name in u for u in unreadable)
+    found = history.of(tmp_path, "whole")
+    assert found.runs and any("rows" in u for u in found.unreadable)
+
+
+def test_figures_stand_in_one_table() -> None:
+    names = [f.name for f in FIGURES]
+    columns = [f.column for f in FIGURES]
+    assert len(set(names)) == len(names) and len(set(columns)) == len(columns)
+    for f in FIGURES:
+        # It is there.
+        f.of(summary())
+        assert not f.compared or f.higher_is_better is not None
+        assert (f.unit == "ns") == f.column.endswith("_ns"), f"{f.column} ends in its unit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pgdyno.model import RunData
+from pgdyno.store.reading import RunData
 
 
 def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
@@ -16,7 +16,8 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
         "exit_code": exit_code,
         "error": error,
         "path": data.path,
-        "manifest": data.manifest,
+        "manifest": data.manifest.as_json(),
+        "unreadable": [{"file": file, "reason": why} for file, why in data.unreadable],
         "trials": [
             {
                 **asdict(t.plan),

@@ -17,8 +17,8 @@ from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
 from pgdyno.report import terminal, view
 from pgdyno.run.capacity import search
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
-from pgdyno.run.session import prepare
 from pgdyno.spec.experiment import Experiment
 
 #: What a rate that is too high looks like: found, not wrong.

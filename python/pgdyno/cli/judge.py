@@ -18,11 +18,12 @@ from rich.text import Text
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import EXIT_OK, UsageError
+from pgdyno.figures import higher_is_better
 from pgdyno.judge import history, runs, scaling
 from pgdyno.report import curves
 from pgdyno.report.comparisons import interval, needed
 from pgdyno.report.format import integer, milliseconds
-from pgdyno.store import rundir
+from pgdyno.store import reading, rundir
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNCLEAR: "yellow"}
 #: The worked example of `pgdyno scaling`.
@@ -32,7 +33,7 @@ EXAMPLE = "polardb-2024"
 def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
     """Shows B beside A."""
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else runs.DEFAULT
-    found = runs.compared(rundir.read(a), rundir.read(b), names)
+    found = runs.compared(reading.read(a), reading.read(b), names)
     if json_output:
         _print_json(
             {
@@ -108,6 +109,8 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     """Shows where the figures of an experiment changed."""
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
     found = history.of(folder, experiment, names)
+    for what in found.unreadable:
+        sys.stderr.write(f"not read: {what}\n")
     if json_output:
         _print_json(asdict(found))
         return EXIT_OK
@@ -134,7 +137,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     out.print(Text("Changes of level", style="bold"))
     for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
         run = s.runs[c.index]
-        better = (c.ratio > 1) == runs.METRICS[s.metric]
+        better = (c.ratio > 1) == higher_is_better(s.metric)
         out.print(
             Text(
                 f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (t test at this place: p = {c.p:.1g})",

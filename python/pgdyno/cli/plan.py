@@ -22,9 +22,9 @@ from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Place
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
-from pgdyno.run.session import prepare
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment, size_bytes
 
@@ -139,7 +139,7 @@ def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[pl
     folder = Path(named) if (named := wish.cluster or wish.folder) else None
     private = servers.is_private(place.target)
     where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
-    wanted = servers.dataset_of(place, folder=where if private else None, look=False)
+    wanted = servers.dataset_of(place, folder=where if private else None)
     return {
         "target": place.target,
         "private": private,

@@ -10,17 +10,17 @@ from rich.console import Console
 
 from pgdyno.cli.as_json import as_json
 from pgdyno.errors import UsageError
-from pgdyno.report import html, terminal, view, words, write
-from pgdyno.store import rundir
+from pgdyno.report import heading, html, terminal, view, words, write
+from pgdyno.store import reading, rundir
 
 
 def main(path: Path, json_output: bool, lang: str) -> int:
     """Reads, shows and writes again."""
     if lang not in words.LANGUAGES:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
-    data = rundir.read(path)
+    data = reading.read(path)
     if json_output:
-        sys.stdout.write(json.dumps(as_json(data, 0, str(data.manifest.get("error") or "")), indent=2) + "\n")
+        sys.stdout.write(json.dumps(as_json(data, 0, heading.error(data)), indent=2) + "\n")
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")

@@ -17,8 +17,9 @@ from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.report import terminal, view
 from pgdyno.run import resume
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
-from pgdyno.run.session import prepare, run_experiment
+from pgdyno.run.session import run_experiment
 from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes

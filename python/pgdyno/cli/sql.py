@@ -15,7 +15,9 @@ from pgdyno.store import query
 
 def main(text: str, runs: Path, json_output: bool) -> int:
     """Runs the query and prints its rows."""
-    columns, rows = query.run(text, runs)
+    columns, rows, unreadable = query.run(text, runs)
+    for what in unreadable:
+        sys.stderr.write(f"not read: {what}\n")
     if json_output:
         clean = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in rows]
         named = [dict(zip(columns, row, strict=True)) for row in clean]

@@ -15,8 +15,8 @@ from pgdyno.cli.progress import Steps
 from pgdyno.cli.stopping import stoppable
 from pgdyno.errors import UsageError
 from pgdyno.load.units import pg_size
-from pgdyno.storage.model import Probe, Stream
 from pgdyno.storage.probe import probe
+from pgdyno.store.probe import Probe, Stream
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 

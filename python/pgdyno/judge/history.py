@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,11 +9,13 @@ from pathlib import Path
 
 from pgdyno.analysis.changepoints import ChangePoint, change_points
 from pgdyno.errors import UsageError
-from pgdyno.judge.runs import METRICS, differences, label_of
+from pgdyno.figures import COMPARED
+from pgdyno.judge.runs import differences, label_of
 from pgdyno.model import Key
 from pgdyno.report.comparisons import value
 from pgdyno.report.groups import groups_of
-from pgdyno.store import rundir
+from pgdyno.store import manifest, reading
+from pgdyno.store.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class History:
     series: list[Series]
     #: By run: what differs from the run before.
     differences: dict[str, list[tuple[str, str, str]]]
+    #: Runs, and files of runs, that cannot be read.
+    unreadable: list[str]
 
 
 def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")) -> History:
@@ -44,28 +47,32 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     experiments.
     """
     for metric in metrics:
-        if metric not in METRICS:
-            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(METRICS)}.")
-    manifests = {}
+        if metric not in COMPARED:
+            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(COMPARED)}.")
+    manifests: dict[Path, Manifest] = {}
+    unreadable = []
     for path in sorted(folder.glob("*/manifest.json")):
         try:
-            m = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+            m = manifest.read(path.parent)
+        except UsageError as e:
+            unreadable.append(e.message)
             continue
-        if isinstance(m, dict) and m.get("started_at"):
+        if m.started_at:
             manifests[path.parent] = m
-    names = sorted({str(m.get("name")) for m in manifests.values()})
+    names = sorted({m.name for m in manifests.values()})
     if name is None and len(names) > 1:
         raise UsageError(
             f"{folder} has runs of several experiments: {', '.join(names)}", "Name one: --experiment NAME."
         )
     wanted = name or (names[0] if names else "")
-    chosen = sorted((m["started_at"], p) for p, m in manifests.items() if m.get("name") == wanted)
+    chosen = sorted((m.started_at, p) for p, m in manifests.items() if m.name == wanted)
     if not chosen:
         raise UsageError(f"there is no run{f' of {name}' if name else ''} in {folder}", "Runs are in runs/ by default.")
     found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}
     for _, path in chosen:
-        for g in groups_of(rundir.read(path)):
+        data = reading.read(path)
+        unreadable += [f"{path.name}/{file}: {why}" for file, why in data.unreadable]
+        for g in groups_of(data):
             for metric in metrics:
                 figure = statistics.fmean(value(t, metric) for t in g.trials)
                 _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
@@ -78,4 +85,4 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     ]
     paths = [p for _, p in chosen]
     differ = {after.name: differences(manifests[before], manifests[after]) for before, after in pairwise(paths)}
-    return History(wanted, [p.name for p in paths], series, differ)
+    return History(wanted, [p.name for p in paths], series, differ, unreadable)

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pgdyno.analysis.compare import Comparison, compare, corrected
 from pgdyno.analysis.steady import DRIFT
 from pgdyno.errors import UsageError
-from pgdyno.model import Caveat, Key, RunData, TrialRecord
+from pgdyno.figures import COMPARED, higher_is_better
+from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.report.comparisons import value
 from pgdyno.report.groups import Group, groups_of
+from pgdyno.store.manifest import FileSystem, Manifest
+from pgdyno.store.reading import RunData
 
-#: Figures that are compared by default, and whether more of it is better.
-METRICS = {"TPS": True, "mean": False, "p50": False, "p95": False, "p99": False, "p99.9": False}
 DEFAULT = ("TPS", "p50", "p95", "p99")
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
-#: Parts of the environment that make figures differ, with where the manifest has them.
-_ENVIRONMENT = (
-    ("pgdyno", ("pgdyno",)),
-    ("processor", ("host", "cpu")),
-    ("cores", ("host", "cores")),
-    ("memory", ("host", "memory_bytes")),
-    ("kernel", ("host", "kernel")),
-    ("storage", ("host", "storage")),
-    ("server version", ("server", "version")),
-    ("dataset", ("dataset", "name")),
-    ("same machine", ("same_machine",)),
+#: Parts of the environment that make figures differ.
+_ENVIRONMENT: tuple[tuple[str, Callable[[Manifest], object]], ...] = (
+    ("pgdyno", lambda m: m.pgdyno),
+    ("processor", lambda m: m.host.cpu),
+    ("cores", lambda m: m.host.cores),
+    ("memory", lambda m: m.host.memory_bytes),
+    ("kernel", lambda m: m.host.kernel),
+    ("storage", lambda m: m.host.storage),
+    ("server version", lambda m: m.server.version),
+    ("dataset", lambda m: m.dataset.name if m.dataset else None),
+    ("same machine", lambda m: m.same_machine),
 )
 _RUN = ("protocol", "duration_s", "warmup_s", "rate", "order", "workers", "driver", "between")
 
@@ -61,8 +61,8 @@ class RunComparison:
 def compared(a: RunData, b: RunData, metrics: Sequence[str] = DEFAULT) -> RunComparison:
     """Compares two runs. Raises UsageError where they have no configuration in common."""
     for metric in metrics:
-        if metric not in METRICS:
-            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(METRICS)}.")
+        if metric not in COMPARED:
+            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(COMPARED)}.")
     left, right = ({g.key: g for g in groups_of(x)} for x in (a, b))
     common = [k for k in left if k in right]
     if not common:
@@ -74,9 +74,9 @@ def compared(a: RunData, b: RunData, metrics: Sequence[str] = DEFAULT) -> RunCom
     for key in common:
         for metric in metrics:
             x, y = left[key].trials, right[key].trials
-            c = compare(_figures(x, metric), _figures(y, metric), higher_is_better=METRICS[metric])
+            c = compare(_figures(x, metric), _figures(y, metric), higher_is_better=higher_is_better(metric))
             found.append(Row(key, label_of(left[key]), metric, c, x, y))
-    final = corrected([r.comparison for r in found], higher_is_better=[METRICS[r.metric] for r in found])
+    final = corrected([r.comparison for r in found], higher_is_better=[higher_is_better(r.metric) for r in found])
     rows = [Row(r.key, r.label, r.metric, c, r.a, r.b) for r, c in zip(found, final, strict=True)]
     return RunComparison(
         rows,
@@ -93,42 +93,34 @@ def label_of(g: Group) -> str:
     return " ".join(filter(None, [g.workload, g.trials[0].plan.label, hot, f"c={g.clients}"]))
 
 
-def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
+def differences(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
     """What differs between the environments of two manifests: name, in A, in B."""
     found = []
-    for name, path in _ENVIRONMENT:
-        x, y = (_at(m, path) for m in (a, b))
-        if x != y:
-            found.append((name, _shown(x), _shown(y)))
+    for name, of in _ENVIRONMENT:
+        if of(a) != of(b):
+            found.append((name, _shown(of(a)), _shown(of(b))))
     for name in _RUN:
-        x, y = (_at(m, ("run", name)) for m in (a, b))
+        x, y = getattr(a.run, name), getattr(b.run, name)
         if x != y:
             found.append((name, _shown(x), _shown(y)))
-    scripts = [_at(m, ("scripts",)) or {} for m in (a, b)]
-    for name in sorted(set(scripts[0]) & set(scripts[1])):
-        x, y = (" ".join(" ".join(str(s[1]).split()) for s in s_[name]) for s_ in scripts)
-        if x != y:
-            found.append((f"script of {name}", f"{x[:60]} …", f"{y[:60]} …"))
+    for name in sorted(set(a.scripts) & set(b.scripts)):
+        one, other = (" ".join(" ".join(text.split()) for _, text, _ in m.scripts[name]) for m in (a, b))
+        if one != other:
+            found.append((f"script of {name}", f"{one[:60]} …", f"{other[:60]} …"))
     for name in ("targets", "storage"):
-        x, y = (_at(m, ("experiment", name)) for m in (a, b))
+        x, y = ((m.experiment or {}).get(name) for m in (a, b))
         if x != y:
             found.append((name, "as its experiment says", "otherwise"))
-    settings = [_at(m, ("server", "settings")) or {} for m in (a, b)]
-    for name in sorted(set(settings[0]) | set(settings[1])):
-        x, y = ((s.get(name) or {}).get("value") for s in settings)
+    for name in sorted(set(a.server.settings) | set(b.server.settings)):
+        x, y = a.server.setting(name), b.server.setting(name)
         if x != y:
             found.append((name, _shown(x), _shown(y)))
     return found
 
 
-def _at(manifest: dict[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = manifest
-    for name in path:
-        found = (found or {}).get(name)
-    return found
-
-
-def _shown(x: Any) -> str:
+def _shown(x: object) -> str:
+    if isinstance(x, FileSystem):
+        return " ".join(filter(None, (x.mount, x.type, x.device, x.options)))
     if isinstance(x, dict):
         return " ".join(str(v) for v in x.values() if v)
     return "–" if x is None else str(x)
@@ -164,9 +156,8 @@ def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics:
         drift = _drift_over_repetitions(data)
         if abs(drift) > DRIFT:
             out.append(f"{data.path}: a drift of {drift * 100:+.0f}% from its first repetition to its last")
-    beyond = {"p95": 0.05, "p99": 0.01, "p99.9": 0.001}
     for metric in metrics:
-        share = beyond.get(metric)
+        share = COMPARED[metric].beyond
         if share and any(t.summary and t.summary.latency.count * share < _BEYOND for t in every):
             out.append(f"{metric} stands on fewer than {_BEYOND} transactions in some trials: measure longer")
     return out

@@ -11,7 +11,7 @@ from pgdyno.analysis.scaling import Scaling, fit
 from pgdyno.errors import UsageError
 from pgdyno.judge.runs import label_of
 from pgdyno.report.groups import groups_of
-from pgdyno.store import rundir
+from pgdyno.store import reading
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,16 @@ class Fitted:
 
 def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
     """A curve for each configuration of the rest; `figure` is tps or qps."""
-    data = rundir.read(path)
+    data = reading.read(path)
     found: dict[str, tuple[list[float], list[float]]] = {}
-    places = {p.get("target"): p for p in (data.manifest.get("places") or {}).values()}
+    places = {p.target: p for p in data.manifest.places.values()}
     for g in groups_of(data):
         if axis == "clients":
             level: Any = g.clients
             label = label_of(g).replace(f" c={g.clients}", "")
         elif axis == "cpus":
-            level = (places.get(g.varied.get("target")) or {}).get("cpus")
+            place = places.get(str(g.varied.get("target")))
+            level = place.cpus if place else None
             label = f"{g.workload} {g.hot_set * 100:g}%"
         else:
             level = g.varied.get(axis)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pgdyno.model import IntervalRow, RunData
+from pgdyno.model import IntervalRow
 from pgdyno.report.groups import Group, variant_column
+from pgdyno.store.reading import RunData
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Points of one line; more than a screen has columns would not be seen.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.compare import FEWEST, Comparison, Verdict, compare, corrected
-from pgdyno.model import RunData, TrialRecord, spelled
+from pgdyno.figures import COMPARED, higher_is_better
+from pgdyno.model import TrialRecord, spelled
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.report.groups import Group
+from pgdyno.store.reading import RunData
 
 #: A comparison of p99 needs as many transactions as stand behind it.
-_METRICS = (("TPS", True), ("p99", False))
+_METRICS = ("TPS", "p99")
 #: More are not read; `pgdyno compare` and the page's CSV have what was measured.
 _MOST = 60
 
@@ -20,10 +22,11 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
     """Pairs of configurations that differ in one axis only: its first value and each other one."""
     pairs = _pairs(groups)
     m = data.manifest
-    interleaved = m.get("run", {}).get("order", "random") != "written" and not m.get("batched")
+    interleaved = m.run.order != "written" and not m.batched
     found: list[tuple[Group, Group, str, str, bool, Comparison]] = []
     for a, b, axis in pairs[:_MOST]:
-        for metric, higher in _METRICS:
+        for metric in _METRICS:
+            higher = higher_is_better(metric)
             x, y, paired = _matched(a.trials, b.trials, metric, interleaved=interleaved)
             if x and y:
                 c = compare(x, y, paired=paired, higher_is_better=higher)
@@ -112,9 +115,6 @@ def _matched(
 
 
 def value(t: TrialRecord, metric: str) -> float:
-    """A figure of a trial, by name: TPS, or a latency in nanoseconds."""
+    """A figure of a trial, by its name in figures.COMPARED."""
     assert t.summary is not None
-    if metric == "TPS":
-        return t.summary.tps
-    names = {"mean": "mean_ns", "p50": "p50_ns", "p95": "p95_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
-    return float(getattr(t.summary.latency, names[metric]))
+    return float(COMPARED[metric].of(t.summary))

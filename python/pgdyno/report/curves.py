@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.model import RunData
 from pgdyno.report.charts import COLOURS, base, line_of
 from pgdyno.report.groups import Group
+from pgdyno.store.manifest import Capacity
+from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.analysis.scaling import Scaling
@@ -82,16 +83,16 @@ def law_chart(
 
 def latency_by_throughput(data: RunData) -> dict[str, Any] | None:
     """What a search for the capacity tried: latency by throughput that was done, and the objective."""
-    found = data.manifest.get("capacity") or {}
+    found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
     values: list[dict[str, Any]] = []
-    for number, probe in enumerate(found.get("probes") or [], 2):
+    for number, probe in enumerate(found.probes, 2):
         t = by_number.get(number)
         if t is None or t.summary is None:
             continue
         for name, ns in zip(("p50", "p95", "p99", "p99.9"), t.summary.latency.percentiles(), strict=True):
             if ns:
-                holds = "yes" if probe["holds"] else "no"
+                holds = "yes" if probe.holds else "no"
                 values.append(
                     {"TPS": round(t.summary.tps), "ms": float(f"{ns / 1e6:.4g}"), "what": name, "holds": holds}
                 )
@@ -108,7 +109,7 @@ def latency_by_throughput(data: RunData) -> dict[str, Any] | None:
     colour = {"field": "what", "type": "nominal", "title": "percentile", "sort": ["p50", "p95", "p99", "p99.9"]}
     shape = {"field": "holds", "type": "nominal", "title": "holds", "sort": ["yes", "no"]}
     rule = {
-        "data": {"values": [{"ms": found["below_ns"] / 1e6}]},
+        "data": {"values": [{"ms": found.below_ns / 1e6}]},
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": COLOURS[5]},
         "encoding": {"y": {"field": "ms", "type": "quantitative"}},
     }

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from pgdyno.model import RunData, spelled
+from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.format import integer, milliseconds, size
 from pgdyno.report.heading import version_of
+from pgdyno.store.manifest import Manifest
+from pgdyno.store.reading import RunData
 
 
 def loading(data: RunData) -> Table:
     """How each place was loaded."""
     cells: list[list[str | Cell]] = []
-    places = data.manifest.get("places") or {}
+    places = data.manifest.places
     labels = _labels(list(places))
     for label, place in places.items():
-        d = place.get("dataset") or {}
-        phases = d.get("phases_s") or {}
-        if not d.get("loaded") or not phases:
+        d = place.dataset
+        phases = d.phases_s
+        if not d.loaded or not phases:
             continue
         total = sum(phases.values())
-        written = sum((d.get("bytes") or {}).values())
+        written = sum(d.bytes.values())
         cells.append(
             [
                 labels[label],
-                str(d.get("name", "")),
-                str(d.get("method", "")),
-                f"{int(d.get('rows', 0)):,}",
+                d.name,
+                d.method,
+                f"{d.rows:,}",
                 f"{phases.get('generate', 0):.2f}",
                 f"{phases.get('keys', 0):.2f}",
                 f"{phases.get('vacuum', 0):.2f}",
@@ -58,23 +59,22 @@ def _labels(places: Sequence[str]) -> dict[str, str]:
 def sizes(data: RunData) -> Table:
     """Tables and indexes after loading."""
     cells: list[list[str | Cell]] = []
-    places = data.manifest.get("places") or {}
+    places = data.manifest.places
     labels = _labels(list(places))
     for label, place in places.items():
-        described = (place.get("dataset") or {}).get("relations") or []
         # Of many tables alike, the first.
         alike = re.compile(r"^(idx_)?feed[0-9]+$")
-        for r in [r for r in described if not alike.match(r["name"]) or r["table"] == "feed1"][:24]:
-            level, buffers = r.get("level"), r.get("buffers")
+        described = [r for r in place.dataset.relations if not alike.match(r.name) or r.table == "feed1"]
+        for r in described[:24]:
             cells.append(
                 [
                     labels[label],
-                    r["name"],
-                    r["method"] or r["kind"],
-                    f"{r['rows']:,}",
-                    size(r["bytes"]),
-                    "–" if level is None else str(level),
-                    "–" if buffers is None else str(buffers),
+                    r.name,
+                    r.method or r.kind,
+                    f"{r.rows:,}",
+                    size(r.bytes),
+                    "–" if r.level is None else str(r.level),
+                    "–" if r.buffers is None else str(r.buffers),
                 ]
             )
     if len(places) < 2:
@@ -96,31 +96,28 @@ def sizes(data: RunData) -> Table:
 def storage(data: RunData) -> Table:
     """The storage probes' fio jobs."""
     cells: list[list[str | Cell]] = []
-    for name, probe in (data.manifest.get("storage_probes") or {}).items():
-        for job in probe.get("jobs") or []:
-            for what in ("read", "write"):
-                s = job[what]
+    for name, probe in (data.manifest.storage_probes or {}).items():
+        for job in probe.jobs:
+            for what, s in (("read", job.read), ("write", job.write)):
                 cells.append(
                     [
                         name,
-                        job["title"],
+                        job.title,
                         what,
-                        integer(s["iops"]),
-                        f"{s['bytes_per_s'] / 1e6:,.0f}",
-                        *(milliseconds(s[k]) for k in ("p50_ns", "p99_ns", "max_ns")),
+                        integer(s.iops),
+                        f"{s.bytes_per_s / 1e6:,.0f}",
+                        *(milliseconds(ns) for ns in (s.p50_ns, s.p99_ns, s.max_ns)),
                     ]
                 )
-    probes = list((data.manifest.get("storage_probes") or {}).values())
-    said = " ".join(dict.fromkeys(f"{c[:1].upper()}{c[1:]}." for p in probes for c in p.get("caveats") or []))
-    about = (
-        f"{probes[0]['threads']} threads, {probes[0]['seconds']:g} s each, pages of 8 kB, 65% reads. " if probes else ""
-    )
+    probes = list((data.manifest.storage_probes or {}).values())
+    said = " ".join(dict.fromkeys(f"{c[:1].upper()}{c[1:]}." for p in probes for c in p.caveats))
+    about = f"{probes[0].threads} threads, {probes[0].seconds:g} s each, pages of 8 kB, 65% reads. " if probes else ""
     return Table(
         "storage",
         "Storage probe",
         ["target", "job", "what", "IOPS", "MB/s", "p50 ms", "p99 ms", "max ms"],
         cells,
-        f"fio on a file of {size(probes[0]['file_bytes'])}: {about}One measurement each, so no spread. {said}"
+        f"fio on a file of {size(probes[0].file_bytes)}: {about}One measurement each, so no spread. {said}"
         if probes
         else "",
         3,
@@ -131,11 +128,11 @@ def storage(data: RunData) -> Table:
 def syncs(data: RunData) -> Table:
     """The storage probes' pg_test_fsync: one page made durable, by each method."""
     cells: list[list[str | Cell]] = []
-    for name, probe in (data.manifest.get("storage_probes") or {}).items():
-        for s in probe.get("syncs") or []:
-            rate = s["operations_per_s"]
-            if "one 8kB write" in s["group"] and rate:
-                cells.append([name, s["method"], integer(rate), f"{1e6 / rate:,.0f}"])
+    for name, probe in (data.manifest.storage_probes or {}).items():
+        for s in probe.syncs:
+            rate = s.operations_per_s
+            if "one 8kB write" in s.group and rate:
+                cells.append([name, s.method, integer(rate), f"{1e6 / rate:,.0f}"])
     return Table(
         "syncs",
         "Making a page durable",
@@ -146,56 +143,51 @@ def syncs(data: RunData) -> Table:
     )
 
 
-def _loop(m: dict[str, Any]) -> str:
-    rate = m.get("run", {}).get("rate")
-    if rates := (m.get("varied") or {}).get("rate"):
+def _loop(m: Manifest) -> str:
+    if rates := m.varied.get("rate"):
         return f"rates of {', '.join(spelled(r) if r is not None else 'a closed loop' for r in rates)} TPS"
+    rate = m.run.rate
     return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
 
 
-def _varied(m: dict[str, Any], name: str, value: Any) -> str:
+def _varied(m: Manifest, name: str, value: object) -> str:
     """A value, or those that it has in turn."""
-    values = (m.get("varied") or {}).get(name)
+    values = m.varied.get(name)
     return f"{', '.join(map(spelled, values))} (varied)" if values else str(value)
 
 
 def environment(data: RunData) -> list[tuple[str, str]]:
     """Where and how it was measured."""
     m = data.manifest
-    h, server, run = m.get("host", {}), m.get("server", {}), m.get("run", {})
-    shown = server.get("settings") or {}
-    storage_ = h.get("storage") or {}
-    bytes_ = (m.get("dataset") or {}).get("bytes") or {}
-    where = str(m.get("target", {}).get("host", ""))
+    h, run = m.host, m.run
+    where = m.target.host
     kind = "Unix-domain socket" if where.startswith("/") else "TCP"
     order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
+    drivers = dict.fromkeys(t.summary.driver for t in data.trials if t.summary and t.summary.driver)
     items = [
-        ("server", str(server.get("version") or version_of(m))),
+        ("server", m.server.version or version_of(m)),
         ("connection", f"{where} ({kind})"),
-        ("client machine", f"{h.get('cpu', '?')}, {h.get('cores', '?')} cores, {size(h.get('memory_bytes', 0))}"),
-        ("kernel", str(h.get("kernel", "?"))),
-        (
-            "storage",
-            f"{storage_.get('type', '?')} on {storage_.get('device', '?')}" if storage_ else "not known (remote)",
-        ),
-        ("dataset", f"{_dataset(m)}, {size(sum(bytes_.values()))} with indexes"),
+        ("client machine", f"{h.cpu}, {'?' if h.cores is None else h.cores} cores, {size(h.memory_bytes)}"),
+        ("kernel", h.kernel),
+        ("storage", f"{h.storage.type or '?'} on {h.storage.device or '?'}" if h.storage else "not known (remote)"),
+        ("dataset", f"{_dataset(m)}, {size(sum(m.dataset.bytes.values()) if m.dataset else 0)} with indexes"),
         (
             "each trial",
-            f"{run.get('warmup_s')} s warm-up, {run.get('duration_s')} s measured, "
-            f"{_varied(m, 'protocol', run.get('protocol'))} protocol, "
+            f"{run.warmup_s} s warm-up, {run.duration_s} s measured, "
+            f"{_varied(m, 'protocol', run.protocol)} protocol, "
             f"{_loop(m)}, "
-            f"{run.get('repetitions')} repetitions, {order.get(run.get('order', ''), 'random order')}"
-            f"{', one dataset after the other' if m.get('batched') else ''}, "
-            f"seed {run.get('seed')}",
+            f"{run.repetitions} repetitions, {order.get(run.order, 'random order')}"
+            f"{', one dataset after the other' if m.batched else ''}, "
+            f"seed {run.seed}",
         ),
-        ("pgdyno", str(m.get("pgdyno", "?"))),
+        ("pgdyno", m.pgdyno),
     ]
-    items += [("after", str(m["source"]))] if m.get("source") else []
-    items += [(n, _varied(m, n, s.get("value"))) for n, s in shown.items() if n in _SHOWN_SETTINGS]
-    places = m.get("places") or {}
-    for label, place in places.items() if len(places) > 1 else []:
-        items.append((f"place: {label}", str((place.get("server") or {}).get("version", "?"))))
-    items += [("not recorded", x) for x in m.get("not_recorded", [])]
+    items += [("client's driver", ", ".join(drivers))] if drivers else []
+    items += [("after", m.source)] if m.source else []
+    items += [(n, _varied(m, n, s.value)) for n, s in m.server.settings.items() if n in _SHOWN_SETTINGS]
+    for label, place in m.places.items() if len(m.places) > 1 else []:
+        items.append((f"place: {label}", place.server.version or "?"))
+    items += [("not recorded", x) for x in m.not_recorded]
     return items
 
 
@@ -205,6 +197,5 @@ _SHOWN_SETTINGS = (
 )  # fmt: skip
 
 
-def _dataset(manifest: dict[str, Any]) -> str:
-    """Its name; run directories from before it had one know the scale."""
-    return (manifest.get("dataset") or {}).get("name") or f"tpcb scale={manifest.get('scale', '?')}"
+def _dataset(m: Manifest) -> str:
+    return (m.dataset.name if m.dataset else "") or "not known"

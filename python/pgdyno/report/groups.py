@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate, estimate
-from pgdyno.model import Key, Latency, RunData, TrialRecord, spelled
+from pgdyno.model import Key, Latency, TrialRecord, spelled
+from pgdyno.store.reading import RunData
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,9 @@ def groups_of(data: RunData) -> list[Group]:
     for t in data.trials:
         if t.summary is not None and t.state == "finished":
             found.setdefault(t.plan.key, []).append(t)
-    names = list(data.manifest.get("workloads", {}))
+    names = list(data.manifest.workloads)
     order = {n: i for i, n in enumerate(names)}
-    written = data.manifest.get("varied") or {}
+    written = data.manifest.varied
 
     def rank(axis: str, value: Any) -> int:
         # As the experiment has them: what is compared is compared with the first.

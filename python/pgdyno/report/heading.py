@@ -4,67 +4,70 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
 
-from pgdyno.model import Caveat, RunData
+from pgdyno.model import Caveat
+from pgdyno.store.manifest import Manifest, Place
+from pgdyno.store.reading import RunData
 
 GIB = 1024**3
 
 
 def error(data: RunData) -> str:
-    """Why the run ended early, if it did."""
+    """Why the run ended early, if it did; and which of its files cannot be read."""
+    return "; ".join(filter(None, [_ended(data), *(f"{path} cannot be read: {why}" for path, why in data.unreadable)]))
+
+
+def _ended(data: RunData) -> str:
     m = data.manifest
-    if m.get("error") or m.get("ended_at"):
-        return str(m.get("error") or "")
+    if m.error or m.ended_at:
+        return m.error
     done = sum(t.state == "finished" for t in data.trials)
-    return f"it was cut off (killed?): {done} of {m.get('trials', '?')} trials were finished"
+    planned = "?" if m.trials is None else m.trials
+    return f"it was cut off (killed?): {done} of {planned} trials were finished"
 
 
-def instance(m: dict[str, Any], place: dict[str, Any] | None = None) -> str:
+def instance(m: Manifest, place: Place | None = None) -> str:
     """As vendors name sizes: cores and memory."""
-    if not m.get("same_machine", True):
-        return str(m.get("target", {}).get("host", "remote"))[:14]
-    h, p = m.get("host", {}), place or {}
-    cores = p.get("cpus") or h.get("cores", "?")
-    memory = (p.get("memory_bytes") or h.get("memory_bytes", 0)) / GIB
-    return f"{cores:g}c {memory:.3g}g" if isinstance(cores, int | float) else f"{cores}c {memory:.0f}g"
+    if not m.same_machine:
+        return (m.target.host or "remote")[:14]
+    cores = (place.cpus if place else None) or m.host.cores
+    memory = ((place.memory_bytes if place else None) or m.host.memory_bytes) / GIB
+    return f"?c {memory:.0f}g" if cores is None else f"{cores:g}c {memory:.3g}g"
 
 
-def version_of(m: dict[str, Any]) -> str:
+def version_of(m: Manifest) -> str:
     """The server's version."""
-    shown = m.get("server", {}).get("settings") or {}
-    return str(shown.get("server_version", {}).get("value", m.get("server", {}).get("protocol_version", "?")))
+    return m.server.setting("server_version") or str(m.server.protocol_version or "?")
 
 
 def subtitle(data: RunData) -> str:
     """Server, time, trials."""
     m = data.manifest
     done = sum(t.state == "finished" for t in data.trials)
-    trials = m.get("trials", len(data.trials))
-    return f"PostgreSQL {version_of(m)}, {m.get('started_at', '')}, {done} of {trials} trials"
+    trials = len(data.trials) if m.trials is None else m.trials
+    return f"PostgreSQL {version_of(m)}, {m.started_at}, {done} of {trials} trials"
 
 
 def caveats(data: RunData) -> list[tuple[str, str, str]]:
     """Text, remedy, how many trials."""
     counts = Counter(c for t in data.trials for c in t.caveats)
     m = data.manifest
-    if m.get("shrunk"):
+    if m.shrunk:
         counts[Caveat.SHRUNK] = len(data.trials)
-    if m.get("same_machine", True):
+    if m.same_machine:
         counts[Caveat.SHARED_MACHINE] = len(data.trials)
-    if 0 < m.get("run", {}).get("repetitions", 3) < 3:
+    if 0 < m.run.repetitions < 3:
         counts[Caveat.FEW_REPETITIONS] = len(data.trials)
-    if m.get("not_recorded"):
+    if m.not_recorded:
         counts[Caveat.NOT_RECORDED] = len(data.trials)
     if _fits_in_memory(m):
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
     return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in counts.items()]
 
 
-def _fits_in_memory(m: dict[str, Any]) -> bool:
-    data = sum((m.get("dataset", {}).get("bytes") or {}).values())
-    value = ((m.get("server", {}).get("settings") or {}).get("shared_buffers") or {}).get("value", "")
-    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB|TB)", value)
+def _fits_in_memory(m: Manifest) -> bool:
+    data = sum(m.dataset.bytes.values()) if m.dataset else 0
+    match = re.fullmatch(r"(\d+)\s*(kB|MB|GB|TB)", m.server.setting("shared_buffers") or "")
     if not match:
         return False
     factor = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}[match[2]]

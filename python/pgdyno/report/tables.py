@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pgdyno.analysis.spread import Estimate
-from pgdyno.model import PERCENTILE_NAMES, Latency, RunData
+from pgdyno.model import PERCENTILE_NAMES, IntervalRow, Latency
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.format import integer, milliseconds, percent, plus_minus, rows, size
 from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
+from pgdyno.store.manifest import Capacity, Manifest, Place
+from pgdyno.store.reading import RunData
 
 #: Reading the time series of more configurations takes longer than their table is worth.
 MOST_SERIES = 200
@@ -19,16 +20,16 @@ MOST_STATEMENTS = 40
 _PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
 
 
-def _place_of(m: dict[str, Any], g: Group) -> dict[str, Any]:
+def _place_of(m: Manifest, g: Group) -> Place | None:
     """The place that a group was run at."""
-    return dict((m.get("places") or {}).get(g.trials[0].place) or {})
+    return m.places.get(g.trials[0].place)
 
 
 def main(data: RunData, groups: Sequence[Group]) -> Table:
     """As vendors print it: instance, rows, hot set, and a figure a workload, each at its best number of clients."""
     m = data.manifest
     run = {g.workload for g in groups}
-    titles = {name: title for name, title in m.get("workloads", {}).items() if name in run}
+    titles = {name: title for name, title in m.workloads.items() if name in run}
     best: dict[tuple[str, float, str], tuple[Estimate, Group]] = {}
     for g in groups:
         e, key = g.over("qps"), (g.variant, g.hot_set, g.workload)
@@ -40,7 +41,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
     for variant, hot_set in sorted(lines, key=lambda x: (list(lines).index((x[0], x[1])), x[1])):
         some = next(g for g in groups if (g.variant, g.hot_set) == (variant, hot_set))
         place = _place_of(m, some)
-        total = int(place.get("rows", m.get("rows", 0)))
+        total = place.rows if place else m.rows
         row: list[str | Cell] = [heading.instance(m, place), *([variant] if column else [])]
         row += [rows(total), f"{rows(round(total * hot_set))} ({hot_set * 100:g}%)"]
         for workload in titles:
@@ -60,7 +61,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
         columns,
         cells,
         "Mean over the repetitions, at the number of clients that was best; the next table has all of them. "
-        f"QPS counts the SQL statements of committed transactions, BEGIN and END included. {m.get('note', '')}".strip(),
+        f"QPS counts the SQL statements of committed transactions, BEGIN and END included. {m.note}".strip(),
         4 if column else 3,
         ["instance", "±", "clients"],
     )
@@ -162,20 +163,20 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
 
 def capacity(data: RunData) -> Table:
     """What a search for the highest rate under an objective tried; and by it, latency by throughput."""
-    found = data.manifest.get("capacity") or {}
+    found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
     cells: list[list[str | Cell]] = []
-    numbered = [(n, p) for n, p in enumerate(found.get("probes") or [], 2) if n in by_number]
-    for number, p in sorted(numbered, key=lambda x: x[1]["rate"]):
+    numbered = [(n, p) for n, p in enumerate(found.probes, 2) if n in by_number]
+    for number, p in sorted(numbered, key=lambda x: x[1].rate):
         t = by_number[number]
         if t.summary is None:
             continue
         cells.append(
             [
-                linked(f"{p['rate']:,g}", [t]),
+                linked(f"{p.rate:,g}", [t]),
                 integer(t.summary.tps),
                 *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
-                "yes" if p["holds"] else "no",
+                "yes" if p.holds else "no",
                 *(plus_minus(_part(t.summary.latency, name)) for name in PERCENTILE_NAMES),
             ]
         )
@@ -185,8 +186,8 @@ def capacity(data: RunData) -> Table:
         # Trials of few intervals have none.
         columns, cells, note = columns[:7], [row[:7] for row in cells], ""
     optional = ["p50 ±", "p95 ±", "p99.9 ±"]
-    told = f"{capacity_text(found)} {note}".strip() if found else ""
-    return Table("capacity", "Capacity", columns, cells, told, 0, optional)
+    answer = f"{capacity_text(found)} {note}".strip() if found.probes else ""
+    return Table("capacity", "Capacity", columns, cells, answer, 0, optional)
 
 
 def _part(latency: Latency, name: str) -> float | None:
@@ -195,15 +196,15 @@ def _part(latency: Latency, name: str) -> float | None:
     return half / value if half is not None and value else None
 
 
-def capacity_text(found: dict[str, Any]) -> str:
+def capacity_text(found: Capacity) -> str:
     """The answer of a search, in a sentence."""
-    if not found.get("rate"):
-        return f"No rate was found that holds {found['objective']}."
-    above = f"; {found['above']:,g} TPS does not hold" if found.get("above") else ""
-    sure = "" if found.get("bracketed") else " The search ended before the answer was narrow."
+    if not found.rate:
+        return f"No rate was found that holds {found.objective}."
+    above = f"; {found.above:,g} TPS does not hold" if found.above else ""
+    sure = "" if found.bracketed else " The search ended before the answer was narrow."
     return (
-        f"Highest rate that held {found['objective']} twice: {found['rate']:,g} TPS{above}. A closed loop reaches "
-        f"{integer(found['closed_tps'])} TPS.{sure}"
+        f"Highest rate that held {found.objective} twice: {found.rate:,g} TPS{above}. A closed loop reaches "
+        f"{integer(found.closed_tps)} TPS.{sure}"
     )
 
 
@@ -237,7 +238,7 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
         "TPS over time",
         ["workload", *more, "hot set", "clients", "average", "lowest", "highest", "intervals", "drift"],
         cells,
-        f"Of the intervals of {data.manifest.get('run', {}).get('interval_s', '?')} s of all repetitions. Drift: the "
+        f"Of the intervals of {_or_unknown(data.manifest.run.interval_s)} s of all repetitions. Drift: the "
         f"trend over a "
         "measurement, as a part of its mean; of the repetition where it is largest.",
         3 if column else 2,
@@ -245,7 +246,11 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
     )
 
 
-def _whole(found: list[Any]) -> list[Any]:
+def _or_unknown(value: float | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _whole(found: list[IntervalRow]) -> list[IntervalRow]:
     longest = max((r.end_ns - r.start_ns for r in found), default=0)
     return [r for r in found if r.end_ns - r.start_ns > 0.5 * longest]
 

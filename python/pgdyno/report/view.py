@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgdyno.model import RunData
 from pgdyno.report import charts, comparisons, curves, facts, heading, outcomes, tables, words
 from pgdyno.report.cells import Table
 from pgdyno.report.groups import Group, groups_of
+from pgdyno.store.reading import RunData
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,18 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         outcomes.outcomes(data),
         outcomes.trials(data),
     ]
+    # Before the heading is made: it names the files that could not be read, of which some are found on the way.
+    pictures = _charts(data, groups) if with_charts else []
+    found = [t for t in every if t.cells]
     view = View(
-        title=m.get("title", m.get("name", "run")),
+        title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
         error=heading.error(data),
-        shrunk=list(m.get("shrunk") or []),
+        shrunk=m.shrunk,
         caveats=heading.caveats(data),
-        tables=[t for t in every if t.cells],
+        tables=found,
         environment=facts.environment(data),
-        charts=_charts(data, groups) if with_charts else [],
+        charts=pictures,
     )
     return view if lang == "en" else words.translated(view, data, lang)
 

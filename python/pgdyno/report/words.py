@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.model import RunData
 from pgdyno.report.words_zh import PATTERNS, ZH
+from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.report.cells import Table
@@ -32,8 +32,8 @@ def said(text: str, lang: str = "en") -> str:
 def translated(view: View, data: RunData, lang: str) -> View:
     """The view in another language. What the user wrote is theirs: titles and notes of experiments have their own."""
     m = data.manifest
-    workloads = {v: m.get("workloads_zh", {}).get(k, v) for k, v in m.get("workloads", {}).items()}
-    note, note_zh = str(m.get("note") or ""), str(m.get("note_zh") or m.get("note") or "")
+    workloads = {v: m.workloads_zh.get(k, v) for k, v in m.workloads.items()}
+    note, note_zh = m.note, m.note_zh or m.note
 
     def words(text: str) -> str:
         return workloads.get(text) or said(text, lang)
@@ -54,7 +54,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
     return replace(
         view,
         lang=lang,
-        title=m.get("title_zh") or view.title,
+        title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],

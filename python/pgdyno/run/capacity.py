@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
+from typing import Any
 
 from pgdyno.analysis.capacity import SUSTAINED, Objective, Probe, Search
 from pgdyno.errors import TrialError, UsageError
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
+from pgdyno.run.prepared import Prepared
 from pgdyno.run.provision import Options
-from pgdyno.run.resume import Prepared
+from pgdyno.run.recorder import Outcome
 from pgdyno.run.servers import Servers
-from pgdyno.run.session import Outcome, Session
+from pgdyno.run.session import Session
 
 #: Of what a closed loop reaches: the first rate that is tried.
 _FIRST = 0.5
@@ -45,8 +47,11 @@ class _CapacitySession(Session):
     def __init__(self, prepared: Prepared, options: Options, objective: Objective, listener: Listener) -> None:
         super().__init__(prepared, options, listener)
         self.search = Search(objective, 0.0)
-        self.varied = {"rate": []}
         self._probes: list[Probe] = []
+
+    def varied(self) -> dict[str, list[Any]]:
+        """The rates are found as it goes."""
+        return {"rate": []}
 
     def _run_trials(self, servers: Servers) -> None:
         run, configuration = self.experiment.run, self.configurations[0]
@@ -91,9 +96,8 @@ class _CapacitySession(Session):
         return record
 
     def _remember(self, closed_tps: float) -> None:
-        assert self.directory is not None
         s = self.search
-        self.directory.update_manifest(
+        self.recorder.update(
             trials=len(self._probes) + 1,
             capacity={
                 "objective": str(s.objective),

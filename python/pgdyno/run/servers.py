@@ -76,8 +76,8 @@ class Servers:
         self._provision = Provision(experiment, options, most, listener, self._stack)
         #: Clusters that stay, by folder.
         self._borrowed: dict[Path, BorrowedCluster] = {}
-        #: By dataset whose size is left open and by target, the size that is there; None: not asked yet.
-        self._found: dict[str, dict[str, int]] | None = None
+        #: By dataset whose size is left open and by target, the size that is there.
+        self._found: dict[str, dict[str, int]] = {}
         self._chosen: dict[tuple[str, int | None], Dataset] = {}
         self._refuse_contradictions()
 
@@ -140,10 +140,22 @@ class Servers:
             site.loaded = self._over_connections(site.claim, site, run)
         self._set_up(site)
 
-    def dataset_of(self, place: Place, *, folder: Path | None, look: bool = True) -> Dataset:
-        """The dataset of a place. Where its size is left to us, it is that of one that a target has already: it may
-        have taken hours to load; else what fits. All places must have equal ones to be compared, so it is asked once.
-        Raises RefusedError where targets have different ones. Without `look` no target is asked.
+    def survey(self) -> None:
+        """Asks the targets which datasets they have already, where sizes were left open: before anything is loaded,
+        since what the run itself makes says nothing. Clusters that are stopped are started for the question.
+        """
+        open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
+        wanted = {name: self.experiment.all_datasets[name] for name in open_}
+        self._found = {
+            name: self._sizes_there(name, dataset.chosen(w, local_data=None))
+            for name, w in wanted.items()
+            if w.left_open
+        }
+
+    def dataset_of(self, place: Place, *, folder: Path | None) -> Dataset:
+        """The dataset of a place. Where its size is left to us, it is that of one that a target was found to have by
+        `survey`: it may have taken hours to load; else what fits. All places must have equal ones to be compared.
+        Raises RefusedError where targets have different ones.
         """
         key = (place.dataset, place.scale)
         if key in self._chosen:
@@ -152,17 +164,6 @@ class Servers:
         if place.scale is not None:
             wish = wish.model_copy(update={"scale": place.scale})
         chosen = dataset.chosen(wish, local_data=folder)
-        if not look:
-            return chosen
-        if self._found is None:
-            # Of all datasets before any is loaded: what the run itself makes says nothing.
-            open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
-            wishes = {name: self.experiment.all_datasets[name] for name in open_}
-            self._found = {
-                name: self._sizes_there(name, dataset.chosen(w, local_data=folder))
-                for name, w in wishes.items()
-                if w.left_open
-            }
         sizes = self._found.get(place.dataset, {}) if wish.left_open else {}
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())

@@ -10,7 +10,7 @@ from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
 from pgdyno.model import IntervalRow, StatementLatency, TrialSummary
 from pgdyno.store import hlog
-from pgdyno.store.rundir import latency_of
+from pgdyno.store.reading import latency_of
 
 #: A last interval that is shorter than this part of the others tells of itself more than of the server.
 _WHOLE = 0.5

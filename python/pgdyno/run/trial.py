@@ -20,7 +20,8 @@ from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
-from pgdyno.store.rundir import TrialWriter, latency_of, now_text
+from pgdyno.store.reading import latency_of
+from pgdyno.store.rundir import TrialWriter, now_text
 
 
 @dataclass(frozen=True)

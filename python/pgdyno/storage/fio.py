@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.errors import LocalError
-from pgdyno.storage.model import FioJob, Stream
+from pgdyno.store.probe import FioJob, Stream
 
 #: Name, title, and what differs from job to job.
 JOBS = (

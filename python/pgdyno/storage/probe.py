@@ -11,7 +11,7 @@ from pgdyno.cluster import binaries
 from pgdyno.collect import host
 from pgdyno.errors import LocalError
 from pgdyno.storage import fio, sync
-from pgdyno.storage.model import Probe
+from pgdyno.store.probe import Probe
 
 #: As much as the published probes used; less where the disk is small.
 _LARGEST = 10 << 30

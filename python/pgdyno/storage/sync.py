@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from pgdyno.errors import LocalError
-from pgdyno.storage.model import SyncMethod
+from pgdyno.store.probe import SyncMethod
 
 _LINE = re.compile(r"^\s+(.+?)\s+(?:([\d.]+) ops/sec.*|(n/a\*?))$")
 _GROUP = re.compile(r"^(Compare|Test|Non-sync)")

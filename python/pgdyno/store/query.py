@@ -1,73 +1,158 @@
-"""DuckDB over run directories."""
+"""DuckDB over run directories.
+
+Views: `trials`, one row a trial, with its configuration and its figures; `intervals`, the time series of all of them.
+The intervals are read where they lie, as Parquet, when a query asks for them: they do not pass through Python.
+"""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from pgdyno.errors import UsageError
-from pgdyno.model import spelled
-from pgdyno.store import rundir
+from pgdyno.figures import FIGURES
+from pgdyno.model import TrialRecord, spelled
+from pgdyno.store import reading
+from pgdyno.store.manifest import FILE, Manifest
+from pgdyno.store.reading import RunData
+
+#: Statements that do more than ask: what lies in run directories is not theirs to change.
+_REFUSED = {"COPY", "COPY_DATABASE", "ATTACH", "DETACH", "EXPORT", "LOAD", "INSTALL"}
 
 
-def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows. Views: `trials` (one row a trial, with its summary) and `intervals` (the time series)."""
-    folders = [runs] if (runs / "manifest.json").exists() else sorted(p.parent for p in runs.glob("*/manifest.json"))
+def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
+    """Column names, rows, and what could not be read."""
+    if not text.strip(" ;\n\t"):
+        raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
+    folders = [runs] if (runs / FILE).exists() else sorted(p.parent for p in runs.glob(f"*/{FILE}"))
     if not folders:
         raise UsageError(f"there is no run in {runs}", "Name a run directory, or a folder of them: --runs FOLDER.")
-    trials, intervals = [], []
+    rows: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
+    unreadable: list[str] = []
+    wants_intervals = "intervals" in text.lower()
+    cut_off: list[dict[str, Any]] = []
     for folder in folders:
-        data = rundir.read(folder)
+        try:
+            data = reading.read(folder)
+        except UsageError as e:
+            # One run that is damaged does not hide the others.
+            unreadable.append(e.message)
+            continue
+        unreadable += [f"{path}: {why}" for path, why in data.unreadable]
         for t in data.trials:
-            base = {"run": folder.name, "trial": t.plan.number, "workload": t.plan.workload, "hot_set": t.plan.hot_set}
-            base |= {"clients": t.plan.clients, "repetition": t.plan.repetition, "variant": t.plan.label}
-            # As text: of two runs, one may have a number where the other has a word.
-            base |= {axis: spelled(value) for axis, value in t.plan.varied.items() if axis not in base}
-            s = t.summary
-            figures: dict[str, Any] = {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z")}
-            figures |= {
-                name: getattr(s, name) if s else None
-                for name in (
-                    "tps",
-                    "qps",
-                    "elapsed_s",
-                    "committed",
-                    "unknown",
-                    "lost",
-                    "reconnects",
-                    "client_cpu_share",
-                    "steady",
-                    "warmup_dropped_s",
-                )
-            }
-            figures |= {
-                name: getattr(s.latency, name) if s else None
-                for name in ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
-            }
-            figures |= {name: value for name, value in t.activity.items() if name not in base}
-            figures["failed"] = sum(s.failed.values()) if s else None
-            trials.append({**base, **figures})
-            intervals += [{**base, **vars(r)} for r in data.series[t.plan.number]]
+            facts = _trial(folder, data, t)
+            rows.append(facts)
+            if not wants_intervals:
+                continue
+            known = _configuration(facts)
+            file = folder / "trials" / t.plan.folder / reading.INTERVALS
+            if file.exists():
+                files.append({**known, "path": str(file)})
+            else:
+                # Under way, or killed: lines of text.
+                cut_off += [{**known, **asdict(r)} for r in data.series[t.plan.number]]
+    if not rows and unreadable:
+        raise UsageError(f"nothing can be read: {unreadable[0]}", "pgdyno report names what is wrong with a run.")
     with tempfile.TemporaryDirectory(prefix="pgdyno-sql-") as scratch, duckdb.connect() as db:
-        for name, rows in (("trials", trials), ("intervals", intervals)):
-            file = Path(scratch) / f"{name}.json"
-            file.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
-            if rows:
-                db.execute(
-                    f"create table {name} as select * from read_json(?, format='newline_delimited', sample_size=-1)",
-                    [str(file)],
-                )
+        _table(db, Path(scratch), "trials", rows)
+        if wants_intervals:
+            _intervals(db, Path(scratch), files, cut_off)
         # The user's query sees these tables and nothing else of this machine.
+        db.execute("set allowed_paths = ?", [[f["path"] for f in files]])
         db.execute("set enable_external_access = false")
         try:
-            if not text.strip(" ;\n\t"):
-                raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
+            for statement in duckdb.extract_statements(text):
+                if statement.type.name in _REFUSED:
+                    raise UsageError(f"{statement.type.name} is not for here: a query only asks", "Use select.")
             result = db.execute(text)
             columns = [d[0] for d in result.description or []]
-            return columns, result.fetchall()
+            return columns, result.fetchall(), unreadable
         except duckdb.Error as e:
             raise UsageError(f"the query failed: {e}", "Tables: trials, intervals. Try: describe trials") from e
+
+
+def _trial(folder: Path, data: RunData, t: TrialRecord) -> dict[str, Any]:
+    """A row of `trials`: what it was, where it was run, and what it came to."""
+    m: Manifest = data.manifest
+    place = m.places.get(t.place)
+    server = place.server if place else m.server
+    loaded = place.dataset if place else m.dataset
+    rate = t.plan.varied.get("rate", m.run.rate)
+    base: dict[str, Any] = {
+        "run": folder.name,
+        "trial": t.plan.number,
+        "workload": t.plan.workload,
+        "hot_set": t.plan.hot_set,
+        "clients": t.plan.clients,
+        "repetition": t.plan.repetition,
+        "variant": t.plan.label,
+        "target": place.target if place else m.target.host,
+        "server_version": server.setting("server_version") or server.version,
+        "dataset": loaded.name if loaded else "",
+        "scale": m.scale,
+        "loop": "open" if isinstance(rate, int | float) else "closed",
+        "rate": float(rate) if isinstance(rate, int | float) else None,
+        "duration_s": m.run.duration_s,
+    }
+    # As text: of two runs, one may have a number where the other has a word.
+    base |= {axis: spelled(value) for axis, value in t.plan.varied.items() if axis not in base}
+    base |= {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z"), "start_ns": _start(t)}
+    base |= {f.column: (f.of(t.summary) if t.summary else None) for f in FIGURES}
+    base |= {name: value for name, value in t.activity.items() if name not in base}
+    base["settings"] = {n: s.value for n, s in sorted(server.settings.items()) if s.source not in ("", "default")}
+    return base
+
+
+def _start(t: TrialRecord) -> int | None:
+    """Nanoseconds since 1970: when its first interval began, where that was recorded."""
+    if t.start_ns:
+        return t.start_ns
+    try:
+        return int(datetime.fromisoformat(t.started_at).timestamp() * 1e9)
+    except ValueError:
+        return None
+
+
+def _configuration(facts: dict[str, Any]) -> dict[str, Any]:
+    """The part of a trial's row that each of its intervals has as well."""
+    names = list(facts)
+    return {n: facts[n] for n in names[: names.index("state")]} | {"trial_start_ns": facts["start_ns"]}
+
+
+def _table(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    file = scratch / f"{name}.json"
+    file.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
+    if rows:
+        options = "format='newline_delimited', sample_size=-1"
+        db.execute(f"create table {name} as select * from read_json(?, {options})", [str(file)])
+
+
+def _intervals(
+    db: duckdb.DuckDBPyConnection, scratch: Path, files: list[dict[str, Any]], cut_off: list[dict[str, Any]]
+) -> None:
+    """The view `intervals`: Parquet files where they lie, each with its trial; and the lines of those without."""
+    parts = []
+    if files:
+        _table(db, scratch, "interval_files", files)
+        paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
+        parts.append(
+            f"""select f.* exclude (path), p.* exclude (filename), f.trial_start_ns + p.start_ns as at_ns,
+                       make_timestamp_ns(f.trial_start_ns + p.start_ns) as at
+                from read_parquet([{paths}], filename = true, union_by_name = true) p
+                     join interval_files f on f.path = p.filename"""
+        )
+    if cut_off:
+        _table(db, scratch, "interval_lines", cut_off)
+        parts.append(
+            """select *, trial_start_ns + start_ns as at_ns, make_timestamp_ns(trial_start_ns + start_ns) as at
+               from interval_lines"""
+        )
+    if parts:
+        db.execute(f"create view intervals as {' union all by name '.join(parts)}")

@@ -1,4 +1,4 @@
-"""What a probe measured. Latencies are nanoseconds."""
+"""What a storage probe measured. Latencies are nanoseconds."""
 
 from __future__ import annotations
 

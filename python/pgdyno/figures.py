@@ -1,0 +1,77 @@
+"""The figures of a trial: what they are called, where they are found, in which unit, and which way is better.
+
+Reports, comparisons, history, SQL and JSON all take them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal
+
+from pgdyno.model import TrialSummary
+
+Unit = Literal["1/s", "ns", "s", "count", "part", ""]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a trial's summary."""
+
+    #: As people and command lines call it.
+    name: str
+    #: Where a TrialSummary has it.
+    attribute: str
+    #: As columns call it; ends in its unit where it has one.
+    column: str
+    unit: Unit
+    #: None: neither way.
+    higher_is_better: bool | None = None
+    #: It can be compared and followed over time.
+    compared: bool = False
+    #: Of latencies: the part of all values that lies beyond it.
+    beyond: float | None = None
+
+    @property
+    def of(self) -> Callable[[TrialSummary], float]:
+        """Reads it."""
+        return attrgetter(self.attribute)
+
+
+def _latency(name: str, column: str, beyond: float | None = None, *, compared: bool = True) -> Figure:
+    return Figure(name, f"latency.{column}", column, "ns", False, compared, beyond)
+
+
+FIGURES = (
+    Figure("TPS", "tps", "tps", "1/s", True, True),
+    Figure("QPS", "qps", "qps", "1/s", True),
+    _latency("mean", "mean_ns"),
+    _latency("p50", "p50_ns"),
+    _latency("p95", "p95_ns", 0.05),
+    _latency("p99", "p99_ns", 0.01),
+    _latency("p99.9", "p999_ns", 0.001),
+    _latency("max", "max_ns", compared=False),
+    Figure("elapsed", "elapsed_s", "elapsed_s", "s"),
+    Figure("committed", "committed", "committed", "count"),
+    Figure("failed", "failed_total", "failed", "count", False),
+    Figure("unknown", "unknown", "unknown", "count", False),
+    Figure("skipped", "skipped", "skipped", "count", False),
+    Figure("unfinished", "unfinished", "unfinished", "count", False),
+    Figure("lost connections", "lost", "lost", "count", False),
+    Figure("protocol violations", "violations", "violations", "count", False),
+    Figure("reconnects", "reconnects", "reconnects", "count"),
+    Figure("client CPU", "client_cpu_share", "client_cpu_share", "part"),
+    Figure("client run-queue delay", "client_delay_share", "client_delay_share", "part", False),
+    Figure("wake-up delay p99", "wakeup_p99_ns", "wakeup_p99_ns", "ns", False),
+    Figure("driver", "driver", "driver", ""),
+    Figure("steady", "steady", "steady", ""),
+    Figure("warm-up left out", "warmup_dropped_s", "warmup_dropped_s", "s"),
+)
+#: Those that comparisons and histories know, by name.
+COMPARED = {f.name: f for f in FIGURES if f.compared}
+
+
+def higher_is_better(name: str) -> bool:
+    """Of a figure that is compared."""
+    return bool(COMPARED[name].higher_is_better)

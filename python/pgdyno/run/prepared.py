@@ -1,0 +1,99 @@
+"""An experiment, ready to be run: valid, and its scripts compiled, before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.collect import host
+from pgdyno.errors import SpecError, UsageError
+from pgdyno.load.dataset import Dataset
+from pgdyno.run.trial import compile_scripts
+from pgdyno.spec import load as specs
+from pgdyno.spec.experiment import Experiment
+from pgdyno.store import manifest
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment that may be run."""
+
+    experiment: Experiment
+    #: Its file's text.
+    text: str
+    #: For each workload its scripts: name, text, weight.
+    scripts: dict[str, list[tuple[str, str, int]]]
+    #: By which clients were chosen.
+    cores: int
+    #: Where run directories are made.
+    runs: Path
+    #: What --shrink changed.
+    shrunk: list[str]
+    #: The run directory that is continued.
+    resumed: Path | None = None
+
+
+def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
+    """The variables that scripts may use: `scale` (of tpcb; else 1), `range` (rows of the hot set), `hot_set`, and
+    `tables` (how many there are alike).
+    """
+    rows = data.rows_of_key
+    return {
+        "scale": str(data.size if data.kind == "tpcb" else 1),
+        "range": str(max(1, round(rows * hot_set))),
+        "hot_set": f"{hot_set:g}",
+        "tables": str(data.tables_wanted),
+    }
+
+
+def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path) -> Prepared:
+    """An experiment by its name or its file; the path of a run directory continues that run. Raises SpecError,
+    UsageError.
+    """
+    if (Path(name_or_path) / manifest.FILE).exists():
+        prepared = _continued(Path(name_or_path))
+        if adjust(prepared.experiment) != (prepared.experiment, []):
+            raise UsageError(
+                "a run that is continued keeps its scale, durations, clients and the like",
+                "Leave those options out, or start a new run.",
+            )
+    else:
+        experiment, text, folder = specs.read(name_or_path)
+        experiment, shrunk = adjust(experiment)
+        scripts = specs.script_texts(experiment, folder)
+        prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
+    _check_scripts(prepared)
+    return prepared
+
+
+def _check_scripts(prepared: Prepared) -> None:
+    matrices = prepared.experiment.matrices
+    for number, axes in enumerate(matrices):
+        variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
+        for workload in axes.workload or prepared.scripts:
+            try:
+                compile_scripts(prepared.scripts[workload], variables)
+            except SpecError as e:
+                where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
+                raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
+
+
+def _continued(path: Path) -> Prepared:
+    """What the run in `path` was, and is to become."""
+    m = manifest.read(path)
+    try:
+        # Pydantic's ValidationError is one.
+        experiment = Experiment.model_validate(m.experiment)
+        text = (path / "experiment.toml").read_text(encoding="utf-8")
+        if m.cores is None:
+            raise ValueError("cores: it is not there")
+    except (OSError, ValueError) as e:
+        reason = " ".join(str(e).split())[:200]
+        raise UsageError(
+            f"{path} cannot be continued: its manifest.json does not say how it was made ({reason})",
+            "It is of another version of pgdyno, or damaged; pgdyno report may still show it.",
+        ) from e
+    if m.capacity is not None:
+        raise UsageError(f"{path} is a search for a capacity, which cannot be continued", "Start it anew.")
+    return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, path)

@@ -1,0 +1,230 @@
+"""What a run writes down of itself: its directory, its manifest, and at the end its reports."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno import __version__
+from pgdyno.cluster import target as targets
+from pgdyno.collect import host, relations, server
+from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError
+from pgdyno.model import Caveat, TrialPlan
+from pgdyno.report import view
+from pgdyno.report import write as reports
+from pgdyno.run import plan, resume
+from pgdyno.run.listener import Listener
+from pgdyno.run.plan import Configuration
+from pgdyno.run.prepared import Prepared
+from pgdyno.run.provision import Options
+from pgdyno.run.servers import Servers, Site
+from pgdyno.spec.experiment import size_bytes
+from pgdyno.storage import probe
+from pgdyno.store import reading, rundir
+from pgdyno.store.manifest import Place
+from pgdyno.store.reading import RunData
+from pgdyno.store.rundir import RunDirectory, TrialWriter
+
+#: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
+WRONG = {
+    Caveat.SKIPPED,
+    Caveat.UNFINISHED,
+    Caveat.FAILURES,
+    Caveat.OUTAGE,
+    Caveat.VIOLATION,
+    Caveat.UNKNOWN,
+    Caveat.TRIAL_FAILED,
+    Caveat.INTERRUPTED,
+}
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    exit_code: int
+    path: Path | None = None
+    data: RunData | None = None
+    error: str = ""
+    reports: list[Path] = field(default_factory=list)
+
+
+class Recorder:
+    """Writes one run down. The directory is made when the first server has been reached."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        options: Options,
+        configurations: Sequence[Configuration],
+        listener: Listener,
+        *,
+        trials: int,
+        varied: dict[str, list[Any]],
+    ) -> None:
+        self._prepared = prepared
+        self._experiment = prepared.experiment
+        self._options = options
+        self._configurations = configurations
+        self._listener = listener
+        self._trials = trials
+        self._varied = varied
+        self._directory: RunDirectory | None = None
+        self._places: dict[str, Place] = {}
+        #: Of the run that is continued.
+        self._before: dict[str, Place] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """There is a directory."""
+        return self._directory is not None
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Where it is written."""
+        assert self._directory is not None, "nothing has been reached yet"
+        return self._directory
+
+    def knows(self, label: str) -> bool:
+        """A place is written down."""
+        return label in self._places
+
+    def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
+        """Opens a trial's folder."""
+        return self.directory.begin_trial(trial, parameters)
+
+    def update(self, **facts: Any) -> None:
+        """Adds facts to the manifest."""
+        self.directory.update_manifest(**facts)
+
+    def begin(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
+        """The run directory: a new one, or the one that is continued."""
+        if self._prepared.resumed is not None:
+            self._directory = RunDirectory.resume(self._prepared.resumed)
+            self._before = dict(self.directory.manifest.places)
+            self._places = dict(self.directory.manifest.places)
+            self.directory.update_manifest(ended_at=None, error="", resumed_at=rundir.now_text())
+        else:
+            self._directory = RunDirectory.create(self._prepared.runs, self._experiment.name, self._prepared.text)
+            self._write_manifest(site, facts, missing)
+
+    def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
+        target, wanted, settings = site.target, site.dataset, site.cluster.settings if site.cluster else []
+        local = target.host.startswith(("/", "@")) or bool(facts.get("same_machine"))
+        version = target.server_version or facts.get("protocol_version", 0)
+        if 0 < version < 140000:
+            missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
+        experiment = self._experiment
+        self.directory.update_manifest(
+            pgdyno=__version__,
+            name=experiment.name,
+            title=experiment.title,
+            title_zh=experiment.title_zh,
+            note=experiment.note,
+            note_zh=experiment.note_zh,
+            source=experiment.source,
+            started_at=rundir.now_text(),
+            host=host.describe(site.cluster.data if site.cluster else None),
+            target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
+            same_machine=local,
+            managed=site.cluster is not None,
+            reached={
+                "pg_bin": str(self._options.pg_bin) if self._options.pg_bin else None,
+                # Neither passwords nor what leads to them is written down.
+                "options": {k: v for k, v in target.options.items() if "pass" not in k},
+            },
+            batched=plan.is_batched(experiment, one_database=self._options.conninfo(experiment) is not None),
+            chosen_settings=[asdict(s) for s in settings],
+            server=facts,
+            not_recorded=missing,
+            scale=wanted.size if wanted.kind == "tpcb" else None,
+            rows=wanted.rows_of_key,
+            workloads={n: w.title or n for n, w in experiment.workloads.items()},
+            workloads_zh={n: w.title_zh for n, w in experiment.workloads.items() if w.title_zh},
+            run=experiment.run.model_dump(),
+            trials=self._trials,
+            varied=self._varied,
+            shrunk=self._prepared.shrunk,
+            # What a run that was cut off is continued by.
+            experiment=experiment.model_dump(mode="json"),
+            scripts=self._prepared.scripts,
+            cores=self._prepared.cores,
+        )
+
+    def refuse_another_server(self, label: str, facts: dict[str, Any], where: dict[str, Any]) -> None:
+        """Raises RefusedError where a run that is continued would go on with another server."""
+        resume.refuse_another_server(self._before.get(label), str(facts.get("version") or ""), where)
+
+    def record_place(self, site: Site, facts: dict[str, Any]) -> None:
+        wanted, place = site.dataset, site.place
+        with targets.administrative(site.target) as conn:
+            sizes = server.relation_sizes(conn, wanted.relations)
+            described = relations.describe(conn, wanted.relations)
+        named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
+        wanted_target = self._experiment.all_targets[place.target]
+        self._places[place.label] = Place.model_validate(
+            {
+                "target": place.target,
+                "title": wanted_target.title,
+                "cpus": wanted_target.cpus,
+                "memory_bytes": size_bytes(wanted_target.memory) if wanted_target.memory else None,
+                "rows": wanted.rows_of_key,
+                "server": facts,
+                "reached": site.reached,
+                "storage": host.file_system(site.cluster.data) if site.cluster else None,
+                "dataset": named,
+            }
+        )
+        first = {} if self.directory.manifest.dataset else {"dataset": named}
+        # Sizes that were left to us stay as they are when the run is continued.
+        written = dict(self.directory.manifest.experiment or {})
+        key = written["datasets"].get(place.dataset) or written["dataset"]
+        if key is not None and key["scale"] == "auto" and key["rows"] is None and wanted.kind != "feed":
+            key |= {"scale": wanted.size} if wanted.kind == "tpcb" else {"rows": wanted.size}
+        elif key is None:
+            written["dataset"] = {"kind": "tpcb", "scale": wanted.size}
+        self.directory.update_manifest(places=self._places, experiment=written, **first)
+
+    def probe_storage(self, servers: Servers) -> None:
+        wanted = self._experiment.storage
+        if wanted is None or self.directory.manifest.storage_probes is not None:
+            return
+        probes = {}
+        for name in dict.fromkeys(c.place.target for c in self._configurations):
+            if not servers.is_private(name):
+                continue
+            folder = servers.folder_of(name) or Path(tempfile.gettempdir())
+            self._listener.note(f"probing the storage of {name}: {folder} ...")
+            size = size_bytes(wanted.size) if wanted.size else None
+            try:
+                probes[name] = asdict(probe.probe(folder, seconds=wanted.seconds, size=size, threads=wanted.threads))
+            except LocalError as e:
+                self._listener.note(f"the storage was not probed: {' '.join(str(e).split())}")
+        self.directory.update_manifest(storage_probes=probes)
+
+    # ------------------------------------------------------------ report
+
+    def finish(self, outcome: Outcome) -> Outcome:
+        """Says in the manifest how the run has ended, and writes the reports. What goes wrong with these is in the
+        outcome.
+        """
+        if self._directory is None:
+            return outcome
+        outcome.path = self.directory.path
+        try:
+            trials = reading.read_records(self.directory.path)
+            if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in trials):
+                outcome.exit_code = EXIT_WITH_CAVEATS
+            self.update(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
+            outcome.data = reading.read(self.directory.path)
+            if any(t.summary for t in outcome.data.trials):
+                outcome.reports = reports.write(view.build(outcome.data), self.directory.write_text)
+        except (PgdynoError, OSError, psycopg.Error) as e:
+            outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
+            outcome.exit_code = outcome.exit_code or LocalError.exit_code
+        return outcome

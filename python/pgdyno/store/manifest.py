@@ -1,0 +1,320 @@
+"""manifest.json: what a run was made of, typed. Written and read here only; older files are brought to the present
+form.
+
+Schema 1 is what this version writes. Files without a `schema` are of schema 0: the same keys, some of which may be
+missing. Sizes are bytes, times RFC 3339 UTC, durations seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from pgdyno.errors import UsageError
+from pgdyno.store.probe import Probe
+
+#: Of what this version writes.
+SCHEMA = 1
+FILE = "manifest.json"
+#: The largest file that is read: beyond it is no manifest.
+_MOST_BYTES = 256 << 20
+
+
+class Part(BaseModel):
+    """A part of the record. What a newer version wrote besides is left alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+
+class FileSystem(Part):
+    """Where files lie."""
+
+    mount: str = ""
+    type: str = ""
+    device: str = ""
+    options: str = ""
+
+
+class Host(Part):
+    """The client's machine."""
+
+    cpu: str = "?"
+    cores: int | None = None
+    memory_bytes: int = 0
+    kernel: str = "?"
+    machine: str = ""
+    python: str = ""
+    #: Of the data, where they are on this machine.
+    storage: FileSystem | None = None
+
+
+class Setting(Part):
+    """A server setting, and where its value comes from."""
+
+    value: str | None = None
+    source: str = ""
+
+
+class Server(Part):
+    """What a server says of itself; what could not be read is absent."""
+
+    version: str = ""
+    #: As libpq numbers it: 180006.
+    protocol_version: int = 0
+    settings: dict[str, Setting] = {}
+    in_recovery: bool | None = None
+    same_machine: bool | None = None
+    database_bytes: int | None = None
+
+    def setting(self, name: str) -> str | None:
+        """A setting's value."""
+        return self.settings[name].value if name in self.settings else None
+
+
+class Address(Part):
+    """A database, as libpq names it."""
+
+    host: str = ""
+    port: int | None = None
+    user: str = ""
+    dbname: str = ""
+
+
+class Reached(Part):
+    """How the run came to its server, without what leads to a password."""
+
+    pg_bin: str | None = None
+    options: dict[str, Any] = {}
+
+
+class ChosenSetting(Part):
+    """A setting that pgdyno chose, and why."""
+
+    name: str
+    value: str
+    reason: str = ""
+
+
+class Relation(Part):
+    """A table or an index, as loaded."""
+
+    name: str
+    table: str = ""
+    kind: str = "table"
+    method: str = ""
+    rows: int = 0
+    bytes: int = 0
+    #: Of a B-tree's root; absent: not known.
+    level: int | None = None
+    #: Pages that a search for one key touches.
+    buffers: int | None = None
+
+
+class LoadedDataset(Part):
+    """A dataset, and how it came to be there."""
+
+    name: str = ""
+    kind: str = "tpcb"
+    #: By this run; else it was found.
+    loaded: bool = False
+    method: str = ""
+    rows: int = 0
+    bytes_sent: int = 0
+    phases_s: dict[str, float] = {}
+    #: By table, with its indexes.
+    bytes: dict[str, int] = {}
+    relations: list[Relation] = []
+
+
+class Place(Part):
+    """Where trials were run: a server, and a dataset in it."""
+
+    target: str = ""
+    title: str = ""
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    rows: int = 0
+    server: Server = Server()
+    #: host, port and dbname of a running server; cluster and system_identifier of one that stays.
+    reached: dict[str, Any] = {}
+    storage: FileSystem | None = None
+    dataset: LoadedDataset = LoadedDataset()
+
+
+class RunParameters(Part):
+    """How each trial was run."""
+
+    protocol: str | None = None
+    duration_s: float | None = None
+    warmup_s: float | Literal["steady"] | None = None
+    warmup_limit_s: float | None = None
+    interval_s: float | None = None
+    repetitions: int = 0
+    order: str = "random"
+    rate: float | None = None
+    workers: int | None = None
+    driver: str | None = None
+    seed: int | None = None
+    between: dict[str, Any] | None = None
+
+
+class CapacityProbe(Part):
+    """What a trial at a rate came to."""
+
+    rate: float
+    done: float = 0.0
+    latency_ns: float | None = None
+    kept_up: bool = True
+    holds: bool = False
+
+
+class Capacity(Part):
+    """A search for the highest rate under an objective."""
+
+    objective: str = ""
+    figure: str = ""
+    below_ns: float = 0.0
+    #: The highest that held; 0: none did.
+    rate: float = 0.0
+    #: The lowest that did not.
+    above: float | None = None
+    bracketed: bool = False
+    closed_tps: float = 0.0
+    probes: list[CapacityProbe] = []
+
+
+class Manifest(Part):
+    """A run, but for its trials."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    pgdyno: str = "?"
+    name: str = ""
+    title: str = ""
+    title_zh: str = ""
+    note: str = ""
+    note_zh: str = ""
+    source: str = ""
+    started_at: str = ""
+    resumed_at: str | None = None
+    #: None: it is under way, or was killed.
+    ended_at: str | None = None
+    #: Why it ended early; empty: it did not.
+    error: str = ""
+    #: Of the process; None: it has not ended.
+    exit_code: int | None = None
+    host: Host = Host()
+    target: Address = Address()
+    same_machine: bool = True
+    #: The server is one of pgdyno's.
+    managed: bool = False
+    reached: Reached = Reached()
+    #: Places came one after the other.
+    batched: bool = False
+    chosen_settings: list[ChosenSetting] = []
+    server: Server = Server()
+    #: What could not be read, with the reason.
+    not_recorded: list[str] = []
+    scale: int | None = None
+    rows: int = 0
+    #: By name, what the tables call their figures.
+    workloads: dict[str, str] = {}
+    workloads_zh: dict[str, str] = {}
+    run: RunParameters = RunParameters()
+    #: How many were planned.
+    trials: int | None = None
+    #: The values of the axes that vary, as written.
+    varied: dict[str, list[Any]] = {}
+    #: What --shrink changed.
+    shrunk: list[str] = []
+    #: The experiment as it was carried out, and its scripts: what a run that was cut off is continued by.
+    experiment: dict[str, Any] | None = None
+    scripts: dict[str, list[tuple[str, str, int]]] = {}
+    cores: int | None = None
+    #: By label.
+    places: dict[str, Place] = {}
+    #: Of the first place.
+    dataset: LoadedDataset | None = None
+    #: By target.
+    storage_probes: dict[str, Probe] | None = None
+    capacity: Capacity | None = None
+
+    @field_validator("schema_version")
+    @classmethod
+    def _is_known(cls, value: int) -> int:
+        if value > SCHEMA:
+            raise ValueError(f"it is of schema {value}, and this pgdyno knows {SCHEMA}: use a newer one")
+        return value
+
+    def changed(self, **facts: Any) -> Manifest:
+        """The same with other facts, checked."""
+        return Manifest.model_validate({**self.model_dump(by_alias=True), **facts})
+
+    def as_json(self) -> dict[str, Any]:
+        """As the file has it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _from_0(old: dict[str, Any]) -> dict[str, Any]:
+    """Files without a schema: facts that were not there are null there, or had another form."""
+    new = {k: v for k, v in old.items() if v is not None or k in ("ended_at", "exit_code", "scale", "capacity")}
+    if not new.get("dataset") and new.get("scale"):
+        new["dataset"] = {"name": f"tpcb scale={new['scale']}"}
+    return {**new, "schema": 1}
+
+
+#: By the schema that they begin from.
+_MIGRATIONS = {0: _from_0}
+
+
+def parse(text: str) -> Manifest:
+    """A manifest from a file's text. Raises ValueError, which says what is wrong with which key."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is not what pgdyno writes")
+    schema = found.get("schema", 0)
+    while isinstance(schema, int) and schema in _MIGRATIONS:
+        found = _MIGRATIONS[schema](found)
+        schema = found["schema"]
+    try:
+        return Manifest.model_validate(found)
+    except ValidationError as e:
+        raise ValueError(explained(e)) from e
+
+
+def explained(e: ValidationError) -> str:
+    """The first mistake: its key, and what is wrong."""
+    first = e.errors(include_url=False, include_context=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    more = f" (and {e.error_count() - 1} more)" if e.error_count() > 1 else ""
+    return f"{key}: {first['msg']}{more}"
+
+
+def text_of(path: Path) -> str:
+    """A file of ours as text. Raises ValueError where it cannot be one, OSError where it cannot be read."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise ValueError("it is too large to be one of pgdyno's")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as e:
+        raise ValueError(f"it is not UTF-8: byte {e.start}") from e
+
+
+def read(folder: Path) -> Manifest:
+    """Of a run directory. Raises UsageError where there is none, or it cannot be read: what is wrong with it."""
+    path = folder / FILE
+    try:
+        return parse(text_of(path))
+    except FileNotFoundError as e:
+        raise UsageError(f"{folder} is no run directory: it has no {FILE}", "Runs are in runs/ by default.") from e
+    except NotADirectoryError as e:
+        raise UsageError(f"{folder} is no run directory: it is a file", "Runs are in runs/ by default.") from e
+    except OSError as e:
+        raise UsageError(f"{path} cannot be read: {e.strerror or e}", "Check its permissions.") from e
+    except ValueError as e:
+        raise UsageError(f"{path} cannot be read: {e}", "It was damaged, or is of another version.") from e

@@ -1,0 +1,284 @@
+"""A run directory, read: whatever state it is in, and naming what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
+
+from pgdyno._core import Histogram
+from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
+from pgdyno.model import (
+    PERCENTILE_NAMES,
+    Caveat,
+    IntervalRow,
+    Key,
+    Latency,
+    StatementLatency,
+    TrialPlan,
+    TrialRecord,
+    TrialSummary,
+)
+from pgdyno.store import hlog, manifest
+from pgdyno.store.manifest import Manifest, explained, text_of
+
+T = TypeVar("T")
+#: Of a trial that is under way, and of one that has ended.
+LINES, INTERVALS = "intervals.jsonl", "intervals.parquet"
+#: Of a trial that has ended: its histograms, merged over its intervals.
+MERGED = "latency.merged"
+#: Of each trial: what it was, how it ended, its summary.
+TRIAL = "trial.json"
+
+
+@dataclass(frozen=True)
+class TrialFile:
+    """trial.json. Without a schema it is of schema 0, which has the same keys but `start_ns`."""
+
+    plan: TrialPlan
+    state: str
+    started_at: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    ended_at: str | None = None
+    #: Nanoseconds since 1970: where the series' times count from; 0: not recorded.
+    start_ns: int = 0
+    error: str = ""
+    caveats: list[str] = field(default_factory=list)
+    summary: TrialSummary | None = None
+    activity: dict[str, float] = field(default_factory=dict)
+
+    def record(self) -> TrialRecord:
+        """The trial as the program has it."""
+        return TrialRecord(
+            self.plan,
+            "interrupted" if self.state == "running" else self.state,
+            self.started_at,
+            self.error,
+            self.summary,
+            [Caveat[name] for name in self.caveats if name in Caveat.__members__],
+            self.activity,
+            int(self.parameters.get("rows_per_transaction") or 0),
+            str(self.parameters.get("place") or ""),
+            self.start_ns,
+        )
+
+
+_TRIAL_FILE = TypeAdapter(TrialFile)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run directory, read."""
+
+    path: str
+    manifest: Manifest
+    trials: list[TrialRecord]
+    series: Mapping[int, list[IntervalRow]]
+    #: Buckets (value in nanoseconds, count) of the committed transactions' latency, by trial number.
+    buckets: Mapping[int, list[tuple[int, int]]]
+    #: Percentiles over merged repetitions, by configuration.
+    pooled: Mapping[Key, Latency]
+    #: The same by statement.
+    pooled_statements: Mapping[Key, list[StatementLatency]]
+    #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Lazy(dict[int, T]):
+    """By trial number; each read when it is first asked for: a run may have thousands of trials."""
+
+    def __init__(self, load: Callable[[int], T]) -> None:
+        super().__init__()
+        self._load = load
+
+    def __missing__(self, number: int) -> T:
+        self[number] = value = self._load(number)
+        return value
+
+
+class _LazyKeys(Mapping[Key, T]):
+    """By configuration; each computed when it is first asked for."""
+
+    def __init__(self, keys: Iterable[Key], load: Callable[[Key], T]) -> None:
+        self._keys = list(keys)
+        self._load = load
+        self._known: dict[Key, T] = {}
+
+    def __getitem__(self, key: Key) -> T:
+        if key not in self._known:
+            self._known[key] = self._load(key)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class _Damage:
+    """Files that cannot be read; each is named once."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self.files: list[tuple[str, str]] = []
+
+    def note(self, path: Path, why: str) -> None:
+        named = str(path.relative_to(self._base)) if path.is_relative_to(self._base) else str(path)
+        if named not in (name for name, _ in self.files):
+            self.files.append((named, why))
+
+
+def read(path: Path) -> RunData:
+    """Reads a run directory, whatever state it is in. Raises UsageError where it has no manifest that can be read."""
+    about = manifest.read(path)
+    damage = _Damage(path)
+    trials = _records(path, damage)
+    folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
+    series = _Lazy(lambda number: read_intervals(folders[number], damage.note))
+    merged = _Lazy(lambda number: _Merged(folders[number], series, number, damage))
+    buckets = _Lazy(lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets())
+    repetitions: dict[Key, list[TrialRecord]] = {}
+    for t in trials:
+        if t.summary is not None and t.state == "finished":
+            repetitions.setdefault(t.plan.key, []).append(t)
+
+    def pooled(tag: str, key: Key) -> Latency:
+        """Percentiles are never averaged: histograms of repetitions are merged."""
+        parts = [h for t in repetitions[key] if (h := merged[t.plan.number].get(tag)) is not None and h.count]
+        together = Histogram()
+        for h in parts:
+            together.merge(h)
+        return with_half_widths(latency_of(together), together, parts)
+
+    latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
+    statements = _LazyKeys(
+        repetitions,
+        lambda key: [
+            StatementLatency(s.script, s.line, s.text, pooled(hlog.statement(i), key))
+            for i, s in enumerate(_statements(repetitions[key]))
+        ],
+    )
+    return RunData(str(path), about, trials, series, buckets, latencies, statements, damage.files)
+
+
+def _statements(repetitions: list[TrialRecord]) -> list[StatementLatency]:
+    return repetitions[0].summary.statements if repetitions[0].summary else []
+
+
+def read_records(path: Path) -> list[TrialRecord]:
+    """The trials of a run directory, without their series and histograms."""
+    return _records(path, _Damage(path))
+
+
+def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
+    found = []
+    for folder in sorted((path / "trials").glob("*/")):
+        file = folder / TRIAL
+        try:
+            found.append(parse_trial(text_of(file)).record())
+        except FileNotFoundError:
+            # It was just being made when the run was killed: there is nothing in it.
+            if any(folder.iterdir()):
+                damage.note(file, "it is not there")
+        except (OSError, ValueError) as e:
+            damage.note(file, str(getattr(e, "strerror", None) or e))
+    return found
+
+
+def parse_trial(text: str) -> TrialFile:
+    """A trial.json. Raises ValueError, which says what is wrong with which key."""
+    try:
+        return _TRIAL_FILE.validate_python(json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValidationError as e:
+        raise ValueError(explained(e)) from e
+
+
+class _Merged:
+    """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was
+    killed, from its log.
+    """
+
+    def __init__(self, folder: Path, series: _Lazy[list[IntervalRow]], number: int, damage: _Damage) -> None:
+        self._folder = folder
+        self._series = series
+        self._number = number
+        self._damage = damage
+        self._encoded = hlog.encoded_lines(folder / MERGED)
+        self._logged: dict[str, Histogram] | None = None
+
+    def get(self, tag: str) -> Histogram | None:
+        """The histogram, if anything was recorded."""
+        if self._encoded is not None:
+            try:
+                return hlog.decoded(self._encoded[tag]) if tag in self._encoded else None
+            except ValueError as e:
+                # The log may be whole.
+                self._damage.note(self._folder / MERGED, str(e))
+                self._encoded = None
+        if self._logged is None:
+            counted = {r.start_ns for r in self._series[self._number] if r.phase not in ("warmup", "dropped")}
+            self._logged = hlog.read_merged(self._folder / "latency.hlog", counted)
+        return self._logged.get(tag)
+
+
+def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[IntervalRow]:
+    """A trial's time series: from Parquet, or from the lines that were written until it was killed. What cannot be read
+    is told to `note`.
+    """
+    parquet = folder / INTERVALS
+    if parquet.exists():
+        try:
+            return [IntervalRow(**row) for row in pq.read_table(parquet).to_pylist()]
+        except (OSError, pa.ArrowException, TypeError) as e:
+            # The rest of the run is still worth reading.
+            note(parquet, " ".join(str(e).split())[:200])
+            return []
+    rows: list[IntervalRow] = []
+    try:
+        lines = (folder / LINES).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return rows
+    except OSError as e:
+        note(folder / LINES, e.strerror or str(e))
+        return rows
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            rows.append(IntervalRow(**json.loads(line)))
+        except (ValueError, TypeError, RecursionError) as e:
+            # The last line may be torn by a kill; a whole one is damaged.
+            if number < len(lines):
+                note(folder / LINES, f"line {number}: {e}")
+            break
+    return rows
+
+
+def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogram]) -> Latency:
+    """The figures of repetitions' histograms `together`, with the confidence intervals that these `parts` give them."""
+    if len(parts) < 2:
+        return latency
+    counts = [h.count for h in parts]
+    half = {"mean_ns": mean_half_width_over(counts, [h.mean * h.count for h in parts])}
+    below = [h.count_up_to([getattr(latency, name) for name in PERCENTILE_NAMES]) for h in parts]
+    for name, up_to in zip(PERCENTILE_NAMES, zip(*below, strict=True), strict=True):
+        band = quantile_band_over(counts, up_to)
+        if band is not None:
+            low, high = (together.percentile(part * 100) for part in band)
+            half[name] = max(high - low, RESOLUTION * high) / 2
+    return replace(latency, half_widths={name: width for name, width in half.items() if width is not None})
+
+
+def latency_of(h: Histogram) -> Latency:
+    """A histogram's figures."""
+    p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
+    return Latency(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)
