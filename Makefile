@@ -11,7 +11,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 STAMP := $(VENV)/.pgdyno-built
 DEPS := $(VENV)/.pgdyno-deps
 
-.PHONY: help demo test test-all check bench docs fuzz setup clean fmt
+.PHONY: help demo test test-slow test-all check bench docs fuzz setup clean fmt
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,9 +39,10 @@ test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real server
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: $(STAMP) ## All tests: also other versions, kills at every moment, full disks, browsers
-	cargo test --workspace --quiet
-	$(BIN)/python -m pytest
+test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
+	$(BIN)/python -m pytest -m slow
+
+test-all: test test-slow ## Both
 
 check: $(STAMP) ## Formatting, lints, types, layers
 	cargo fmt --all --check

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
+from pgdyno.format import integer, milliseconds, percent
 from pgdyno.model import TrialSummary
 
 Unit = Literal["1/s", "ns", "s", "count", "part", ""]
@@ -32,6 +33,14 @@ class Figure:
     compared: bool = False
     #: Of latencies: the part of all values that lies beyond it.
     beyond: float | None = None
+
+    def shown(self, value: float) -> str:
+        """As people read it, with its unit where its name does not say it."""
+        if self.unit == "ns":
+            return f"{milliseconds(value)} ms"
+        if self.unit == "part":
+            return percent(value)
+        return integer(value) if self.unit in ("1/s", "count") else f"{value:g}"
 
     @property
     def of(self) -> Callable[[TrialSummary], float]:

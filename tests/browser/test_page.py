@@ -30,6 +30,7 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
     assert len(lines) == 9 and "," in lines[0] and lines[1].startswith("read </script> only,on,100%,1,")
 
 
+@pytest.mark.slow
 def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     plans = synthetic.plans(list(range(1, 1001)), 10)
     made = synthetic.make_run(tmp_path, plans[:30], lambda p, i, r: 1000 * r.uniform(0.9, 1.1), intervals=3)

@@ -91,6 +91,7 @@ def test_what_lies_in_a_borrowed_cluster_is_safe(tmp_path: Path, base: Path) -> 
         assert pgdyno("cluster", "stop", base).code == 0
 
 
+@pytest.mark.slow
 def test_an_archiving_cluster_is_loaded_over_connections(tmp_path: Path, base: Path) -> None:
     words = ["--set", "archive_mode=on", "--set", "archive_command=/bin/true"]
     assert pgdyno("cluster", "create", base, *words).code == 0

@@ -137,6 +137,7 @@ def test_a_mistake_in_setup_is_said(tmp_path: Path) -> None:
     assert done.code == 2 and "datasets.dataset.setup.0" in done.err and "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1, 2]\n" + RUN.replace("repetitions = 1", "repetitions = 3")
     (tmp_path / "made.toml").write_text(text)

@@ -69,10 +69,13 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
         ends = s.committed + sum(s.failed.values()) + s.skipped + s.unknown + s.unfinished
         assert s.scheduled == ends
         assert s.latency.count == s.committed
+        assert t.start_ns > 1_600_000_000 * 10**9
         # Point select: 1 statement; read-write: 5 and BEGIN and END.
         assert abs(s.qps / s.tps - (1 if t.plan.workload == "read-only" else 7)) < 0.2
         rows = data.series[t.plan.number]
         assert sum(r.committed for r in rows if r.phase != "warmup") == s.committed
+    # 2 to 32 clients: all of a sweep are measured by the same means.
+    assert len({t.summary.driver for t in data.trials if t.summary}) == 1
     settings = json.loads((run / "manifest.json").read_text())["server"]["settings"]
     assert settings["fsync"]["value"] == "on" and "shared_buffers" in settings
     assert (run / "server.log").read_text()
@@ -206,6 +209,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     assert left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
     before = left_behind()
     process = subprocess.Popen(

@@ -236,6 +236,7 @@ def test_only_the_clusters_own_server_is_stopped(loaded: Path) -> None:
         bystander.wait()
 
 
+@pytest.mark.slow
 def test_a_copy_of_somebodys_server_is_not_its_twin(folder: Path) -> None:
     """It does not listen, archive or lie in wait where the original does."""
     with Server(conf="archive_mode=on\narchive_command='true'") as original:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +90,57 @@ def test_verify_full_against_a_server_without_tls(server: Server, tmp_path: Path
     info = f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres"
     done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path, env=env)
     assert done.code == 3 and "does not support SSL" in done.err and "ssl=on" in done.err, done.err
+
+
+def test_a_cancel_request_takes_tls(tls_server: tuple[Server, Path]) -> None:
+    """What is still under way at the end is cancelled, and the secret that it takes does not travel in the clear."""
+    s, ca = tls_server
+    # Between: whoever listens on the way to the server.
+    with socket.create_server(("127.0.0.1", 0)) as between:
+        heard: list[bytes] = []
+        done = threading.Event()
+
+        def relay() -> None:
+            between.settimeout(0.1)
+            while not done.is_set():
+                try:
+                    client, _ = between.accept()
+                except TimeoutError:
+                    continue
+                server = socket.create_connection(("127.0.0.1", s.port))
+                for a, b, keep in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=pump, args=(a, b, keep), daemon=True).start()
+
+        def pump(a: socket.socket, b: socket.socket, keep: bool) -> None:
+            first = True
+            with suppress(OSError):
+                while data := a.recv(65536):
+                    if keep and first:
+                        heard.append(data)
+                        first = False
+                    b.sendall(data)
+            b.close()
+
+        thread = threading.Thread(target=relay)
+        thread.start()
+        try:
+            workload = _core.Workload()
+            workload.add("sleep.sql", "SELECT pg_sleep(60) /* over tls */;")
+            config = _core.ConnConfig(
+                host="localhost", hostaddr="127.0.0.1", port=between.getsockname()[1], user="scram", dbname="postgres",
+                password="geheim", sslmode="verify-full", sslrootcert=str(ca),
+            )  # fmt: skip
+            plan = Plan(clients=2, duration_s=0.5, drain_timeout_s=0.2)
+            result = _core.run([config], workload, Quiet(), plan)
+            deadline = time.monotonic() + 10
+            asleep = "select count(*) from pg_stat_activity where query like '%over tls%' and pid <> pg_backend_pid()"
+            while s.sql(asleep) != [(0,)] and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            done.set()
+            thread.join()
+    assert result.phase("measure").committed == 0  # type: ignore[union-attr]
+    assert s.sql(asleep) == [(0,)], "nothing goes on in the server"
+    assert "canceling statement due to user request" in s.log()
+    # Two sessions and two cancel requests, and each begins with SSLRequest.
+    assert len(heard) == 4 and all(first.startswith(b"\0\0\0\x08\x04\xd2\x16\x2f") for first in heard)

@@ -299,3 +299,16 @@ def test_one_cluster_by_two_names_is_one_cluster(tmp_path: Path) -> None:
         parsed(more)
     with pytest.raises(SpecError, match=r"targets\.a\.folder"):
         parsed('[targets.a]\nfolder = "~nosuchuser/x"')
+
+
+def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only `survey` asks the targets; `plan` never does."""
+    asked: list[str] = []
+    monkeypatch.setattr(Servers, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
+    (tmp_path / "mine").mkdir()
+    e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
+    servers = Servers(e, plan.configurations(e, 2), Options(), Listener())
+    place = plan.configurations(e, 2)[0].place
+    assert servers.dataset_of(place, folder=None).size > 0 and asked == []
+    servers.survey()
+    assert asked == [place.dataset]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pgdyno.format import plus_minus
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import html, markdown, terminal, view, words, write
 from pgdyno.report.cells import Cell
-from pgdyno.report.format import plus_minus
 from pgdyno.report.words_zh import ZH
 from pgdyno.store import reading, rundir
 from pgdyno.store.reading import RunData
@@ -165,6 +165,7 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
     assert table is not None and table.texts()[0][table.columns.index("lowest")] == "1"
 
 
+@pytest.mark.slow
 def test_the_chart_library_is_put_together_beside_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     # What lies where the user is, is not ours to run.

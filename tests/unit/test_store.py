@@ -148,7 +148,7 @@ def made(tmp_path: Path, **more: Any) -> Path:
 
 
 def test_files_of_the_version_before_the_schema_are_read(tmp_path: Path) -> None:
-    """tests/data/schema-0 was written by 0.1 before manifest.json had a schema."""
+    """tests/data/schema-0 was written before manifest.json had a schema."""
     data = reading.read(Path(__file__).parents[1] / "data" / "schema-0")
     assert data.unreadable == []
     m = data.manifest

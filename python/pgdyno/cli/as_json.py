@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from pgdyno.figures import FIGURES
 from pgdyno.store.reading import RunData
 
 
@@ -26,6 +27,7 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
                 "activity": t.activity,
                 "caveats": [c.name for c in t.caveats],
                 "summary": asdict(t.summary) if t.summary else None,
+                "figures": {f.column: f.of(t.summary) for f in FIGURES} if t.summary else None,
             }
             for t in data.trials
         ],

@@ -18,11 +18,11 @@ from rich.text import Text
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import EXIT_OK, UsageError
-from pgdyno.figures import higher_is_better
+from pgdyno.figures import COMPARED, higher_is_better
+from pgdyno.format import integer, milliseconds
 from pgdyno.judge import history, runs, scaling
 from pgdyno.report import curves
 from pgdyno.report.comparisons import interval, needed
-from pgdyno.report.format import integer, milliseconds
 from pgdyno.store import reading, rundir
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNCLEAR: "yellow"}
@@ -124,7 +124,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     table.add_column("over time", no_wrap=True)
     for s in found.series:
         if s.values:
-            ends = [integer(x) if s.metric == "TPS" else f"{milliseconds(x)} ms" for x in (s.values[0], s.values[-1])]
+            ends = [COMPARED[s.metric].shown(x) for x in (s.values[0], s.values[-1])]
             table.add_row(Text(s.label), s.metric, str(len(s.values)), *ends, _spark(s.values))
     out.print(table)
     changes = [(s, c) for s in found.series for c in s.changes]

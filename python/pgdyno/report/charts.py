@@ -19,7 +19,7 @@ MOST_LINES, MOST_BARS = 24, 120
 MOST_COLUMNS = 6
 #: Colour-blind safe (Okabe and Ito).
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
-_CONFIG: dict[str, Any] = {
+_CONFIG: dict[str, object] = {
     "font": "system-ui, sans-serif",
     "range": {"category": COLOURS},
     "view": {"stroke": "transparent"},
@@ -29,7 +29,7 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, Any]]]:
+def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
     """Name, title, note and description of each chart."""
     if not groups:
         return []
@@ -90,7 +90,7 @@ def _legend(groups: Sequence[Group]) -> str:
     return variant_column(list(groups)) or "hot set"
 
 
-def base(values: list[dict[str, Any]], width: int, height: int, **more: Any) -> dict[str, Any]:
+def base(values: list[dict[str, object]], width: int, height: int, **more: Any) -> dict[str, object]:
     """What all charts begin with."""
     return {
         "$schema": SCHEMA,
@@ -106,11 +106,11 @@ def _hot(hot_set: float) -> str:
     return f"{hot_set * 100:g}%"
 
 
-def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> dict[str, Any]:
+def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> dict[str, object]:
     return {"field": field, "type": kind, "title": title, **more}
 
 
-def _qps(groups: Sequence[Group]) -> dict[str, Any]:
+def _qps(groups: Sequence[Group]) -> dict[str, object]:
     values = []
     for g in groups:
         e, half = g.over("qps"), g.half_width("qps") or 0.0
@@ -181,8 +181,10 @@ def _figures(stretch: Sequence[IntervalRow], what: str) -> list[float]:
     return [rates[i] for i in sorted((low, high))]
 
 
-def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: str, repetition: int) -> dict[str, Any]:
-    values: list[dict[str, Any]] = []
+def _over_time(
+    data: RunData, groups: Sequence[Group], what: list[str], title: str, repetition: int
+) -> dict[str, object]:
+    values: list[dict[str, object]] = []
     for g in groups:
         for t in g.trials:
             if repetition and t.plan.repetition != repetition:
@@ -206,7 +208,7 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
     single = what == ["tps"]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     scale = {"zero": True} if single else {"type": "log"}
-    encoding: dict[str, Any] = {
+    encoding: dict[str, object] = {
         "x": _axis("s", "seconds"),
         "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
         "color": {"field": "line of", "type": "nominal", "title": _legend(groups), "sort": lines},
@@ -232,7 +234,7 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], title: s
     return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
 
 
-def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, Any]:
+def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
     """The share of transactions that took longer, on logarithmic axes: a straight view into the tail."""
     values = []
     for g in groups:

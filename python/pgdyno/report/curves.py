@@ -22,7 +22,7 @@ _MOST_LEVELS = 24
 _RESAMPLES = 150
 
 
-def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
+def scaling(groups: Sequence[Group]) -> dict[str, object] | None:
     """Throughput by clients: each repetition a point, the fitted law with its interval, and its knee. None where there
     are too few levels.
     """
@@ -48,9 +48,9 @@ def scaling(groups: Sequence[Group]) -> dict[str, Any] | None:
 
 def law_chart(
     curves: dict[str, list[tuple[float, float]]], laws: dict[str, Scaling], axis: str
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Points of each curve, its law with the interval, and its knee; None where there is no law."""
-    values: list[dict[str, Any]] = []
+    values: list[dict[str, object]] = []
     for name, law in laws.items():
         values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in curves[name]]
         for p in law.curve:
@@ -65,7 +65,7 @@ def law_chart(
     y = {"field": "TPS", "type": "quantitative", "title": "throughput", "axis": {"format": "~s"}}
     colour = {"field": "curve", "type": "nominal", "title": None}
 
-    def layer(kind: str, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+    def layer(kind: str, mark: dict[str, object], **encoding: Any) -> dict[str, object]:
         return {
             "transform": [{"filter": f"datum.kind == '{kind}'"}],
             "mark": mark,
@@ -81,11 +81,11 @@ def law_chart(
     return {**base(values, 560, 300), "layer": layers}
 
 
-def latency_by_throughput(data: RunData) -> dict[str, Any] | None:
+def latency_by_throughput(data: RunData) -> dict[str, object] | None:
     """What a search for the capacity tried: latency by throughput that was done, and the objective."""
     found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
-    values: list[dict[str, Any]] = []
+    values: list[dict[str, object]] = []
     for number, probe in enumerate(found.probes, 2):
         t = by_number.get(number)
         if t is None or t.summary is None:

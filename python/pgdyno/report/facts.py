@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pgdyno.format import integer, milliseconds, size
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table
-from pgdyno.report.format import integer, milliseconds, size
 from pgdyno.report.heading import version_of
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData

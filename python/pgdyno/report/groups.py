@@ -38,7 +38,7 @@ class Group:
         return self.trials[0].plan.clients
 
     @property
-    def varied(self) -> dict[str, Any]:
+    def varied(self) -> dict[str, object]:
         """What else is varied, by axis."""
         return self.trials[0].plan.varied
 

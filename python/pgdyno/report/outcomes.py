@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgdyno.format import integer, milliseconds, percent, size
 from pgdyno.model import TrialSummary
 from pgdyno.report.cells import Cell, Table, all_linked, linked
-from pgdyno.report.format import integer, milliseconds, percent, size
 from pgdyno.report.groups import Group, variant_column
 from pgdyno.store.reading import RunData
 

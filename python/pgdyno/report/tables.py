@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.analysis.spread import Estimate
+from pgdyno.format import integer, milliseconds, percent, plus_minus, rows, size
 from pgdyno.model import PERCENTILE_NAMES, IntervalRow, Latency
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
-from pgdyno.report.format import integer, milliseconds, percent, plus_minus, rows, size
 from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
 from pgdyno.store.manifest import Capacity, Manifest, Place
 from pgdyno.store.reading import RunData

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from pgdyno.report import charts, comparisons, curves, facts, heading, outcomes, tables, words
 from pgdyno.report.cells import Table
@@ -18,7 +17,7 @@ class Chart:
     name: str
     title: str
     note: str
-    spec: dict[str, Any]
+    spec: dict[str, object]
 
 
 @dataclass(frozen=True)

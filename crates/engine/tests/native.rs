@@ -1,0 +1,153 @@
+//! A workload that is ordinary code: what a native one needs, and that it needs no more.
+
+mod common;
+
+use common::Told;
+use pgdyno_base::{Nanos, Prng};
+use pgdyno_engine::driver::sim::{Sim, SimServer};
+use pgdyno_engine::worker::{Report, StopFlag, Worker};
+use pgdyno_engine::workload::{Actor, Awaited, CommandInfo, Failure, Piece, Requests, Statement, Step};
+use pgdyno_engine::{Limit, Plan, Protocol, Workload, run};
+use pgdyno_script::ScriptError;
+use pgdyno_wire::{Effect, WireError};
+use std::sync::{Arc, Mutex};
+
+const STATEMENTS: [&str; 4] = ["BEGIN", "SELECT stock AS s FROM t WHERE i = $1", "UPDATE t SET stock = $1", "COMMIT"];
+
+/// Takes some items from stock, as many as chance says: a loop, which no script has.
+struct Orders(Vec<CommandInfo>);
+
+impl Orders {
+    fn new() -> Orders {
+        let info = |(number, sql): (usize, &&str)| CommandInfo {
+            text: sql.to_string(),
+            sql: sql.to_string(),
+            name: "SQL".into(),
+            script: 0,
+            number,
+            line: number + 1,
+            is_sql: true,
+            effect: Effect::of(sql),
+            reads: number == 1,
+            parameters: usize::from(sql.contains("$1")),
+        };
+        Orders(STATEMENTS.iter().enumerate().map(info).collect())
+    }
+}
+
+impl Workload for Orders {
+    fn scripts(&self) -> Vec<String> {
+        vec!["orders".into()]
+    }
+    fn commands(&self) -> &[CommandInfo] {
+        &self.0
+    }
+    fn actor(&self, _: usize, rng: Prng, _: i64) -> Box<dyn Actor> {
+        Box::new(Client { rng: rng.clone(), at_begin: rng, left: 0, next: 0, stock: None, read: Arc::default() })
+    }
+    fn locate(&self, command: usize, message: &str) -> ScriptError {
+        ScriptError::at("orders", STATEMENTS[command], 0, message, "")
+    }
+}
+
+struct Client {
+    rng: Prng,
+    at_begin: Prng,
+    left: u64,
+    next: usize,
+    stock: Option<i64>,
+    read: Arc<Mutex<u64>>,
+}
+
+impl Actor for Client {
+    fn begin(&mut self, _: &mut Prng) -> usize {
+        self.at_begin = self.rng.clone();
+        self.retry();
+        0
+    }
+
+    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        let (command, value) = match self.next {
+            4 => return Ok(Step::Done),
+            1 if self.left == 0 => (3, None),
+            1 => (1, Some(self.left as i64)),
+            2 => (2, Some(self.stock.take().expect("the row was read") - 1)),
+            n => (n, None),
+        };
+        self.next = match command {
+            2 => {
+                self.left -= 1;
+                1
+            }
+            n => n + 1,
+        };
+        let statement = Statement {
+            command,
+            name: ["b", "s", "u", "c"][command],
+            text: STATEMENTS[command],
+            parameters: usize::from(value.is_some()),
+            effect: Effect::of(STATEMENTS[command]),
+            reads: command == 1,
+        };
+        let text = value.map_or(String::new(), |v| v.to_string());
+        requests.statement(
+            &statement,
+            false,
+            |o| o.extend_from_slice(STATEMENTS[command].replace("$1", &text).as_bytes()),
+            |_, o| {
+                o.extend_from_slice(text.as_bytes());
+                true
+            },
+        );
+        Ok(Step::Wait { command, what: Awaited::Statement })
+    }
+
+    fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), WireError> {
+        if let Piece::Row(values) = piece {
+            let text = std::str::from_utf8(values[0].expect("not null")).expect("digits");
+            self.stock = text.parse().ok();
+            *self.read.lock().unwrap() += 1;
+        }
+        Ok(())
+    }
+
+    fn here(&self) -> usize {
+        self.next.min(3)
+    }
+
+    fn abandon(&mut self) {
+        self.next = 0;
+    }
+
+    fn retry(&mut self) {
+        self.rng = self.at_begin.clone();
+        (self.next, self.left, self.stock) = (0, self.rng.range_u64(1, 5), None);
+    }
+}
+
+#[test]
+fn code_drives_transactions_and_reads_what_comes() {
+    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+        let plan = Plan { clients: 3, limit: Limit::Transactions(200), protocol, max_tries: 5, ..Plan::default() };
+        let server = SimServer { fail: Box::new(|_, n| (n % 50 == 0).then_some("40001")), ..SimServer::default() };
+        let told = Arc::new(Mutex::new(Told::default()));
+        let sink = told.clone();
+        let report = Box::new(move |r| match r {
+            Report::Interval(i) => sink.lock().unwrap().intervals.push(*i),
+            Report::Event(e) => sink.lock().unwrap().events.push(e),
+        });
+        let streams = run::streams(&plan).pop().unwrap();
+        let (plan, configs) = (Arc::new(plan), vec![Arc::new(common::config())]);
+        let workload = Arc::new(Orders::new());
+        let mut worker = Worker::new(Sim::new(server), plan, configs, workload, 0, streams, StopFlag::default(), report);
+        worker.connect().and_then(|()| worker.run(Nanos::from_secs(100))).unwrap();
+        let told = told.lock().unwrap();
+        told.check();
+        let o = told.outcomes();
+        assert_eq!((o.committed, o.failed_total()), (600, 0), "{protocol:?}");
+        assert!(o.retries > 30);
+        // Each item is read and then updated, whatever was tried again.
+        let of = |n: usize| told.sum(|i| i.command_latency[n].count());
+        assert!(of(1) >= of(2) && of(2) > 1500 && of(3) >= 600, "{} {} {}", of(1), of(2), of(3));
+    }
+}
