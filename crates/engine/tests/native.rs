@@ -139,7 +139,8 @@ fn code_drives_transactions_and_reads_what_comes() {
         let streams = run::streams(&plan).pop().unwrap();
         let (plan, configs) = (Arc::new(plan), vec![Arc::new(common::config())]);
         let workload = Arc::new(Orders::new());
-        let mut worker = Worker::new(Sim::new(server), plan, configs, workload, 0, streams, StopFlag::default(), report);
+        let mut worker =
+            Worker::new(Sim::new(server), plan, configs, workload, 0, streams, StopFlag::default(), report);
         worker.connect().and_then(|()| worker.run(Nanos::from_secs(100))).unwrap();
         let told = told.lock().unwrap();
         told.check();
