@@ -29,6 +29,7 @@ def base() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_stays_is_borrowed_and_given_back(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base, "--set", "work_mem=7MB", "--set", "shared_buffers=64MB").code == 0
     before = (base / "data" / "postgresql.auto.conf").read_text()

@@ -77,6 +77,7 @@ def test_settings_and_datasets_have_servers_of_their_own(tmp_path: Path) -> None
         assert key["level"] in (1, 2) and key["buffers"] == key["level"] + 2
 
 
+@pytest.mark.slow
 def test_settings_reach_the_server(tmp_path: Path) -> None:
     text = HEAD.replace('builtin = "select-only"', "text = \"select 1 / (current_setting('jit') = 'on')::int\"")
     text += "[axes]\nclients = [1]\nsettings = { jit = [true, false] }\n" + RUN
@@ -201,6 +202,7 @@ def test_warm_up_until_steady(tmp_path: Path) -> None:
     assert data.trials[0].state == "finished"
 
 
+@pytest.mark.slow
 def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
     done = pgdyno("plan", "cloud-matrix", "--shrink", 1000, "--json")
     facts = json.loads(done.out)
@@ -386,6 +388,7 @@ def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: P
     server.sql("drop role plain")
 
 
+@pytest.mark.slow
 def test_a_dataset_that_is_there_is_used_whatever_would_have_been_chosen(server: Server, tmp_path: Path) -> None:
     server.sql("create database loaded")
     target = f"host={server.socket} port={server.port} user=postgres dbname=loaded"

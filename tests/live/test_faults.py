@@ -289,6 +289,7 @@ def test_help_and_version() -> None:
         assert done.code == 0 and words in done.out and not done.err, done
 
 
+@pytest.mark.slow
 def test_nonsense_on_the_command_line() -> None:
     for args, words in (
         (("run", "nosuch"), ("there is no experiment", "quick")),

@@ -137,6 +137,7 @@ def test_text_from_outside_stays_text(tmp_path: Path) -> None:
     assert "\\|" in text
 
 
+@pytest.mark.slow
 def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
     plans = synthetic.plans(list(range(1, 351)), 1)
     run = synthetic.make_run(tmp_path, plans, lambda *_: 5.0, intervals=1)

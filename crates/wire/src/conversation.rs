@@ -11,12 +11,13 @@
 //! A message that nothing asked for, a ReadyForQuery without a result and one too many are failures of the protocol:
 //! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
+use crate::ask::{Ask, Asked, What};
 use crate::backend::{self, Message, ServerError, TransactionStatus, next_message, tag};
 use crate::conn::Config;
-use crate::effect::Effect;
 use crate::error::WireError;
+use crate::event::{CommandTag, Event, Fate, Refusal};
 use crate::frontend;
-use crate::handshake::{Handshake, SessionInfo};
+use crate::handshake::Handshake;
 use crate::opening::{Attempt, Opening};
 use crate::tls::Link;
 use std::collections::VecDeque;
@@ -26,93 +27,6 @@ use std::sync::Arc;
 const MAX_KEPT: usize = 256 * 1024;
 /// Bytes of a buffer that is kept for the next message or row.
 const SPARE: usize = 16 * 1024;
-
-/// What happened. `L` is what the caller calls its requests.
-#[derive(Debug)]
-pub enum Event<L> {
-    /// The session has begun: requests may be made.
-    Began(Box<SessionInfo>),
-    /// A statement was prepared.
-    Prepared(L),
-    /// Names of the columns of a result whose rows are read.
-    Columns(L, Vec<String>),
-    /// A row of such a result: [`Conversation::row`].
-    Row(L),
-    /// A command is carried out, so far as its transaction is.
-    Result(L, CommandTag),
-    /// The server refuses, or ends the session.
-    Refused(Box<Refusal<L>>),
-    /// A request, or a part of a pipeline, is answered to its end.
-    Synchronised(L),
-    /// The server waits for COPY data: [`frontend::copy_data`], or [`Conversation::refuse_copy`].
-    CopyIn(L),
-    /// The server sends COPY data, which is passed over.
-    CopyOut(L),
-    /// A notice, where they are read: [`Conversation::read_notices`].
-    Notice(Box<ServerError>),
-}
-
-/// What a command says that it has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandTag {
-    /// COMMIT: everything up to here is durable, as far as the server's settings make it so.
-    Commit,
-    /// ROLLBACK, of a block or to a savepoint.
-    Rollback,
-    /// Anything else.
-    Other,
-}
-
-/// An error that the server reported.
-#[derive(Clone, Debug)]
-pub struct Refusal<L> {
-    /// The request that met it; none: the session itself.
-    pub label: Option<L>,
-    /// In the server's words.
-    pub error: ServerError,
-    /// Queries of the request that had been answered before.
-    pub query: u32,
-    /// The session is over.
-    pub fatal: bool,
-}
-
-/// What a connection that is lost leaves of what was sent and not answered to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Nothing that was under way can have committed.
-    Nothing,
-    /// Some of it may have: only the server knows.
-    Unknown,
-    /// The server confirmed a commit, and nothing was under way behind it.
-    Committed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Parse,
-    Bind,
-    Describe,
-    Execute,
-    Query,
-    Sync,
-}
-
-#[derive(Debug)]
-struct Asked<L> {
-    what: What,
-    /// Its rows are read.
-    reads: bool,
-    /// Rows may come: a Query has described them.
-    described: bool,
-    /// COPY is under way.
-    copying: bool,
-    /// A Query that has met an error.
-    failed: bool,
-    /// Results so far.
-    results: u32,
-    effect: Effect,
-    label: L,
-}
 
 enum Phase {
     /// TLS is being asked for.
@@ -427,7 +341,7 @@ impl<L: Copy> Conversation<L> {
             }
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, What::Execute) => {
                 let Some(head) = self.pop() else { return Ok(None) };
-                let found = command_tag(message.body);
+                let found = CommandTag::of(message.body);
                 let (in_block, effect) = (self.in_block, head.effect);
                 self.in_block = effect.leaves_open(in_block);
                 self.committed |= found == CommandTag::Commit;
@@ -440,7 +354,7 @@ impl<L: Copy> Conversation<L> {
                 head.results += 1;
                 head.described = false;
                 head.copying = false;
-                let found = command_tag(message.body);
+                let found = CommandTag::of(message.body);
                 let whole = head.effect.is_answered_by(head.results);
                 // Of the last statement the server says so when its transaction is committed.
                 self.committed |= found == CommandTag::Commit || (whole && head.effect.may_commit(self.in_block));
@@ -481,7 +395,7 @@ impl<L: Copy> Conversation<L> {
             (tag::ERROR, _) if !self.failed && !head.failed => {
                 let error = ServerError::parse(message.body);
                 let query = if head.what == What::Sync { 1 } else { head.results };
-                let refusal = Refusal { label: Some(head.label), query, fatal: is_fatal(&error), error };
+                let refusal = Refusal::new(Some(head.label), error, query);
                 head.failed = true;
                 head.copying = false;
                 self.pending = false;
@@ -507,11 +421,11 @@ impl<L: Copy> Conversation<L> {
             tag::NOTICE => Ok(None),
             tag::ERROR => {
                 // The server ends a session when it likes; any other error must be an answer.
-                let error = ServerError::parse(message.body);
-                if !is_fatal(&error) {
-                    return Err(unexpected(&format!("an error that nothing asked for: {error}")));
+                let refusal = Refusal::new(None, ServerError::parse(message.body), 0);
+                if !refusal.fatal {
+                    return Err(unexpected(&format!("an error that nothing asked for: {}", refusal.error)));
                 }
-                Ok(Some(Event::Refused(Box::new(Refusal { label: None, error, query: 0, fatal: true }))))
+                Ok(Some(Event::Refused(Box::new(refusal))))
             }
             other => {
                 let awaited = match self.asked.front().map(|a| (a.what, a.results + u32::from(a.failed))) {
@@ -560,96 +474,14 @@ impl<L: Copy> Conversation<L> {
     }
 }
 
-/// Writes requests, and notes what answers them.
-pub struct Ask<'a, L> {
-    asked: &'a mut VecDeque<Asked<L>>,
-    out: &'a mut Vec<u8>,
-    label: L,
-}
-
-impl<L: Copy> Ask<'_, L> {
-    #[inline]
-    fn note(&mut self, what: What, effect: Effect, reads: bool) {
-        let label = self.label;
-        self.asked.push_back(Asked {
-            what,
-            reads,
-            described: false,
-            copying: false,
-            failed: false,
-            results: 0,
-            effect,
-            label,
-        });
-    }
-
-    /// Query, whose text `write` appends; `reads`: its rows become events.
-    #[inline]
-    pub fn query_with(&mut self, effect: Effect, reads: bool, write: impl FnOnce(&mut Vec<u8>)) {
-        frontend::query_with(self.out, write);
-        self.note(What::Query, effect, reads);
-    }
-
-    /// Query, whose rows nobody reads.
-    pub fn query(&mut self, sql: &str) {
-        self.query_with(Effect::of(sql), false, |o| o.extend_from_slice(sql.as_bytes()));
-    }
-
-    /// Parse; the server infers the parameters' types.
-    pub fn parse(&mut self, name: &str, sql: &str) {
-        frontend::parse(self.out, name, sql);
-        self.note(What::Parse, Effect::STATEMENT, false);
-    }
-
-    /// Bind; see [`frontend::bind`].
-    #[inline]
-    pub fn bind(&mut self, statement: &str, parameters: usize, write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
-        frontend::bind(self.out, statement, parameters, write);
-        self.note(What::Bind, Effect::STATEMENT, false);
-    }
-
-    /// Describe: the columns become an event.
-    pub fn describe(&mut self) {
-        frontend::describe(self.out);
-        self.note(What::Describe, Effect::STATEMENT, true);
-    }
-
-    /// Execute, all rows; `reads`: they become events.
-    #[inline]
-    pub fn execute(&mut self, effect: Effect, reads: bool) {
-        frontend::execute(self.out);
-        self.note(What::Execute, effect, reads);
-    }
-
-    /// Sync.
-    #[inline]
-    pub fn sync(&mut self) {
-        frontend::sync(self.out);
-        self.note(What::Sync, Effect::STATEMENT, false);
-    }
-}
-
 /// Tag and whole length of the message that `bytes` begin with, once they are there.
 fn header(bytes: &[u8]) -> Option<(u8, usize)> {
     let header = bytes.first_chunk::<5>()?;
     Some((header[0], 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize))
 }
 
-#[inline]
-fn command_tag(body: &[u8]) -> CommandTag {
-    match body {
-        b"COMMIT\0" => CommandTag::Commit,
-        b"ROLLBACK\0" => CommandTag::Rollback,
-        _ => CommandTag::Other,
-    }
-}
-
 fn columns<L>(label: L, reads: bool, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
     if reads { backend::column_names(body).map(|names| Some(Event::Columns(label, names))) } else { Ok(None) }
-}
-
-fn is_fatal(error: &ServerError) -> bool {
-    matches!(error.severity.as_str(), "FATAL" | "PANIC")
 }
 
 fn unexpected(what: &str) -> WireError {

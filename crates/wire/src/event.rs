@@ -1,0 +1,84 @@
+//! What a conversation tells of a server, as it happens.
+
+use crate::backend::ServerError;
+use crate::handshake::SessionInfo;
+
+/// What happened. `L` is what the caller calls its requests.
+#[derive(Debug)]
+pub enum Event<L> {
+    /// The session has begun: requests may be made.
+    Began(Box<SessionInfo>),
+    /// A statement was prepared.
+    Prepared(L),
+    /// Names of the columns of a result whose rows are read.
+    Columns(L, Vec<String>),
+    /// A row of such a result: [`crate::Conversation::row`].
+    Row(L),
+    /// A command is carried out, so far as its transaction is.
+    Result(L, CommandTag),
+    /// The server refuses, or ends the session.
+    Refused(Box<Refusal<L>>),
+    /// A request, or a part of a pipeline, is answered to its end.
+    Synchronised(L),
+    /// The server waits for COPY data: [`crate::frontend::copy_data`], or [`crate::Conversation::refuse_copy`].
+    CopyIn(L),
+    /// The server sends COPY data, which is passed over.
+    CopyOut(L),
+    /// A notice, where they are read: [`crate::Conversation::read_notices`].
+    Notice(Box<ServerError>),
+}
+
+/// What a command says that it has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandTag {
+    /// COMMIT: everything up to here is durable, as far as the server's settings make it so.
+    Commit,
+    /// ROLLBACK, of a block or to a savepoint.
+    Rollback,
+    /// Anything else.
+    Other,
+}
+
+/// An error that the server reported.
+#[derive(Clone, Debug)]
+pub struct Refusal<L> {
+    /// The request that met it; none: the session itself.
+    pub label: Option<L>,
+    /// In the server's words.
+    pub error: ServerError,
+    /// Queries of the request that had been answered before.
+    pub query: u32,
+    /// The session is over.
+    pub fatal: bool,
+}
+
+/// What a connection that is lost leaves of what was sent and not answered to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing that was under way can have committed.
+    Nothing,
+    /// Some of it may have: only the server knows.
+    Unknown,
+    /// The server confirmed a commit, and nothing was under way behind it.
+    Committed,
+}
+
+impl CommandTag {
+    /// Reads the body of CommandComplete.
+    #[inline]
+    pub(crate) fn of(body: &[u8]) -> CommandTag {
+        match body {
+            b"COMMIT\0" => CommandTag::Commit,
+            b"ROLLBACK\0" => CommandTag::Rollback,
+            _ => CommandTag::Other,
+        }
+    }
+}
+
+impl<L> Refusal<L> {
+    /// An error that the server reported, of a request or of the session.
+    pub(crate) fn new(label: Option<L>, error: ServerError, query: u32) -> Refusal<L> {
+        let fatal = matches!(error.severity.as_str(), "FATAL" | "PANIC");
+        Refusal { label, error, query, fatal }
+    }
+}
