@@ -61,38 +61,78 @@ def check(server: Server) -> None:
 
 
 def frozen(server: Server, table: str) -> None:
-    """VACUUM has nothing to do.""" with psycopg.connect(server.conninfo(), autocommit=True) as conn: told: list[str"""
-    [] conn.add_notice_handler(lambda n: told.append(n.message_primary or "")) conn.execute(f"vacuum (freeze, verbose)
-    {table}".encode()) text = "\n".join(told) if re.search(r"pages: 0 removed", text): # The last page is always looked
-    at. assert re.search(r"pages: 0 removed, \d+ remain, [01] (scanned|skipped)|, 1 scanned", text), text assert
-    "tuples: 0 removed" in text or "0 removable" in text or "found 0 removable" in text, text
+    """VACUUM has nothing to do."""
+    with psycopg.connect(server.conninfo(), autocommit=True) as conn:
+        told: list[str] = []
+        conn.add_notice_handler(lambda n: told.append(n.message_primary or ""))
+        conn.execute(f"vacuum (freeze, verbose) {table}".encode())
+    text = "\n".join(told)
+    if re.search(r"pages: 0 removed", text):
+        # The last page is always looked at.
+        assert re.search(r"pages: 0 removed, \d+ remain, [01] (scanned|skipped)|, 1 scanned", text), text
+    assert "tuples: 0 removed" in text or "0 removable" in text or "found 0 removable" in text, text
 
-    @pytest.mark.parametrize( ("major", "checksums"), [ *(pytest.param(n, c, marks=pytest.mark.slow) for n, c in ((14,
-    False), (15, True), (16, True), (17, False), (18, False))), (18, True), ], ) def
-    test_direct_makes_what_pgbench_makes(major: int, checksums: bool) -> None: wish = ("--data-checksums",) if
-    checksums else ("--no-data-checksums",) if major == 18 else () server = stopped(bin_folder=folder_of(major),
-    initdb=wish) try: done = direct(server, "tpcb", "--scale", 3, "--json") assert done.code == 0, done.err assert
-    done.json["loaded"]["method"] == "direct" and done.json["loaded"]["rows"] == 300_033 if checksums and (server.bin /
-    "pg_checksums").exists(): words = [server.bin / "pg_checksums", "--check", "-D", server.data] assert
-    subprocess.run(words, capture_output=True, check=False).returncode == 0 server.start() assert server.sql("show
-    data_checksums") == [("on" if checksums else "off",)] check(server) wheel = wheel_folder() assert wheel is not None
-    server.sql("create database theirs") where = ["-h", server.socket, "-p", str(server.port), "-U", "postgres"]
-    subprocess.run( [wheel / "pgbench", "-i", "-q", "-s3", *where, "theirs"], check=True, capture_output=True,
-    env=environment() ) for table in ("accounts", "tellers", "branches", "history"): query =
-    CONTENT.format(f"pgbench_{table}") assert server.sql(query) == server.sql(query, dbname="theirs") sizes = f"select
-    pg_relation_size('pgbench_{table}'), pg_indexes_size('pgbench_{table}')" assert server.sql(sizes) ==
-    server.sql(sizes, dbname="theirs") frozen(server, "pgbench_accounts") # A server that goes on with it: updates,
-    inserts, another shutdown, and still nothing is wrong. subprocess.run( [wheel / "pgbench", "-n", "-t500", "-c2",
-    *where, "postgres"], check=True, capture_output=True, env=environment(), )  # fmt: skip server.kill()
-    server.start() check(server) assert server.sql("select count(*) from pgbench_history") == [(1000,)] assert
-    server.sql("select count(*) from pgbench_accounts") == [(300_000,)] finally: server.remove()
 
-    @pytest.fixture(scope="module") def module_cluster() -> Iterator[Server]: server = stopped() yield server
+@pytest.mark.parametrize(
+    ("major", "checksums"),
+    [
+        *(
+            pytest.param(n, c, marks=pytest.mark.slow)
+            for n, c in ((14, False), (15, True), (16, True), (17, False), (18, False))
+        ),
+        (18, True),
+    ],
+)
+def test_direct_makes_what_pgbench_makes(major: int, checksums: bool) -> None:
+    wish = ("--data-checksums",) if checksums else ("--no-data-checksums",) if major == 18 else ()
+    server = stopped(bin_folder=folder_of(major), initdb=wish)
+    try:
+        done = direct(server, "tpcb", "--scale", 3, "--json")
+        assert done.code == 0, done.err
+        assert done.json["loaded"]["method"] == "direct" and done.json["loaded"]["rows"] == 300_033
+        if checksums and (server.bin / "pg_checksums").exists():
+            words = [server.bin / "pg_checksums", "--check", "-D", server.data]
+            assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+        server.start()
+        assert server.sql("show data_checksums") == [("on" if checksums else "off",)]
+        check(server)
+        wheel = wheel_folder()
+        assert wheel is not None
+        server.sql("create database theirs")
+        where = ["-h", server.socket, "-p", str(server.port), "-U", "postgres"]
+        subprocess.run(
+            [wheel / "pgbench", "-i", "-q", "-s3", *where, "theirs"], check=True, capture_output=True, env=environment()
+        )
+        for table in ("accounts", "tellers", "branches", "history"):
+            query = CONTENT.format(f"pgbench_{table}")
+            assert server.sql(query) == server.sql(query, dbname="theirs")
+            sizes = f"select pg_relation_size('pgbench_{table}'), pg_indexes_size('pgbench_{table}')"
+            assert server.sql(sizes) == server.sql(sizes, dbname="theirs")
+        frozen(server, "pgbench_accounts")
+        # A server that goes on with it: updates, inserts, another shutdown, and still nothing is wrong.
+        subprocess.run(
+            [wheel / "pgbench", "-n", "-t500", "-c2", *where, "postgres"], check=True, capture_output=True,
+            env=environment(),
+        )  # fmt: skip
+        server.kill()
+        server.start()
+        check(server)
+        assert server.sql("select count(*) from pgbench_history") == [(1000,)]
+        assert server.sql("select count(*) from pgbench_accounts") == [(300_000,)]
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def module_cluster() -> Iterator[Server]:
+    server = stopped()
+    yield server
     server.remove()
 
-    @pytest.fixture def cluster(module_cluster: Server) -> Iterator[Server]: """A stopped server; stopped again after
-    each test, however that ended.
-    """
+
+@pytest.fixture
+def cluster(module_cluster: Server) -> Iterator[Server]:
+    """A stopped server; stopped again after each test, however that ended."""
     yield module_cluster
     if module_cluster.process is not None and module_cluster.process.poll() is None:
         module_cluster.stop()
