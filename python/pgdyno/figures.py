@@ -72,6 +72,7 @@ FIGURES = (
     Figure("reconnects", "reconnects", "reconnects", "count"),
     Figure("client CPU", "client_cpu_share", "client_cpu_share", "part"),
     Figure("client run-queue delay", "client_delay_share", "client_delay_share", "part", False),
+    Figure("client CPU or waiting", "client_busy_share", "client_busy_share", "part", False),
     Figure("wake-up delay p99", "wakeup_p99_ns", "wakeup_p99_ns", "ns", False),
     Figure("driver", "driver", "driver", ""),
     Figure("steady", "steady", "steady", ""),

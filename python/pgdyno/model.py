@@ -52,7 +52,7 @@ class Caveat(Enum):
         "use a longer --warmup, or --warmup steady",
     )
     NOT_STEADY = (
-        "the throughput never became steady: it rose or fell all through the measurement",
+        "the throughput, or the latency of an open loop, never became steady: it rose or fell throughout",
         "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)",
     )
     SHRUNK = (
@@ -198,6 +198,8 @@ class TrialSummary:
     #: Of the most delayed worker's time, the part that it was ready to run and waited for a CPU; and how late its
     #: timers woke it, 99th percentile.
     client_delay_share: float = 0.0
+    #: Of the worker that had least rest, the part of its time that it was on a CPU or waited for one.
+    client_busy_share: float = 0.0
     wakeup_p99_ns: int = 0
     #: How the workers waited for their sockets; empty where that was not recorded.
     driver: str = ""
@@ -263,3 +265,5 @@ class TrialRecord:
     place: str = ""
     #: Nanoseconds since 1970: where the series' times count from; 0: not recorded.
     start_ns: int = 0
+    #: What it was run with: the scripts' variables, seed, protocol, rate, place, settings.
+    parameters: dict[str, Any] = field(default_factory=dict)

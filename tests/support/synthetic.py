@@ -85,7 +85,7 @@ def make_run(
     run.update_manifest(**{**facts, **(manifest or {})})
     for plan in plans:
         writer = run.begin_trial(plan, {})
-        writer.start(0)
+        writer.start(1_700_000_000_000_000_000)
         rates = [tps(plan, i, rng) for i in range(intervals)]
         merged = histogram(200_000, rng)
         for i, rate in enumerate(rates):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,9 @@ def test_a_server_that_stalls_is_no_limit_of_the_client() -> None:
     starved = ClientHealth(0.3, 0.5, 6e6)
     assert starved.limits and "waited for a CPU 50% of the time" in starved.evidence
     assert ClientHealth(0.97, 0.0).limits
+    # No timers in a closed loop: a thread is on a CPU or waits for one all the time, and no server takes it away.
+    assert ClientHealth(0.5, 0.45, 0.0, busy_share=0.95).limits
+    assert not ClientHealth(0.5, 0.45, 0.0, busy_share=0.95, shared=True).limits
 
 
 def open_loop(latency_ms: list[float], done: list[int], due: int) -> list[IntervalRow]:
@@ -67,6 +71,40 @@ def test_an_open_loop_is_judged_by_its_queue() -> None:
     backlog = open_loop([5 * (1 + e) for e in noise], [950] * 60, 1000)
     latencies = [r.mean_ns for r in backlog]
     assert steady.judge_open_loop(latencies, [1000.0] * 60, backlog_of(backlog)).steady is False
+
+
+def test_a_stall_is_no_warm_up_of_an_open_loop() -> None:
+    """Nothing failed, and one interval's latency is hundreds of times that of the others: it stays in the figures."""
+    for at in (3, 8, 12, 22, 27, 40):
+        for seed in range(10):
+            rng = random.Random(seed)
+            latency = [2.0 * math.exp(rng.gauss(0, 0.05)) for _ in range(60)]
+            latency[at], latency[at + 1] = 500.0, 250.0
+            rows = open_loop(latency, [1000] * 60, 1000)
+            rows[at] = replace(rows[at], committed=300)
+            rows[at + 1] = replace(rows[at + 1], committed=1700)
+            found = without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary
+            assert found.warmup_dropped_s == 0 and found.steady is not False, (at, seed)
+    # A true warm-up is still found.
+    rng = random.Random(1)
+    slow = [(2 + 20 * math.exp(-i / 4)) * math.exp(rng.gauss(0, 0.05)) for i in range(60)]
+    rows = open_loop(slow, [1000] * 60, 1000)
+    assert without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary.warmup_dropped_s >= 5
+
+
+def test_at_a_low_rate_intervals_without_arrivals_say_nothing() -> None:
+    unsteady = dropped = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        due = rng.poisson(3, 60)
+        rows = [
+            replace(row(i, 1.0, int(n), round(2e6 * math.exp(rng.normal(0, 0.3)))), scheduled=int(n))
+            for i, n in enumerate(due)
+        ]
+        found = without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary
+        unsteady += found.steady is False
+        dropped += found.warmup_dropped_s > 0
+    assert unsteady <= 3 and dropped <= 3
 
 
 def test_an_outage_in_the_head_belongs_to_the_figure_and_to_its_interval(tmp_path: Path) -> None:

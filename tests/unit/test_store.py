@@ -252,10 +252,45 @@ def test_sql_only_asks(tmp_path: Path) -> None:
         "select * from read_csv('/etc/passwd')",
         f"attach '{tmp_path}/x.db'",
         "select 1; copy (select 1) to '/tmp/x'",
+        f"explain analyze copy (select 1) to '{file}' (format parquet, use_tmp_file false) -- intervals",
+        f"prepare x as copy (select 1) to '{file}' (use_tmp_file false); execute x",
     ):
         with pytest.raises(UsageError):
             query.run(text, run)
     assert file.read_bytes() == before and not (tmp_path / "x.db").exists()
+
+
+def test_sql_tells_trials_apart_by_what_they_were_run_with(tmp_path: Path) -> None:
+    run = rundir.RunDirectory.create(tmp_path, "x", "")
+    run.update_manifest(name="x", scale=1, run={"duration_s": 5.0}, dataset={"name": "tpcb scale=1"})
+    for number, scale in enumerate(("1", "10"), 1):
+        writer = run.begin_trial(
+            TrialPlan(number, "w", 1.0, 2, 1, {"scale": int(scale)}),
+            {"scale": scale, "rate": 500.0, "settings": {"work_mem": f"{number}MB"}},
+        )
+        writer.start(0)
+        writer.interval(row(0), {})
+        writer.finish("finished", summary(), [])
+    _, rows, _ = query.run("select scale, loop, rate, settings['work_mem'] from trials order by trial", tmp_path)
+    assert rows == [(1.0, "open", 500.0, "1MB"), (10.0, "open", 500.0, "2MB")]
+
+
+def test_sql_names_intervals_that_cannot_be_read(tmp_path: Path) -> None:
+    whole, broken = made(tmp_path, name="whole"), made(tmp_path, name="broken")
+    file = next(broken.glob("trials/*/intervals.parquet"))
+    file.write_bytes(file.read_bytes()[:100])
+    _, rows, unreadable = query.run("select run, count(*) from intervals group by 1 order by 1", tmp_path)
+    assert [(name, n) for name, n in rows] == [(broken.name, 60), (whole.name, 80)]
+    assert len(unreadable) == 1 and unreadable[0].startswith(f"{broken.name}/trials/")
+
+
+def test_a_repetition_that_is_missing_from_its_file_is_named(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    file = sorted(run.glob("trials/*/latency.merged"))[0]
+    file.write_text("")
+    data = reading.read(run)
+    assert data.pooled["w", 1.0, 2].count == 400, "the log has it as well"
+    assert [name for name, _ in data.unreadable] == [str(file.relative_to(run))]
 
 
 def test_one_damaged_run_does_not_fail_the_others(tmp_path: Path) -> None:

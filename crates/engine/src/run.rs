@@ -128,7 +128,7 @@ pub fn run(
     if targets.is_empty() {
         return Err(EngineError::Plan("there is no target".into()));
     }
-    allow_descriptors(plan.clients)?;
+    allow_descriptors(plan.clients, plan.active_workers())?;
     let origin = Instant::now();
     let driver = chosen(plan.driver, origin);
     let plan = Arc::new(Plan { driver, ..plan });
@@ -184,10 +184,10 @@ fn chosen(wanted: DriverKind, origin: Instant) -> DriverKind {
 }
 
 /// Makes sure that so many connections can be open.
-fn allow_descriptors(clients: usize) -> Result<(), EngineError> {
+fn allow_descriptors(clients: usize, workers: usize) -> Result<(), EngineError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     // Standard streams, the driver's descriptors, a Python interpreter's files, connections that carry a cancel request.
-    let need = clients as u64 + 100;
+    let need = (clients + 4 * workers) as u64 + 100;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|n| n >= need) {
         return Ok(());

@@ -37,6 +37,9 @@ pub struct StubSession {
     in_block: bool,
     answer: Vec<u8>,
     copies_in: bool,
+    /// The first Execute of each part is refused at once, with this code, and the rest up to Sync passed over.
+    pub early_error: Option<&'static str>,
+    skipping: bool,
     /// Process id that BackendKeyData names.
     pub process: u32,
 }
@@ -107,6 +110,16 @@ impl StubSession {
     }
 
     fn request(&mut self, tag: u8, body: &[u8]) -> Option<Reply> {
+        match (tag, self.early_error) {
+            (b'S', _) => self.skipping = false,
+            (_, Some(_)) if self.skipping => return None,
+            (b'E', Some(code)) => {
+                self.skipping = true;
+                self.answer.extend(error_response("ERROR", code, "at once"));
+                return Some(Reply { request: Request::Statements, bytes: std::mem::take(&mut self.answer) });
+            }
+            _ => {}
+        }
         match tag {
             b'P' => {
                 let sql = body.split(|b| *b == 0).nth(1).unwrap_or_default();

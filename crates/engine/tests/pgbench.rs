@@ -283,6 +283,22 @@ fn a_pipeline_that_is_sent_in_parts_may_lose_its_connection() {
     }
 }
 
+/// The first part has failed before the rest is asked; the server passes over all of it.
+#[test]
+fn an_error_while_a_pipeline_is_filled_is_no_violation() {
+    let big = "x".repeat(70_000);
+    let script = format!("\\startpipeline\nSELECT '{big}';\n\\sleep 10 ms\nSELECT 2;\n\\endpipeline\n");
+    for (on_error, want) in [(OnError::EndClientUnlessSql, 10), (OnError::Count, 10)] {
+        let server = SimServer { early_error: Some("22012"), ..SimServer::default() };
+        let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(10), on_error, ..classic() };
+        let (result, told) = simulate(server, plan, &script);
+        result.unwrap();
+        told.check();
+        assert_eq!((told.sum(|i| i.violations), told.sum(|i| i.lost)), (0, 0));
+        assert_eq!(told.outcomes().failed.get(b"22012"), Some(&want));
+    }
+}
+
 #[test]
 fn a_pipeline_may_begin_in_a_branch() {
     let script =

@@ -194,7 +194,11 @@ impl Session {
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(n) => bytes = &bytes[n..],
-                Err(e) if is_timeout(&e) => self.look_up()?,
+                Err(e) if is_timeout(&e) => {
+                    // The server may be waiting for us as well: that its notices are read.
+                    self.take_arrived()?;
+                    self.look_up()?;
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.into()),
             }
@@ -274,8 +278,8 @@ impl Session {
             done = cancel.feed(&buf[..n], &mut out)?;
             stream.write_all(&out)?;
         }
-        // The server closes the connection when it has passed the request on.
-        let _ = stream.read(&mut [0; 1]);
+        // The server closes the connection when it has passed the request on; TLS may have said something before.
+        while matches!(stream.read(&mut buf), Ok(n) if n > 0) {}
         Ok(())
     }
 
@@ -338,10 +342,8 @@ impl Session {
                 Event::Refused(refusal) => {
                     let error = refused(doing, *refusal);
                     // What follows, or that nothing does after a fatal error, is no news.
-                    return Err(match self.finish(doing) {
-                        Err(LoadError::Interrupted) => LoadError::Interrupted,
-                        _ => error,
-                    });
+                    let _ = self.finish(doing);
+                    return Err(if self.cancelled.is_some() { LoadError::Interrupted } else { error });
                 }
                 Event::Synchronised(()) => {
                     return Err(WireError::Protocol("the server does not take COPY data".into()).into());
@@ -397,19 +399,29 @@ impl Session {
         }
     }
 
-    /// What the server has said against the command at hand, without waiting for it.
-    fn refusal(&mut self) -> Result<Option<Refusal<()>>, LoadError> {
-        let mut fds = [PollFd::from_borrowed_fd(self.stream.fd(), PollFlags::IN)];
-        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        if matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
-            let mut buf = vec![0; BUFFER];
+    /// Takes what has arrived, without waiting for more; a flood of notices is taken in parts.
+    fn take_arrived(&mut self) -> Result<(), LoadError> {
+        const AT_MOST: usize = 64;
+        let mut buf = vec![0; BUFFER];
+        for _ in 0..AT_MOST {
+            let mut fds = [PollFd::from_borrowed_fd(self.stream.fd(), PollFlags::IN)];
+            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            if !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0) {
+                return Ok(());
+            }
             match self.stream.read(&mut buf) {
                 Ok(0) => return Err(LoadError::Wire("the server closed the connection".into())),
                 Ok(n) => self.arrived(&buf[..n])?,
-                Err(e) if is_timeout(&e) => {}
+                Err(e) if is_timeout(&e) => return Ok(()),
                 Err(e) => return Err(e.into()),
             }
         }
+        Ok(())
+    }
+
+    /// What the server has said against the command at hand, without waiting for it.
+    fn refusal(&mut self) -> Result<Option<Refusal<()>>, LoadError> {
+        self.take_arrived()?;
         while let Some(event) = self.event()? {
             if let Event::Refused(refusal) = event {
                 return Ok(Some(*refusal));

@@ -114,7 +114,7 @@ impl<L: Copy> Conversation<L> {
     /// Everything that was asked is answered.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.asked.is_empty()
+        self.asked.is_empty() && !self.failed
     }
 
     /// Whether bytes go to and from the socket as they are.
@@ -319,6 +319,10 @@ impl<L: Copy> Conversation<L> {
     /// What a message means to the first of the requests that are not answered.
     #[inline]
     fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
+        if self.failed && message.tag == tag::READY_FOR_QUERY {
+            // Of a pipeline that is sent in parts: what was asked behind the error was passed over as well.
+            self.pass_over();
+        }
         let Some(head) = self.asked.front_mut() else { return self.unasked(message) };
         match (message.tag, head.what) {
             (tag::BIND_COMPLETE, What::Bind) => {
@@ -357,7 +361,8 @@ impl<L: Copy> Conversation<L> {
                 let found = CommandTag::of(message.body);
                 let whole = head.effect.is_answered_by(head.results);
                 // Of the last statement the server says so when its transaction is committed.
-                self.committed |= found == CommandTag::Commit || (whole && head.effect.may_commit(self.in_block));
+                let last = whole && found != CommandTag::Rollback && head.effect.may_commit(self.in_block);
+                self.committed |= found == CommandTag::Commit || last;
                 if whole {
                     self.in_block = head.effect.leaves_open(self.in_block);
                 }
@@ -399,12 +404,11 @@ impl<L: Copy> Conversation<L> {
                 head.failed = true;
                 head.copying = false;
                 self.pending = false;
+                // A COMMIT that is refused ends its block as well.
+                self.in_block &= !(head.what == What::Execute && head.effect.may_commit(true));
                 if head.what != What::Query {
-                    // The server passes over everything up to the next Sync.
                     self.failed = true;
-                    while self.asked.front().is_some_and(|a| a.what != What::Sync) {
-                        self.pop();
-                    }
+                    self.pass_over();
                 }
                 Ok(Some(Event::Refused(Box::new(refusal))))
             }
@@ -448,6 +452,13 @@ impl<L: Copy> Conversation<L> {
         Ok(self.pop().map(|asked| Event::Synchronised(asked.label)))
     }
 
+    /// The server passes over everything up to the next Sync.
+    fn pass_over(&mut self) {
+        while self.asked.front().is_some_and(|a| a.what != What::Sync) {
+            self.pop();
+        }
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<Asked<L>> {
         self.sent = self.sent.saturating_sub(1);
@@ -461,6 +472,8 @@ impl<L: Copy> Conversation<L> {
             return Fate::Unknown;
         }
         let mut in_block = self.in_block;
+        // What stands before the Sync that ends a failure is passed over.
+        let sent = || sent().skip_while(|a| self.failed && a.what != What::Sync);
         for asked in sent().filter(|a| matches!(a.what, What::Execute | What::Query) && !a.failed) {
             if asked.what == What::Query && asked.effect.is_answered_by(asked.results) {
                 continue;

@@ -47,7 +47,7 @@ impl Effect {
 
     fn follow(&mut self, kind: Kind) {
         self.statements = self.statements.saturating_add(1);
-        self.rolls_back |= matches!(kind, Kind::Rollback { .. } | Kind::Within);
+        self.rolls_back |= matches!(kind, Kind::Rollback { .. } | Kind::Within | Kind::Unknown);
         for began in 0..2 {
             let open = &mut self.leaves_open[began];
             let commits = &mut self.commits[began];

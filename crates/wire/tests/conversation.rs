@@ -107,6 +107,28 @@ fn an_error_in_a_pipeline_passes_over_the_rest_of_its_part() {
     assert_eq!(events, want);
 }
 
+/// A pipeline that is sent in parts: the error comes before the rest of it is asked.
+#[test]
+fn what_is_asked_behind_an_error_is_passed_over_as_well() {
+    let mut c = begun();
+    let mut out = Vec::new();
+    let mut ask = c.ask(1, &mut out);
+    ask.bind("", 0, |_, _| false);
+    ask.execute(Effect::STATEMENT, false);
+    c.mark_sent();
+    assert_eq!(feed(&mut c, &message(b'E', ERROR)).unwrap(), ["refused Some(1) 40001 query 0 fatal false"]);
+    assert!(!c.is_idle(), "the server waits for a Sync");
+    let mut ask = c.ask(2, &mut out);
+    ask.parse("", "select 2");
+    ask.bind("", 0, |_, _| false);
+    ask.execute(Effect::STATEMENT, false);
+    ask.sync();
+    c.mark_sent();
+    assert_eq!(c.fate(), Fate::Nothing);
+    assert_eq!(feed(&mut c, &message(b'Z', b"I")).unwrap(), ["synchronised 2"]);
+    assert!(c.is_idle());
+}
+
 #[test]
 fn what_nobody_asked_for_is_not_believed() {
     let surplus: [(&[Part<'_>], &str); 6] = [
@@ -297,6 +319,27 @@ fn within_a_block_only_its_commit_is_in_doubt() {
     feed(&mut c, &message(b'C', b"COMMIT\0")).unwrap();
     assert_eq!(c.fate(), Fate::Committed);
     feed(&mut c, &message(b'Z', b"I")).unwrap();
+    assert_eq!(c.fate(), Fate::Nothing);
+}
+
+#[test]
+fn a_commit_that_is_refused_ends_its_block() {
+    let mut c = begun();
+    let mut out = Vec::new();
+    for sql in ["begin", "commit"] {
+        let mut ask = c.ask(0, &mut out);
+        ask.bind("", 0, |_, _| false);
+        ask.execute(Effect::of(sql), false);
+    }
+    c.ask(0, &mut out).sync();
+    statement(&mut c, 1, Effect::STATEMENT, false);
+    feed(&mut c, &join(&[(b'2', b""), (b'C', b"BEGIN\0"), (b'2', b""), (b'E', ERROR)])).unwrap();
+    // The statement behind commits itself.
+    assert_eq!(c.fate(), Fate::Unknown);
+    // A COMMIT that is answered by ROLLBACK has committed nothing.
+    let mut c = begun();
+    query(&mut c, 0, "commit");
+    feed(&mut c, &message(b'C', b"ROLLBACK\0")).unwrap();
     assert_eq!(c.fate(), Fate::Nothing);
 }
 

@@ -20,19 +20,26 @@ class ClientHealth:
     delay_share: float
     #: How late timers woke a worker that nothing else woke, 99th percentile in nanoseconds; 0: none did.
     wakeup_p99_ns: float = 0.0
+    #: Part of the time on a CPU or waiting for one, of the worker that had least rest.
+    busy_share: float = 0.0
+    #: The server runs on the same machine: that its processes take the CPUs from a busy client is what sharing means.
+    shared: bool = False
 
     @property
     def limits(self) -> bool:
         """Whether the client may be what limits: only by evidence of the client itself. What waits for the server is
         not on a CPU, does not want one, and its timers are on time.
         """
-        return self.cpu_share > BUSY or (self.delay_share > DELAYED and self.wakeup_p99_ns > LATE_NS)
+        late = self.delay_share > DELAYED and self.wakeup_p99_ns > LATE_NS
+        return self.cpu_share > BUSY or late or (self.busy_share > BUSY and not self.shared)
 
     @property
     def evidence(self) -> str:
         """In words, where it limits; else empty."""
         if self.cpu_share > BUSY:
             return f"the busiest thread used {100 * self.cpu_share:.0f}% of a CPU"
+        if self.busy_share > BUSY and not self.shared:
+            return f"a thread used a CPU or waited for one {100 * self.busy_share:.0f}% of the time"
         if self.limits:
             waited = f"a thread waited for a CPU {100 * self.delay_share:.0f}% of the time"
             return f"{waited}, and timers woke it {self.wakeup_p99_ns / 1e6:.1f} ms late (p99)"

@@ -51,13 +51,14 @@ def warmup_end(values: Sequence[float] | Array) -> int:
     return int(np.argmax(half <= 1.1 * half.min())) * BATCH
 
 
-def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
+def judge(values: Sequence[float] | Array, limit: float = DRIFT, *, spiky: bool = False) -> Steadiness:
     """Warm-up, and whether the rest has a trend: a line's drift over it that is both above `limit`, a part of the mean,
-    and beyond what its autocorrelated noise makes (|t| > 3).
+    and beyond what its autocorrelated noise makes (|t| > 3). `spiky`: single values may be far out, as latencies are in
+    a stall, which is no warm-up: then the medians must differ as well.
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
-    if drop and not _differs(x[:drop], x[drop:]):
+    if drop and not (_differs(x[:drop], x[drop:]) and (not spiky or _medians_differ(x[:drop], x[drop:], limit))):
         # Noise: what would be dropped is as the rest.
         drop = 0
     if drop and drop >= len(x) // BATCH // 2 * BATCH:
@@ -74,7 +75,7 @@ def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog:
     each interval, and by whether the backlog, what is due and not done at its end, grows. `arrived` is what became due
     in it. The drift is that of the latency.
     """
-    judged = judge(latency, QUEUE_DRIFT)
+    judged = judge(latency, QUEUE_DRIFT, spiky=True)
     rest = np.asarray(backlog[judged.drop :], dtype=np.float64)
     due = float(np.sum(arrived[judged.drop :]))
     if len(rest) < FEWEST or due <= 0:
@@ -83,7 +84,7 @@ def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog:
     # As a part of what became due: what the server is behind by.
     behind = drift * float(rest.mean()) / due
     if behind > BEHIND and t > 3:
-        return Steadiness(0, False, judged.drift)
+        return Steadiness(0, False, max(judged.drift, behind))
     return judged
 
 
@@ -92,6 +93,11 @@ def _differs(head: Array, rest: Array) -> bool:
     apart = abs(float(head.mean() - rest.mean()))
     effective = autocorrelation_time(rest) * (1 / len(head) + 1 / len(rest))
     return apart > DRIFT * float(rest.mean()) and apart > 4 * float(rest.std()) * math.sqrt(effective)
+
+
+def _medians_differ(head: Array, rest: Array, limit: float) -> bool:
+    middle = float(np.median(rest))
+    return abs(float(np.median(head)) - middle) > limit * middle
 
 
 def has_settled(values: Sequence[float]) -> bool:

@@ -13,6 +13,11 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
     """A run for machines: times in nanoseconds, sizes in bytes."""
     if data is None:
         return {"exit_code": exit_code, "error": error}
+    # First: on the way more may be found that cannot be read.
+    pooled = [
+        {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
+        for key in data.pooled
+    ]
     return {
         "exit_code": exit_code,
         "error": error,
@@ -31,8 +36,5 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
             }
             for t in data.trials
         ],
-        "pooled": [
-            {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
-            for key in data.pooled
-        ],
+        "pooled": pooled,
     }

@@ -22,7 +22,7 @@ from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Place
-from pgdyno.run.prepared import prepare
+from pgdyno.run.prepared import Prepared, prepare, shares_database
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.spec import load as specs
@@ -47,7 +47,7 @@ def main(
     prepared = prepare(experiment, adjust, Path("runs"))
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
-    facts = _facts(prepared.experiment, prepared.cores, servers, resume.finished(prepared.resumed))
+    facts = _facts(prepared, servers, resume.finished(prepared.resumed))
     facts["shrunk"] = prepared.shrunk
     if json_output:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
@@ -56,9 +56,9 @@ def main(
     return 0 if facts["fits"] else 5
 
 
-def _facts(experiment: Experiment, cores: int, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
-    one_database = options.conninfo(experiment) is not None
-    planned = [t for t in plan.trials(experiment, cores, one_database=one_database) if t.plan not in done]
+def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
+    experiment, one_database = prepared.experiment, shares_database(prepared, options)
+    planned = [t for t in plan.trials(experiment, prepared.cores, one_database=one_database) if t.plan not in done]
     if not planned:
         raise resume.complete()
     configurations = [t.configuration for t in planned]

@@ -36,6 +36,12 @@ class Target:
         return f'database "{self.dbname}" at {at} port {self.port} as "{self.user}"'
 
     @property
+    def is_local(self) -> bool:
+        """Whether the server surely runs on this machine: over a socket, or a loopback address."""
+        host = self.options.get("hostaddr") or self.host
+        return self.host.startswith(("/", "@")) or host == "localhost" or host == "::1" or host.startswith("127.")
+
+    @property
     def conninfo(self) -> str:
         """For libpq; holds the password, so never print or store it."""
         values: dict[str, Any] = {

@@ -74,7 +74,9 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
         unreadable += [f"{path.name}/{file}: {why}" for file, why in data.unreadable]
         for g in groups_of(data):
             for metric in metrics:
-                figure = statistics.fmean(value(t, metric) for t in g.trials)
+                # A repetition without a commit has no latency: it would count as a very good one.
+                known = [v for t in g.trials if (v := value(t, metric)) > 0]
+                figure = statistics.fmean(known) if known else 0.0
                 _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
                 if figure > 0:
                     runs.append(path.name)

@@ -333,7 +333,8 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     if result.phase("measure") is None and isinstance(result.raised, (KeyboardInterrupt, Terminated)):
         log("error", "interrupted before the run began")
         return EXIT_SIGINT if isinstance(result.raised, KeyboardInterrupt) else EXIT_SIGTERM
-    figures = Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result)
+    local = any(target.is_local for target in setup.targets)
+    figures = Figures.of(o, setup.scale, setup.threads, setup.partition_method, setup.partitions, result, shared=local)
     out(summary.text(o, figures))
     complete = result.error is None and result.raised is None and not figures.aborted
     if files.json:

@@ -97,7 +97,15 @@ class Figures:
 
     @classmethod
     def of(
-        cls, o: Options, scale: int, threads: int, partition_method: str, partitions: int, result: _core.RunResult
+        cls,
+        o: Options,
+        scale: int,
+        threads: int,
+        partition_method: str,
+        partitions: int,
+        result: _core.RunResult,
+        *,
+        shared: bool = True,
     ) -> Figures:
         """The figures of what the engine measured, to the end of its last transaction."""
         parts = [p for p in (result.phase("measure"), result.phase("drain")) if p is not None]
@@ -124,6 +132,8 @@ class Figures:
                 whole.busiest_cpu_ns / 1e9 / elapsed if elapsed else 0.0,
                 whole.most_delayed_ns / 1e9 / elapsed if elapsed else 0.0,
                 whole.wakeup_delay.percentile(99.0),
+                whole.least_rest_ns / 1e9 / elapsed if elapsed else 0.0,
+                shared=shared,
             ),
             scripts, commands,
         )  # fmt: skip

@@ -158,7 +158,7 @@ ZH = {
     "compare with the server's own counters": "请与服务器自身的计数对照",
     "the beginning of the measurement was still warm-up, and was left out": "测量开始时仍在预热,该部分已去除",
     "use a longer --warmup, or --warmup steady": "使用更长的 --warmup,或 --warmup steady",
-    "the throughput never became steady: it rose or fell all through the measurement": "吞吐始终未稳定:整个测量期间持续上升或下降",
+    "the throughput, or the latency of an open loop, never became steady: it rose or fell throughout": "吞吐始终未稳定:整个测量期间持续上升或下降",
     "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)": "使用更长的 --warmup 和 --duration;查明"
     "什么在增长(表、缓存、检查点)",
     "the experiment was made smaller than it is written (--shrink)": "实验规模小于其定义(--shrink)",

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
+from pgdyno.run.provision import Options
 from pgdyno.run.trial import compile_scripts
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment
@@ -65,6 +66,15 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
     _check_scripts(prepared)
     return prepared
+
+
+def shares_database(prepared: Prepared, options: Options) -> bool:
+    """Whether the command line, or the environment, names one database for all places. A run that is continued keeps
+    the order that it began with.
+    """
+    if prepared.resumed is not None:
+        return manifest.read(prepared.resumed).batched
+    return options.conninfo(prepared.experiment) is not None
 
 
 def _check_scripts(prepared: Prepared) -> None:

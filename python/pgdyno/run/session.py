@@ -28,7 +28,7 @@ from pgdyno.model import Caveat, TrialRecord
 from pgdyno.run import dataset, plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
-from pgdyno.run.prepared import Prepared, variables_for
+from pgdyno.run.prepared import Prepared, shares_database, variables_for
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
@@ -52,7 +52,7 @@ class Session:
         self.listener = listener
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
-        one_database = options.conninfo(self.experiment) is not None
+        one_database = shares_database(prepared, options)
         self.trials = plan.trials(self.experiment, prepared.cores, one_database=one_database)
         self.recorder = Recorder(
             prepared,

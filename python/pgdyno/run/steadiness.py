@@ -38,7 +38,7 @@ class Kept:
     merged: dict[str, Histogram] | None = None
 
 
-def backlog_of(rows: list[IntervalRow]) -> list[float]:
+def backlog_of(rows: list[IntervalRow]) -> list[int]:
     """What was due and not done at the end of each interval; of transactions that became due within `rows`."""
     ended = (r.committed + r.failed + r.skipped + r.unknown + r.unfinished for r in rows)
     return list(itertools.accumulate(r.scheduled - n for r, n in zip(rows, ended, strict=True)))
@@ -47,9 +47,14 @@ def backlog_of(rows: list[IntervalRow]) -> list[float]:
 def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
     if not open_loop:
         return steady.judge(tps_of(kept))
-    # An interval in which nothing ended, as in a stall, waited as long as it is.
-    latency = [r.mean_ns if r.committed else float(r.end_ns - r.start_ns) for r in kept]
-    return steady.judge_open_loop(latency, [float(r.scheduled) for r in kept], backlog_of(kept))
+    backlog = backlog_of(kept)
+    # An interval in which nothing was due says nothing; one in which nothing ended, as in a stall, counts as long as it
+    # is.
+    told = [n for n, r in enumerate(kept) if r.committed or backlog[n] > 0]
+    latency = [kept[n].mean_ns if kept[n].committed else float(kept[n].end_ns - kept[n].start_ns) for n in told]
+    arrived = [float(kept[n].scheduled) for n in told]
+    judged = steady.judge_open_loop(latency, arrived, [float(backlog[n]) for n in told])
+    return steady.Steadiness(told[judged.drop] if judged.drop else 0, judged.steady, judged.drift)
 
 
 def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False) -> Kept:

@@ -273,7 +273,7 @@ def _ended(
         counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
         summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
-    caveats = [*_caveats(context.run, summary, state), *context.caveats]
+    caveats = [*_caveats(context.run, summary, state, shared=context.target.is_local), *context.caveats]
     error = str(raised) if isinstance(raised, Exception) else ""
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
@@ -330,6 +330,7 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         reconnects=total("reconnects"),
         client_cpu_share=measured.busiest_cpu_ns / result.elapsed_ns,
         client_delay_share=measured.most_delayed_ns / result.elapsed_ns,
+        client_busy_share=measured.least_rest_ns / result.elapsed_ns,
         wakeup_p99_ns=measured.wakeup_delay.percentile(99.0),
         driver=result.driver,
         violations=total("violations"),
@@ -342,7 +343,7 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
     )
 
 
-def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]:
+def _caveats(run: Run, summary: TrialSummary | None, state: str, *, shared: bool) -> list[Caveat]:
     found = []
     if state == "failed":
         found.append(Caveat.TRIAL_FAILED)
@@ -352,7 +353,14 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
         return found
     if run.duration_s < 10:
         found.append(Caveat.SHORT)
-    if ClientHealth(summary.client_cpu_share, summary.client_delay_share, summary.wakeup_p99_ns).limits:
+    health = ClientHealth(
+        summary.client_cpu_share,
+        summary.client_delay_share,
+        summary.wakeup_p99_ns,
+        summary.client_busy_share,
+        shared=shared,
+    )
+    if health.limits:
         found.append(Caveat.CLIENT_BOUND)
     if run.rate is not None and not summary.skipped:
         found.append(Caveat.OPEN_LOOP)
@@ -361,7 +369,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str) -> list[Caveat]
     if summary.warmup_dropped_s:
         found.append(Caveat.WARMUP)
     if summary.steady is False:
-        found.append(Caveat.NOT_STEADY if run.rate is None else Caveat.BACKLOG)
+        found.append(Caveat.BACKLOG if run.rate is not None and summary.drift > 0 else Caveat.NOT_STEADY)
     if summary.unfinished:
         found.append(Caveat.UNFINISHED)
     if summary.failed:

@@ -6,6 +6,8 @@ Values are nanoseconds. Tags: `transaction` (committed transactions), `script-N`
 from __future__ import annotations
 
 import base64
+import itertools
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -39,6 +41,18 @@ def header(start_ns: int) -> str:
         f"#[StartTime: {seconds:.3f} (seconds since epoch), {when}]\n"
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
     )
+
+
+def start_of(path: Path) -> int | None:
+    """Nanoseconds since 1970 that a log says it began at; None where it does not."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as log:
+            for row in itertools.islice(log, 8):
+                if match := re.match(r"#\[StartTime: ([0-9.]+) ", row):
+                    return round(float(match[1]) * 1e9)
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def line(tag: str, start_ns: int, end_ns: int, h: Histogram) -> str:

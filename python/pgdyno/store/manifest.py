@@ -55,13 +55,13 @@ class Setting(Part):
     """A server setting, and where its value comes from."""
 
     value: str | None = None
-    source: str = ""
+    source: str | None = ""
 
 
 class Server(Part):
     """What a server says of itself; what could not be read is absent."""
 
-    version: str = ""
+    version: str | None = ""
     #: As libpq numbers it: 180006.
     protocol_version: int = 0
     settings: dict[str, Setting] = {}
@@ -158,6 +158,8 @@ class RunParameters(Part):
     workers: int | None = None
     driver: str | None = None
     seed: int | None = None
+    connect_timeout_s: float | None = None
+    record: list[str] | None = None
     between: dict[str, Any] | None = None
 
 

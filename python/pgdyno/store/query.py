@@ -9,21 +9,23 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pgdyno.errors import UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.model import TrialRecord, spelled
-from pgdyno.store import reading
+from pgdyno.store import hlog, reading
 from pgdyno.store.manifest import FILE, Manifest
 from pgdyno.store.reading import RunData
 
-#: Statements that do more than ask: what lies in run directories is not theirs to change.
-_REFUSED = {"COPY", "COPY_DATABASE", "ATTACH", "DETACH", "EXPORT", "LOAD", "INSTALL"}
+#: Statements that ask, and those that make something in memory to ask of. What lies in run directories is nobody's to
+#: change here: COPY, ATTACH and whatever could carry them (PREPARE, EXPLAIN ANALYZE) are refused.
+_ALLOWED = {"SELECT", "MULTI", "CREATE", "CREATE_FUNC", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"}
 
 
 def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
@@ -45,7 +47,6 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
             # One run that is damaged does not hide the others.
             unreadable.append(e.message)
             continue
-        unreadable += [f"{path}: {why}" for path, why in data.unreadable]
         for t in data.trials:
             facts = _trial(folder, data, t)
             rows.append(facts)
@@ -53,23 +54,26 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
                 continue
             known = _configuration(facts)
             file = folder / "trials" / t.plan.folder / reading.INTERVALS
-            if file.exists():
-                files.append({**known, "path": str(file)})
-            else:
+            if not file.exists():
                 # Under way, or killed: lines of text.
                 cut_off += [{**known, **asdict(r)} for r in data.series[t.plan.number]]
+            elif why := _damage(file):
+                unreadable.append(f"{folder.name}/trials/{t.plan.folder}/{file.name}: {why}")
+            else:
+                files.append({**known, "path": str(file)})
+        unreadable += [f"{folder.name}/{path}: {why}" for path, why in data.unreadable]
     if not rows and unreadable:
         raise UsageError(f"nothing can be read: {unreadable[0]}", "pgdyno report names what is wrong with a run.")
     with tempfile.TemporaryDirectory(prefix="pgdyno-sql-") as scratch, duckdb.connect() as db:
-        _table(db, Path(scratch), "trials", rows)
-        if wants_intervals:
-            _intervals(db, Path(scratch), files, cut_off)
-        # The user's query sees these tables and nothing else of this machine.
-        db.execute("set allowed_paths = ?", [[f["path"] for f in files]])
-        db.execute("set enable_external_access = false")
         try:
+            _table(db, Path(scratch), "trials", rows)
+            if wants_intervals:
+                _intervals(db, Path(scratch), files, cut_off)
+            # The user's query sees these tables and nothing else of this machine.
+            db.execute("set allowed_paths = ?", [[f["path"] for f in files]])
+            db.execute("set enable_external_access = false")
             for statement in duckdb.extract_statements(text):
-                if statement.type.name in _REFUSED:
+                if statement.type.name not in _ALLOWED:
                     raise UsageError(f"{statement.type.name} is not for here: a query only asks", "Use select.")
             result = db.execute(text)
             columns = [d[0] for d in result.description or []]
@@ -78,13 +82,23 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
             raise UsageError(f"the query failed: {e}", "Tables: trials, intervals. Try: describe trials") from e
 
 
+def _damage(file: Path) -> str:
+    """Why a Parquet file cannot be read; empty where it can."""
+    try:
+        pq.read_schema(file)
+    except (OSError, pa.ArrowException) as e:
+        return " ".join(str(e).split())[:200]
+    return ""
+
+
 def _trial(folder: Path, data: RunData, t: TrialRecord) -> dict[str, Any]:
     """A row of `trials`: what it was, where it was run, and what it came to."""
     m: Manifest = data.manifest
     place = m.places.get(t.place)
     server = place.server if place else m.server
     loaded = place.dataset if place else m.dataset
-    rate = t.plan.varied.get("rate", m.run.rate)
+    rate = t.plan.varied.get("rate", t.parameters.get("rate", m.run.rate))
+    varied = {axis: spelled(value) for axis, value in t.plan.varied.items()}
     base: dict[str, Any] = {
         "run": folder.name,
         "trial": t.plan.number,
@@ -93,31 +107,38 @@ def _trial(folder: Path, data: RunData, t: TrialRecord) -> dict[str, Any]:
         "clients": t.plan.clients,
         "repetition": t.plan.repetition,
         "variant": t.plan.label,
-        "target": place.target if place else m.target.host,
+        # As text: of two runs, one may have a number where the other has a word.
+        "target": varied.get("target") or (place.target if place else m.target.host),
         "server_version": server.setting("server_version") or server.version,
-        "dataset": loaded.name if loaded else "",
-        "scale": m.scale,
+        "dataset": varied.get("dataset") or (loaded.name if loaded else ""),
+        "loaded": loaded.name if loaded else "",
+        "scale": _number(varied.get("scale", t.parameters.get("scale", m.scale))),
         "loop": "open" if isinstance(rate, int | float) else "closed",
         "rate": float(rate) if isinstance(rate, int | float) else None,
         "duration_s": m.run.duration_s,
     }
-    # As text: of two runs, one may have a number where the other has a word.
-    base |= {axis: spelled(value) for axis, value in t.plan.varied.items() if axis not in base}
-    base |= {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z"), "start_ns": _start(t)}
+    base |= {axis: value for axis, value in varied.items() if axis not in base}
+    base |= {"state": t.state, "started_at": t.started_at.replace("T", " ").rstrip("Z"), "start_ns": _start(folder, t)}
     base |= {f.column: (f.of(t.summary) if t.summary else None) for f in FIGURES}
     base |= {name: value for name, value in t.activity.items() if name not in base}
-    base["settings"] = {n: s.value for n, s in sorted(server.settings.items()) if s.source not in ("", "default")}
+    settings = {n: s.value for n, s in sorted(server.settings.items()) if s.source not in (None, "", "default")}
+    # The place was described in its first configuration; this trial may have had others.
+    base["settings"] = settings | {n: spelled(v) for n, v in (t.parameters.get("settings") or {}).items()}
     return base
 
 
-def _start(t: TrialRecord) -> int | None:
-    """Nanoseconds since 1970: when its first interval began, where that was recorded."""
-    if t.start_ns:
-        return t.start_ns
+def _number(value: object) -> float | None:
     try:
-        return int(datetime.fromisoformat(t.started_at).timestamp() * 1e9)
+        return float(str(value))
     except ValueError:
         return None
+
+
+def _start(folder: Path, t: TrialRecord) -> int | None:
+    """Nanoseconds since 1970: where the times of its intervals count from; of older files to the millisecond."""
+    if t.start_ns:
+        return t.start_ns
+    return hlog.start_of(folder / "trials" / t.plan.folder / "latency.hlog")
 
 
 def _configuration(facts: dict[str, Any]) -> dict[str, Any]:
@@ -144,14 +165,14 @@ def _intervals(
         paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
         parts.append(
             f"""select f.* exclude (path), p.* exclude (filename), f.trial_start_ns + p.start_ns as at_ns,
-                       make_timestamp_ns(f.trial_start_ns + p.start_ns) as at
+                       make_timestamp_ns(f.trial_start_ns + p.start_ns) as time
                 from read_parquet([{paths}], filename = true, union_by_name = true) p
                      join interval_files f on f.path = p.filename"""
         )
     if cut_off:
         _table(db, scratch, "interval_lines", cut_off)
         parts.append(
-            """select *, trial_start_ns + start_ns as at_ns, make_timestamp_ns(trial_start_ns + start_ns) as at
+            """select *, trial_start_ns + start_ns as at_ns, make_timestamp_ns(trial_start_ns + start_ns) as time
                from interval_lines"""
         )
     if parts:

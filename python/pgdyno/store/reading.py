@@ -66,6 +66,7 @@ class TrialFile:
             int(self.parameters.get("rows_per_transaction") or 0),
             str(self.parameters.get("place") or ""),
             self.start_ns,
+            self.parameters,
         )
 
 
@@ -142,7 +143,8 @@ def read(path: Path) -> RunData:
     trials = _records(path, damage)
     folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
     series = _Lazy(lambda number: read_intervals(folders[number], damage.note))
-    merged = _Lazy(lambda number: _Merged(folders[number], series, number, damage))
+    summaries = {t.plan.number: t.summary for t in trials}
+    merged = _Lazy(lambda number: _Merged(folders[number], series, number, summaries[number], damage))
     buckets = _Lazy(lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets())
     repetitions: dict[Key, list[TrialRecord]] = {}
     for t in trials:
@@ -187,7 +189,7 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
             # It was just being made when the run was killed: there is nothing in it.
             if any(folder.iterdir()):
                 damage.note(file, "it is not there")
-        except (OSError, ValueError) as e:
+        except (OSError, ValueError, TypeError, OverflowError) as e:
             damage.note(file, str(getattr(e, "strerror", None) or e))
     return found
 
@@ -202,13 +204,29 @@ def parse_trial(text: str) -> TrialFile:
         raise ValueError(explained(e)) from e
 
 
+def _counts(summary: TrialSummary | None) -> dict[str, int]:
+    """By tag, how many values a trial's summary stands on."""
+    if summary is None:
+        return {}
+    of_statements = {hlog.statement(n): s.latency.count for n, s in enumerate(summary.statements)}
+    return {hlog.TRANSACTION: summary.latency.count, **of_statements}
+
+
 class _Merged:
     """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was
     killed, from its log.
     """
 
-    def __init__(self, folder: Path, series: _Lazy[list[IntervalRow]], number: int, damage: _Damage) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        series: _Lazy[list[IntervalRow]],
+        number: int,
+        summary: TrialSummary | None,
+        damage: _Damage,
+    ) -> None:
         self._folder = folder
+        self._counts = _counts(summary)
         self._series = series
         self._number = number
         self._damage = damage
@@ -219,7 +237,9 @@ class _Merged:
         """The histogram, if anything was recorded."""
         if self._encoded is not None:
             try:
-                return hlog.decoded(self._encoded[tag]) if tag in self._encoded else None
+                if tag in self._encoded or not self._counts.get(tag):
+                    return hlog.decoded(self._encoded[tag]) if tag in self._encoded else None
+                raise ValueError(f"it has no {tag}")
             except ValueError as e:
                 # The log may be whole.
                 self._damage.note(self._folder / MERGED, str(e))

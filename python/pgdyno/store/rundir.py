@@ -19,12 +19,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest
-from pgdyno.store.manifest import FILE, SCHEMA, Manifest
+from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
 from pgdyno.store.reading import INTERVALS, LINES, MERGED, TRIAL, TrialFile
 
 
@@ -104,7 +105,10 @@ class RunDirectory:
 
     def update_manifest(self, **facts: Any) -> None:
         """Adds facts to manifest.json."""
-        self._manifest = self._manifest.changed(**facts)
+        try:
+            self._manifest = self._manifest.changed(**facts)
+        except ValidationError as e:
+            raise LocalError(f"a fact cannot be written down: {explained(e)}", "This is a defect of pgdyno.") from e
         replace_file(self.path / FILE, json.dumps(self._manifest.as_json(), indent=2) + "\n")
 
     def begin_trial(self, plan: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:

@@ -24,6 +24,8 @@ pub struct SimServer {
     pub short_writes: Option<Prng>,
     /// Parameters, notifications and notices come between its messages.
     pub chatter: Option<Prng>,
+    /// Each part of a pipeline is refused at its first statement, before the rest of it has come.
+    pub early_error: Option<&'static str>,
     /// The answer to some requests breaks the protocol.
     pub distort: Box<dyn FnMut(Token, u64) -> Option<Distortion> + Send>,
 }
@@ -55,6 +57,7 @@ impl Default for SimServer {
             fragment: None,
             short_writes: None,
             chatter: None,
+            early_error: None,
             distort: Box::new(|_, _| None),
         }
     }
@@ -221,7 +224,8 @@ impl Driver for Sim {
             self.connections.push(Connection::default());
         }
         let generation = self.connections[token].generation + 1;
-        let session = StubSession::new(token as u32 + 1);
+        let mut session = StubSession::new(token as u32 + 1);
+        session.early_error = self.server.early_error;
         self.connections[token] = Connection { session, generation, open: true, ..Connection::default() };
         let what = if self.is_down(self.now) { Happening::Refused } else { Happening::Connected };
         self.schedule(self.now, token, what);
@@ -256,7 +260,11 @@ impl Driver for Sim {
             match reply.request {
                 Request::Startup => self.deliver(now, token, reply.bytes),
                 Request::Terminate => {}
-                Request::Cancel(process) => self.cancels.push(process),
+                Request::Cancel(process) => {
+                    self.cancels.push(process);
+                    // As a server does that has passed it on.
+                    self.schedule(now, token, Happening::Cut);
+                }
                 Request::Statements => {
                     self.requests += 1;
                     let latency = (self.server.latency)(token, self.requests, now);

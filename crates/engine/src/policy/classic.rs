@@ -26,7 +26,7 @@ impl Policy for Classic {
         let commands = scene.workload.commands();
         let info = &commands[command];
         let (script, number) = (info.script, info.number);
-        let failed = refusal.label.map(|l| l.command as usize).filter(|c| *c < commands.len()).unwrap_or(command);
+        let failed = scene.refused_statement(refusal).unwrap_or(command);
         let parsed = scene.prepared[failed];
         let sql = scene.script.and_then(|s| s.text(failed, protocol, !parsed));
         let mut text = refusal.error.classic(sql.as_deref());

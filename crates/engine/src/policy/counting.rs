@@ -13,6 +13,8 @@ pub(crate) struct Counting;
 impl Policy for Counting {
     fn refused(&self, scene: &Scene<'_>, events: &mut Events, command: usize, refusal: &Refusal<Label>) -> Decision {
         let (code, text) = (refusal.error.state(), refusal.error.to_string());
+        // Of a pipeline, the statement itself.
+        let command = scene.refused_statement(refusal).unwrap_or(command);
         if code.is_permanent() && scene.plan.on_error == OnError::EndRun {
             let place = scene.workload.locate(command, &format!("the server refuses this statement: {text}"));
             return Decision::EndRun(code, EngineError::Script(Box::new(place)));

@@ -45,6 +45,14 @@ pub(crate) struct Scene<'a> {
     pub now: Nanos,
 }
 
+impl Scene<'_> {
+    /// The statement that a request was made for.
+    pub fn refused_statement(&self, refusal: &Refusal<Label>) -> Option<usize> {
+        let command = refusal.label?.command as usize;
+        self.workload.commands().get(command).filter(|c| c.is_sql).map(|_| command)
+    }
+}
+
 /// What is done about trouble.
 pub(crate) trait Policy: Send {
     /// The server has refused a request; `command` waits for the answers.

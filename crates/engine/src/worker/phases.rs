@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 const STOP_DRAIN: Nanos = Nanos::from_secs(2);
 /// How long a worker tries to cancel what is still under way when it ends, all clients together.
 const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
+/// How long the server may take to close the connection of a cancel request.
+const CLOSING_PATIENCE: Nanos = Nanos::from_millis(100);
 
 impl<D: Driver> Worker<D> {
     /// Runs the plan from `origin`, a time of the driver's clock; all clients are connected. Intervals are reported also
@@ -79,9 +81,11 @@ impl<D: Driver> Worker<D> {
             let (due, until) = self.wake_at(now);
             self.wait(now, until, &mut events)?;
             if events.is_empty() && due <= until {
-                // Nothing but a timer has woken us: how late, is the machine's doing.
-                let late = self.sockets.now() - due;
-                self.ledger.interval.wakeup_delay.record(late);
+                // Nothing but a timer has woken us: how late, is the machine's doing. Drivers may also come back early.
+                let woken = self.sockets.now();
+                if woken >= due {
+                    self.ledger.interval.wakeup_delay.record(woken - due);
+                }
             }
             for event in &events {
                 self.handle(*event)?;
@@ -267,6 +271,12 @@ impl<D: Driver> Worker<D> {
                     self.sockets.driver.send(token, &out).ok()?;
                 }
             }
+        }
+        // The server closes when it has passed the request on; until then it must not be cut off. One that does not, must
+        // not keep the others from theirs.
+        let deadline = deadline.min(self.sockets.now() + CLOSING_PATIENCE);
+        while !matches!(self.sockets.driver.recv(token, &mut buffer), Ok(Some(0)) | Err(_)) {
+            self.wait_for(token, deadline, |e| e.readable)?;
         }
         Some(())
     }

@@ -293,20 +293,25 @@ impl<D: Driver> Worker<D> {
         let code = t.error.map_or(code, |(code, _)| code);
         let who = self.who(i);
         match fate {
-            // Nobody but the server knows; a pipeline may hold any number of commits.
-            Fate::Unknown => self.ledger.unknown(who, &t, now),
-            _ if ends_client => {
+            // Nobody but the server knows; a pipeline may hold any number of commits. Of a script that commits several times,
+            // a part is done.
+            Fate::Unknown | Fate::Committed if ends_client => {
+                self.ledger.interval.count(t.script, |o| o.unknown += 1);
+                Ok(())
+            }
+            Fate::Unknown | Fate::Committed => self.ledger.unknown(who, &t, now),
+            Fate::Nothing if ends_client => {
                 self.ledger.unfinished(&t);
                 Ok(())
             }
-            _ => self.ledger.failed(who, &t, code, now),
+            Fate::Nothing => self.ledger.failed(who, &t, code, now),
         }
     }
 
     /// Whether the client's transaction has nothing left to send.
     fn is_at_its_end(&mut self, i: Token) -> bool {
         let client = &mut self.clients[i];
-        if client.refusal.is_some() || !matches!(client.state, State::Busy { .. }) {
+        if client.refusal.is_some() || client.undone || !matches!(client.state, State::Busy { .. }) {
             return false;
         }
         loop {
@@ -326,7 +331,8 @@ impl<D: Driver> Worker<D> {
             self.shown.clear();
             self.written.clear();
             match step {
-                Ok(Step::Mark(_) | Step::Again) if out.is_empty() => {}
+                // Time to think is not waited for; a shell command, which is behind Again, is not carried out for this.
+                Ok(Step::Mark(_) | Step::Sleep(_)) if out.is_empty() => {}
                 step => return matches!(step, Ok(Step::Done)) && out.is_empty(),
             }
         }

@@ -29,6 +29,7 @@ impl<D: Driver> Worker<D> {
         if !matches!(decision, Decision::Recover(_)) {
             return self.carry_out(i, 0, decision, now);
         }
+        (self.clients[i].refusal, self.clients[i].undone) = (None, false);
         if !self.clients[i].connection.conversation.is_idle() {
             // What was put into a pipeline may be on its way: only a new session is in a known state.
             return self.lost(i, now, "a pipeline was given up");
