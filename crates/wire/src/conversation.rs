@@ -225,6 +225,8 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     /// `input` ends within a message. False: what there is of it is kept, wait for more. True: nobody reads it, and it
     /// is passed over as it comes.
     fn begin_partial(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<bool, WireError> {
@@ -242,6 +244,7 @@ impl<L: Copy> Conversation<L> {
         Ok(false)
     }
 
+    #[inline(never)]
     /// Adds to the message that is kept. `None`: all of `input` is taken and it is not complete.
     fn go_on(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Option<Event<L>>>, WireError> {
         let knows = header(&self.partial).is_some();
@@ -301,7 +304,7 @@ impl<L: Copy> Conversation<L> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn message(&mut self, message: Message<'_>, reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
         match &mut self.phase {
             Phase::Open => self.answer(message),
@@ -317,7 +320,7 @@ impl<L: Copy> Conversation<L> {
     }
 
     /// What a message means to the first of the requests that are not answered.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
         if self.failed && message.tag == tag::READY_FOR_QUERY {
             // Of a pipeline that is sent in parts: what was asked behind the error was passed over as well.
@@ -416,6 +419,8 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     /// A message that no request waits for: something that may come at any time, or a failure of the protocol.
     fn unasked(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
         match message.tag {
