@@ -2,7 +2,6 @@
 
 use crate::effect::Effect;
 use crate::frontend;
-use std::collections::VecDeque;
 
 /// The message that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +15,7 @@ pub(crate) enum What {
 }
 
 /// A request that is not answered to its end.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<L> {
     pub what: What,
     /// Its rows are read.
@@ -28,14 +27,70 @@ pub(crate) struct Asked<L> {
     /// A Query that has met an error.
     pub failed: bool,
     /// Results so far.
-    pub results: u32,
+    pub results: u16,
     pub effect: Effect,
     pub label: L,
 }
 
+/// Requests that are not answered, in order. Its memory is used from the beginning again each time that all are: thousands of
+/// connections share a cache.
+#[derive(Debug)]
+pub(crate) struct Queue<L> {
+    items: Vec<Asked<L>>,
+    head: usize,
+}
+
+impl<L> Default for Queue<L> {
+    fn default() -> Self {
+        Queue { items: Vec::new(), head: 0 }
+    }
+}
+
+impl<L: Copy> Queue<L> {
+    #[inline]
+    pub fn front(&self) -> Option<&Asked<L>> {
+        self.items.get(self.head)
+    }
+
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut Asked<L>> {
+        self.items.get_mut(self.head)
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, asked: Asked<L>) {
+        self.items.push(asked);
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<Asked<L>> {
+        let asked = *self.items.get(self.head)?;
+        self.head += 1;
+        if self.head == self.items.len() {
+            self.items.clear();
+            self.head = 0;
+        }
+        Some(asked)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Asked<L>> {
+        self.items[self.head..].iter()
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.items.len() - self.head
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
 /// Writes requests, and notes what answers them.
 pub struct Ask<'a, L> {
-    pub(crate) asked: &'a mut VecDeque<Asked<L>>,
+    pub(crate) asked: &'a mut Queue<L>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) label: L,
 }

@@ -11,7 +11,7 @@
 //! A message that nothing asked for, a ReadyForQuery without a result and one too many are failures of the protocol:
 //! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
-use crate::ask::{Ask, Asked, What};
+use crate::ask::{Ask, Asked, Queue, What};
 use crate::backend::{self, Message, ServerError, TransactionStatus, next_message, tag};
 use crate::conn::Config;
 use crate::error::WireError;
@@ -20,7 +20,6 @@ use crate::frontend;
 use crate::handshake::Handshake;
 use crate::opening::{Attempt, Opening};
 use crate::tls::Link;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// No message but a row that somebody reads is larger; of a longer error or notice the rest is passed over.
@@ -42,7 +41,7 @@ pub struct Conversation<L> {
     config: Option<Arc<Config>>,
     link: Link,
     phase: Phase,
-    asked: VecDeque<Asked<L>>,
+    asked: Queue<L>,
     /// Of them, those that have left.
     sent: usize,
     /// As of the last ReadyForQuery.
@@ -70,7 +69,7 @@ impl<L: Copy> Default for Conversation<L> {
             config: None,
             link: Link::Plain,
             phase: Phase::Open,
-            asked: VecDeque::new(),
+            asked: Queue::default(),
             sent: 0,
             status: TransactionStatus::Idle,
             in_block: false,
@@ -358,11 +357,11 @@ impl<L: Copy> Conversation<L> {
                 Ok(Some(Event::Result(head.label, found)))
             }
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Query) if !head.failed => {
-                head.results += 1;
+                head.results = head.results.saturating_add(1);
                 head.described = false;
                 head.copying = false;
                 let found = CommandTag::of(message.body);
-                let whole = head.effect.is_answered_by(head.results);
+                let whole = head.effect.is_answered_by(u32::from(head.results));
                 // Of the last statement the server says so when its transaction is committed.
                 let last = whole && found != CommandTag::Rollback && head.effect.may_commit(self.in_block);
                 self.committed |= found == CommandTag::Commit || last;
@@ -402,7 +401,7 @@ impl<L: Copy> Conversation<L> {
             (tag::COPY_DATA | tag::COPY_DONE, _) if head.copying => Ok(None),
             (tag::ERROR, _) if !self.failed && !head.failed => {
                 let error = ServerError::parse(message.body);
-                let query = if head.what == What::Sync { 1 } else { head.results };
+                let query = if head.what == What::Sync { 1 } else { u32::from(head.results) };
                 let refusal = Refusal::new(Some(head.label), error, query);
                 head.failed = true;
                 head.copying = false;
@@ -437,7 +436,7 @@ impl<L: Copy> Conversation<L> {
                 Ok(Some(Event::Refused(Box::new(refusal))))
             }
             other => {
-                let awaited = match self.asked.front().map(|a| (a.what, a.results + u32::from(a.failed))) {
+                let awaited = match self.asked.front().map(|a| (a.what, a.results + u16::from(a.failed))) {
                     None => "nothing was asked",
                     Some((What::Query, 0)) => "a result was awaited",
                     Some((What::Sync | What::Query, _)) => "ReadyForQuery was awaited",
@@ -480,7 +479,7 @@ impl<L: Copy> Conversation<L> {
         // What stands before the Sync that ends a failure is passed over.
         let sent = || sent().skip_while(|a| self.failed && a.what != What::Sync);
         for asked in sent().filter(|a| matches!(a.what, What::Execute | What::Query) && !a.failed) {
-            if asked.what == What::Query && asked.effect.is_answered_by(asked.results) {
+            if asked.what == What::Query && asked.effect.is_answered_by(u32::from(asked.results)) {
                 continue;
             }
             if asked.effect.may_commit(in_block) {

@@ -164,9 +164,9 @@ impl<D: Driver> Worker<D> {
         }
         if label.ends == Ends::AtResult {
             client.transaction.statements += 1;
-            if let Some(since) = label.since {
+            if label.since > Nanos::ZERO {
                 let now = self.sockets.now();
-                self.ledger.command(label.command as usize, now - since);
+                self.ledger.command(label.command as usize, now - label.since);
             }
         }
         Ok(())

@@ -42,8 +42,8 @@ pub struct Label {
     pub command: u32,
     /// What of the answer to this request ends the command.
     pub ends: Ends,
-    /// When the command was put into a pipeline, if it is timed from there.
-    pub since: Option<Nanos>,
+    /// When the command was put into a pipeline, if it is timed from there; else zero.
+    pub since: Nanos,
 }
 
 /// What ends a command.
@@ -59,11 +59,11 @@ pub enum Ends {
 
 impl Label {
     /// Of requests that no command makes.
-    pub const NONE: Label = Label { command: u32::MAX, ends: Ends::Not, since: None };
+    pub const NONE: Label = Label { command: u32::MAX, ends: Ends::Not, since: Nanos::ZERO };
 
     /// A part of a command.
     pub fn of(command: usize) -> Label {
-        Label { command: command as u32, ends: Ends::Not, since: None }
+        Label { command: command as u32, ends: Ends::Not, since: Nanos::ZERO }
     }
 }
 
@@ -260,7 +260,7 @@ impl Requests<'_> {
             ask.describe();
         }
         if in_pipeline {
-            let since = self.timed.then_some(self.now);
+            let since = if self.timed { self.now } else { Nanos::ZERO };
             self.conversation.ask(Label { since, ends: Ends::AtResult, ..part }, self.out).execute(s.effect, s.reads);
         } else {
             ask.execute(s.effect, s.reads);
