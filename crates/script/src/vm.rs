@@ -242,6 +242,7 @@ impl Vm {
                         break Err(e);
                     }
                 }
+                Op::Send(statement) => break Ok(Step::Send(usize::from(*statement))),
                 yields => break self.stop(yields, pc, program),
             }
             pc += 1;
@@ -258,7 +259,6 @@ impl Vm {
     fn stop(&self, op: &Op, pc: usize, program: &Program) -> Result<Step, Box<EvalError>> {
         Ok(match op {
             Op::Sleep(delay) => Step::Sleep(self.delay(delay, pc, program)?),
-            Op::Send(statement) => Step::Send(usize::from(*statement)),
             Op::Shell(shell) => Step::Shell(usize::from(*shell)),
             Op::StartPipeline { first, end } => {
                 Step::StartPipeline { first: usize::from(*first), end: usize::from(*end) }

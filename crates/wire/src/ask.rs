@@ -37,12 +37,15 @@ pub(crate) struct Asked<L> {
 #[derive(Debug)]
 pub(crate) struct Queue<L> {
     items: Vec<Asked<L>>,
+    /// Of them, those that are answered.
     head: usize,
+    /// Those that have left: the first so many.
+    sent: usize,
 }
 
 impl<L> Default for Queue<L> {
     fn default() -> Self {
-        Queue { items: Vec::new(), head: 0 }
+        Queue { items: Vec::new(), head: 0, sent: 0 }
     }
 }
 
@@ -63,23 +66,23 @@ impl<L: Copy> Queue<L> {
     }
 
     #[inline]
-    pub fn pop_front(&mut self) -> Option<Asked<L>> {
-        let asked = *self.items.get(self.head)?;
+    pub fn pop_front(&mut self) {
         self.head += 1;
-        if self.head == self.items.len() {
+        if self.head >= self.items.len() {
             self.items.clear();
-            self.head = 0;
+            (self.head, self.sent) = (0, 0);
         }
-        Some(asked)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Asked<L>> {
-        self.items[self.head..].iter()
-    }
-
+    /// What was asked so far has left.
     #[inline]
-    pub fn len(&self) -> usize {
-        self.items.len() - self.head
+    pub fn mark_sent(&mut self) {
+        self.sent = self.items.len();
+    }
+
+    /// Those that have left.
+    pub fn sent(&self) -> impl Iterator<Item = &Asked<L>> {
+        self.items[..self.sent].iter().skip(self.head)
     }
 
     #[inline]

@@ -11,7 +11,7 @@
 //! A message that nothing asked for, a ReadyForQuery without a result and one too many are failures of the protocol:
 //! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
-use crate::ask::{Ask, Asked, Queue, What};
+use crate::ask::{Ask, Queue, What};
 use crate::backend::{self, Message, ServerError, TransactionStatus, next_message, tag};
 use crate::conn::Config;
 use crate::error::WireError;
@@ -42,8 +42,6 @@ pub struct Conversation<L> {
     link: Link,
     phase: Phase,
     asked: Queue<L>,
-    /// Of them, those that have left.
-    sent: usize,
     /// As of the last ReadyForQuery.
     status: TransactionStatus,
     /// A transaction block is open behind what has been answered.
@@ -70,7 +68,6 @@ impl<L: Copy> Default for Conversation<L> {
             link: Link::Plain,
             phase: Phase::Open,
             asked: Queue::default(),
-            sent: 0,
             status: TransactionStatus::Idle,
             in_block: false,
             pending: false,
@@ -149,7 +146,7 @@ impl<L: Copy> Conversation<L> {
     /// What was asked so far has left, or some of it: it may have reached the server.
     #[inline]
     pub fn mark_sent(&mut self) {
-        self.sent = self.asked.len();
+        self.asked.mark_sent();
     }
 
     /// Appends to `wire` what must be sent so that the server reads `plain`.
@@ -193,8 +190,30 @@ impl<L: Copy> Conversation<L> {
 
     /// The next event of `input`, which [`Conversation::open`] gave; `None` when all of it is taken. What must be sent
     /// back is appended to `reply`.
-    #[inline]
+    // Inlined, so that what the caller does follows what was answered at once.
+    #[inline(always)]
     pub fn next(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+        if self.skip == 0 && self.partial.is_empty() && self.is_open() {
+            let mut rest = *input;
+            while let Some((message, length)) = next_message(rest)? {
+                rest = &rest[length..];
+                if let Some(event) = self.answer(message)? {
+                    *input = rest;
+                    return Ok(Some(event));
+                }
+            }
+            *input = rest;
+            if rest.is_empty() {
+                return Ok(None);
+            }
+        }
+        self.next_of_parts(input, reply)
+    }
+
+    /// As `next`, of messages that arrive in parts, and before the session is open.
+    #[cold]
+    #[inline(never)]
+    fn next_of_parts(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
         loop {
             if self.skip == 0 && self.partial.is_empty() {
                 let Some((message, length)) = next_message(input)? else {
@@ -224,8 +243,6 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
     /// `input` ends within a message. False: what there is of it is kept, wait for more. True: nobody reads it, and it
     /// is passed over as it comes.
     fn begin_partial(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<bool, WireError> {
@@ -243,7 +260,6 @@ impl<L: Copy> Conversation<L> {
         Ok(false)
     }
 
-    #[inline(never)]
     /// Adds to the message that is kept. `None`: all of `input` is taken and it is not complete.
     fn go_on(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Option<Event<L>>>, WireError> {
         let knows = header(&self.partial).is_some();
@@ -303,7 +319,6 @@ impl<L: Copy> Conversation<L> {
         Ok(())
     }
 
-    #[inline(always)]
     fn message(&mut self, message: Message<'_>, reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
         match &mut self.phase {
             Phase::Open => self.answer(message),
@@ -321,14 +336,10 @@ impl<L: Copy> Conversation<L> {
     /// What a message means to the first of the requests that are not answered.
     #[inline(always)]
     fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
-        if self.failed && message.tag == tag::READY_FOR_QUERY {
-            // Of a pipeline that is sent in parts: what was asked behind the error was passed over as well.
-            self.pass_over();
-        }
         let Some(head) = self.asked.front_mut() else { return self.unasked(message) };
         match (message.tag, head.what) {
             (tag::BIND_COMPLETE, What::Bind) => {
-                self.pop();
+                self.asked.pop_front();
                 Ok(None)
             }
             (tag::DATA_ROW, What::Execute | What::Query)
@@ -346,15 +357,15 @@ impl<L: Copy> Conversation<L> {
                 Ok(Some(Event::Row(label)))
             }
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, What::Execute) => {
-                let Some(head) = self.pop() else { return Ok(None) };
+                let (label, effect, in_block) = (head.label, head.effect, self.in_block);
+                self.asked.pop_front();
                 let found = CommandTag::of(message.body);
-                let (in_block, effect) = (self.in_block, head.effect);
                 self.in_block = effect.leaves_open(in_block);
                 self.committed |= found == CommandTag::Commit;
                 // Outside a block it is the Sync that commits.
                 // COMMIT and ROLLBACK also end the transaction that a pipeline has without BEGIN.
                 self.pending = found == CommandTag::Other && (self.pending || effect.may_commit(in_block));
-                Ok(Some(Event::Result(head.label, found)))
+                Ok(Some(Event::Result(label, found)))
             }
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Query) if !head.failed => {
                 head.results = head.results.saturating_add(1);
@@ -370,20 +381,24 @@ impl<L: Copy> Conversation<L> {
                 }
                 Ok(Some(Event::Result(head.label, found)))
             }
-            (tag::READY_FOR_QUERY, What::Sync) => self.synchronised(message.body),
-            (tag::READY_FOR_QUERY, What::Query) if head.results > 0 || head.failed => self.synchronised(message.body),
+            (tag::READY_FOR_QUERY, What::Sync | What::Query)
+                if head.what == What::Sync || head.results > 0 || head.failed =>
+            {
+                let label = head.label;
+                self.synchronised(label, message.body)
+            }
             (tag::PARSE_COMPLETE, What::Parse) => {
                 let label = head.label;
-                self.pop();
+                self.asked.pop_front();
                 Ok(Some(Event::Prepared(label)))
             }
             (tag::ROW_DESCRIPTION, What::Describe) => {
                 let (label, reads) = (head.label, head.reads);
-                self.pop();
+                self.asked.pop_front();
                 columns(label, reads, message.body)
             }
             (tag::NO_DATA, What::Describe) => {
-                self.pop();
+                self.asked.pop_front();
                 Ok(None)
             }
             (tag::ROW_DESCRIPTION, What::Query) if !head.failed && !head.copying => {
@@ -423,6 +438,11 @@ impl<L: Copy> Conversation<L> {
     /// A message that no request waits for: something that may come at any time, or a failure of the protocol.
     fn unasked(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
         match message.tag {
+            tag::READY_FOR_QUERY if self.failed && self.asked.front().is_some_and(|a| a.what != What::Sync) => {
+                // Of a pipeline that is sent in parts: what was asked behind the error was passed over as well.
+                self.pass_over();
+                self.answer(message)
+            }
             tag::PARAMETER_STATUS => backend::parameter_status(message.body).map(|_| None),
             tag::NOTIFICATION => Ok(None),
             tag::NOTICE if self.notices => Ok(Some(Event::Notice(Box::new(ServerError::parse(message.body))))),
@@ -449,29 +469,24 @@ impl<L: Copy> Conversation<L> {
     }
 
     #[inline]
-    fn synchronised(&mut self, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
+    fn synchronised(&mut self, label: L, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
         self.status = backend::ready_for_query(body)?;
         self.in_block = self.status != TransactionStatus::Idle;
         (self.pending, self.committed, self.failed) = (false, false, false);
-        Ok(self.pop().map(|asked| Event::Synchronised(asked.label)))
+        self.asked.pop_front();
+        Ok(Some(Event::Synchronised(label)))
     }
 
     /// The server passes over everything up to the next Sync.
     fn pass_over(&mut self) {
         while self.asked.front().is_some_and(|a| a.what != What::Sync) {
-            self.pop();
+            self.asked.pop_front();
         }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<Asked<L>> {
-        self.sent = self.sent.saturating_sub(1);
-        self.asked.pop_front()
     }
 
     /// What the loss of the connection, now, would leave open: by what was sent, and by what has been answered.
     pub fn fate(&self) -> Fate {
-        let sent = || self.asked.iter().take(self.sent);
+        let sent = || self.asked.sent();
         if self.pending && sent().any(|a| a.what == What::Sync) {
             return Fate::Unknown;
         }

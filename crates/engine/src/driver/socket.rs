@@ -5,6 +5,7 @@ use pgdyno_base::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::time::ClockId;
 use std::io;
 use std::time::Instant;
 
@@ -66,7 +67,8 @@ pub fn recv(fd: &OwnedFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
 /// The clock of the real drivers.
 #[derive(Debug)]
 pub struct Clock {
-    origin: Instant,
+    /// What the monotonic clock shows at time zero, in nanoseconds.
+    zero: u64,
     /// The scheduler's figures of this thread, where the system has them.
     schedstat: Option<std::fs::File>,
 }
@@ -77,19 +79,19 @@ impl Clock {
         // Timers of this thread fire when asked, not up to 50 µs later: an open loop's schedule depends on it.
         #[cfg(target_os = "linux")]
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        Clock { origin, schedstat: std::fs::File::open("/proc/thread-self/schedstat").ok() }
+        let zero = nanoseconds(ClockId::Monotonic) - Nanos::from(origin.elapsed()).0;
+        Clock { zero, schedstat: std::fs::File::open("/proc/thread-self/schedstat").ok() }
     }
 
     /// The time.
     #[inline]
     pub fn now(&self) -> Nanos {
-        self.origin.elapsed().into()
+        Nanos(nanoseconds(ClockId::Monotonic).saturating_sub(self.zero))
     }
 
     /// The CPU time of the calling thread.
     pub fn cpu_time(&self) -> Nanos {
-        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+        Nanos(nanoseconds(ClockId::ThreadCPUTime))
     }
 
     /// How long the calling thread has waited for a CPU while it was ready to run; zero where the system does not tell.
@@ -101,6 +103,13 @@ impl Clock {
         let text = std::str::from_utf8(&buffer[..read]).unwrap_or_default();
         Nanos(text.split_ascii_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
     }
+}
+
+/// What a clock shows. The monotonic one is that of `Instant`, whose arithmetic costs more than the call.
+#[inline]
+fn nanoseconds(clock: ClockId) -> u64 {
+    let t = rustix::time::clock_gettime(clock);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// No such connection: a mistake of the caller's, but not one to die of.

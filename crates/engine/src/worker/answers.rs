@@ -63,11 +63,20 @@ impl<D: Driver> Worker<D> {
     /// Takes what arrived.
     #[inline]
     fn take(&mut self, i: Token, wire: &[u8]) -> Result<(), EngineError> {
+        let conversation = &self.clients[i].connection.conversation;
+        if conversation.is_plain() && conversation.is_open() {
+            return self.take_events(i, wire, &mut Vec::new());
+        }
+        self.take_sealed(i, wire)
+    }
+
+    /// Takes what arrived under TLS, or before the session is open.
+    fn take_sealed(&mut self, i: Token, wire: &[u8]) -> Result<(), EngineError> {
         let mut plain = std::mem::take(&mut self.sockets.plain);
         let mut reply = Vec::new();
         let opened = self.clients[i].connection.conversation.open(wire, &mut plain, &mut reply);
         let result = match opened {
-            Ok(mut rest) => self.take_events(i, &mut rest, &mut reply),
+            Ok(rest) => self.take_events(i, rest, &mut reply),
             Err(error) => {
                 // An alert that tells the server why must go out even when we give up.
                 let _ = self.sockets.send_raw(i, &mut self.clients[i].connection, &reply);
@@ -80,17 +89,17 @@ impl<D: Driver> Worker<D> {
     }
 
     #[inline]
-    fn take_events(&mut self, i: Token, rest: &mut &[u8], reply: &mut Vec<u8>) -> Result<(), EngineError> {
+    fn take_events(&mut self, i: Token, mut rest: &[u8], reply: &mut Vec<u8>) -> Result<(), EngineError> {
         let connection = self.clients[i].connection.number;
         loop {
-            let next = self.clients[i].connection.conversation.next(rest, reply);
+            let next = self.clients[i].connection.conversation.next(&mut rest, reply);
             if !reply.is_empty() {
                 self.send_raw(i, reply)?;
                 reply.clear();
-            }
-            // What was sent may have found the connection gone: the rest of these bytes is of the old one.
-            if self.clients[i].connection.number != connection {
-                return Ok(());
+                // What was sent may have found the connection gone: the rest of these bytes is of the old one.
+                if self.clients[i].connection.number != connection {
+                    return Ok(());
+                }
             }
             match next {
                 Ok(Some(event)) => self.happened(i, event)?,

@@ -114,7 +114,9 @@ impl<D: Driver> Worker<D> {
     pub(super) fn drive(&mut self, i: Token, mut now: Nanos) -> Result<(), EngineError> {
         let mut out = std::mem::take(&mut self.sockets.out);
         out.clear();
-        out.append(&mut self.clients[i].connection.held);
+        if !self.clients[i].connection.held.is_empty() {
+            out.append(&mut self.clients[i].connection.held);
+        }
         let result = self.drive_with(i, &mut out, &mut now);
         self.sockets.out = out;
         result

@@ -178,6 +178,7 @@ impl ScriptActor {
         self.failure(number, place, cause, message)
     }
 
+    #[inline]
     fn statement(&self, number: usize) -> Statement<'_> {
         let code = &self.program().statements[number];
         let command = self.shared.first[self.current] + code.command;
