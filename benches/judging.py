@@ -74,7 +74,7 @@ class Bench:
         return compare(x, y, paired=True).verdict
 
 
-def told(name: str, found: list[Verdict], wanted: str) -> None:
+def judged(name: str, found: list[Verdict], wanted: str) -> None:
     """A line of the result."""
     counts = ", ".join(f"{sum(v is w for v in found)} {w.value}" for w in Verdict if w in found)
     print(f"  {name:52} {len(found)} comparisons: {counts}  ({wanted})", flush=True)
@@ -100,7 +100,7 @@ def simulated() -> None:
             a = [trial(1000 * math.exp(rng.normal(0, sigma))) for _ in range(n)]
             b = [trial(1000 * ratio * math.exp(rng.normal(0, sigma))) for _ in range(n)]
             found.append(compare(a, b, paired=True).verdict)
-        told(name, found, "at most 5% different" if ratio == 1 else "at least 90% slower")
+        judged(name, found, "at most 5% different" if ratio == 1 else "at least 90% slower")
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def main() -> None:
         for _ in range(3):
             bench.tps(SELECT, 8)
         found = [bench.verdict(SELECT, SELECT, 5, 8, rng) for _ in range(args.pairs)]
-        told("real, equal: point selects, 8 clients, 5 repetitions", found, "at most 5% different")
+        judged("real, equal: point selects, 8 clients, 5 repetitions", found, "at most 5% different")
         delayed = f"{SELECT}\\sleep {BASE_US} us\n"
         base = [bench.tps(delayed, 1) for _ in range(12)]
         # What a transaction takes on average, and 5% less throughput by a longer delay.
@@ -126,13 +126,13 @@ def main() -> None:
         slow = f"{SELECT}\\sleep {round(BASE_US + more)} us\n"
         n = repetitions_needed(float(np.std(np.log(base), ddof=1)), paired=True) or 20
         found = [bench.verdict(delayed, slow, n, 1, rng) for _ in range(args.slower)]
-        told(f"real, 5% slower by a delay of {more:.0f} µs, {n} repetitions", found, "at least 90% slower")
+        judged(f"real, 5% slower by a delay of {more:.0f} µs, {n} repetitions", found, "at least 90% slower")
         busy = [bench.tps(SELECT * 20, 8) for _ in range(12)]
         wanted = repetitions_needed(float(np.std(np.log(busy), ddof=1)), paired=True) or 500
         n = min(MOST, wanted)
         found = [bench.verdict(SELECT * 20, SELECT * 21, n, 8, rng) for _ in range(args.slower)]
         promise = "at least 90% slower" if n == wanted else f"{wanted} are recommended: nothing is promised for {n}"
-        told(f"real, 20 statements beside 21 (4.8% slower), {n} repetitions", found, promise)
+        judged(f"real, 20 statements beside 21 (4.8% slower), {n} repetitions", found, promise)
 
 
 if __name__ == "__main__":

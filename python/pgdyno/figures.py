@@ -34,13 +34,22 @@ class Figure:
     #: Of latencies: the part of all values that lies beyond it.
     beyond: float | None = None
 
-    def shown(self, value: float) -> str:
-        """As people read it, with its unit where its name does not say it."""
+    @property
+    def heading(self) -> str:
+        """As tables head it; ends in the unit that `cell` leaves out."""
+        return f"{self.name} ms" if self.unit == "ns" else self.name
+
+    def cell(self, value: float) -> str:
+        """As people read it below its heading."""
         if self.unit == "ns":
-            return f"{milliseconds(value)} ms"
+            return milliseconds(value)
         if self.unit == "part":
             return percent(value)
         return integer(value) if self.unit in ("1/s", "count") else f"{value:g}"
+
+    def shown(self, value: float) -> str:
+        """As people read it by itself."""
+        return f"{self.cell(value)} ms" if self.unit == "ns" else self.cell(value)
 
     @property
     def of(self) -> Callable[[TrialSummary], float]:
@@ -78,6 +87,11 @@ FIGURES = (
     Figure("steady", "steady", "steady", ""),
     Figure("warm-up left out", "warmup_dropped_s", "warmup_dropped_s", "s"),
 )
+BY_NAME = {f.name: f for f in FIGURES}
+TPS, QPS = BY_NAME["TPS"], BY_NAME["QPS"]
+#: What tables show of a latency: its mean, and its percentiles.
+MEAN, MAX = BY_NAME["mean"], BY_NAME["max"]
+PERCENTILES = tuple(BY_NAME[name] for name in ("p50", "p95", "p99", "p99.9"))
 #: Those that comparisons and histories know, by name.
 COMPARED = {f.name: f for f in FIGURES if f.compared}
 

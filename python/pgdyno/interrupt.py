@@ -24,11 +24,11 @@ class _State:
 
 
 def _on_signal(number: int, _: FrameType | None) -> None:
-    wish = KeyboardInterrupt if number == signal.SIGINT else Terminated
+    exception = KeyboardInterrupt if number == signal.SIGINT else Terminated
     if _State.held:
-        _State.waiting = wish
+        _State.waiting = exception
         return
-    raise wish
+    raise exception
 
 
 @contextmanager

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str) -> None:
     plans = synthetic.plans([1, 2, 4, 8], 3, workload="read </script> only", settings=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
-    told = opened(html.render(view.build(reading.read(run), lang=lang)), tmp_path)
-    assert told["wrong"] == []
-    assert told["charts"] == told["wanted"] == 5
-    assert told["before"] == 24
-    assert len(told["filtered"]) == 2 and all("c8-r2" in name for name in told["filtered"])
-    assert told["folder"].startswith("trials/")
-    assert told["led_to"] == [f"trial-{n}" for n in told["figure_of"].split(",")] and len(told["led_to"]) == 3
-    lines = told["csv"].splitlines()
+    page = opened(html.render(view.build(reading.read(run), lang=lang)), tmp_path)
+    assert page["wrong"] == []
+    assert page["charts"] == page["wanted"] == 5
+    assert page["before"] == 24
+    assert len(page["filtered"]) == 2 and all("c8-r2" in name for name in page["filtered"])
+    assert page["folder"].startswith("trials/")
+    assert page["led_to"] == [f"trial-{n}" for n in page["figure_of"].split(",")] and len(page["led_to"]) == 3
+    lines = page["csv"].splitlines()
     assert len(lines) == 9 and "," in lines[0] and lines[1].startswith("read </script> only,on,100%,1,")
 
 
@@ -45,8 +45,8 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     many = type(data)(
         data.path, data.manifest, copies, series, buckets, {p.key: some for p in plans}, {p.key: [] for p in plans}
     )
-    told = opened(html.render(view.build(many)), tmp_path)
-    assert told["wrong"] == []
-    assert told["before"] == 100, "drawn in pages"
-    assert told["filtered"] and all("c8-r2" in name for name in told["filtered"])
-    assert len(told["led_to"]) == 10
+    page = opened(html.render(view.build(many)), tmp_path)
+    assert page["wrong"] == []
+    assert page["before"] == 100, "drawn in pages"
+    assert page["filtered"] and all("c8-r2" in name for name in page["filtered"])
+    assert len(page["led_to"]) == 10

@@ -210,16 +210,16 @@ def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ('version = "17"\n', "give either cluster or version"),
         ('conninfo = "host=x"\n', "give either cluster or conninfo"),
         ('tablespaces = { t = "/tmp" }\n', "give either cluster or tablespaces"),
     ],
 )
-def test_what_a_cluster_has_of_its_own(tmp_path: Path, more: str, told: str) -> None:
+def test_what_a_cluster_has_of_its_own(tmp_path: Path, more: str, message: str) -> None:
     done = pgdyno("plan", _file(tmp_path, HEAD + f'[targets.mine]\ncluster = "/nowhere"\n{more}' + RUN))
-    assert done.code == 2 and told in done.err
+    assert done.code == 2 and message in done.err
     done = pgdyno("plan", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN))
     assert "there is no cluster in /nowhere" in done.out
     done = pgdyno("run", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN), "--runs", tmp_path)

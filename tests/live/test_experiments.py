@@ -94,11 +94,11 @@ def test_a_version_that_is_installed_or_fetched(tmp_path: Path) -> None:
         tmp_path, HEAD + '[dataset]\nscale = 1\n[axes]\nclients = [2]\nversion = ["17", "18"]\n' + RUN, "--embedded"
     )
     assert set(by(data, "version")) == {"17", "18"}
-    told = {
+    found = {
         p["server"]["settings"]["server_version"]["value"].split(".")[0]
         for p in data.manifest.as_json()["places"].values()
     }
-    assert told == {"17", "18"}
+    assert found == {"17", "18"}
 
 
 def test_what_the_server_did_is_recorded(tmp_path: Path) -> None:

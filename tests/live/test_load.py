@@ -56,17 +56,17 @@ def check(server: Server) -> None:
     done = subprocess.run(
         [wheel / "pg_amcheck", *words], capture_output=True, text=True, check=False, env=environment()
     )
-    told = [line for line in done.stderr.splitlines() if "already exists, skipping" not in line]
-    assert (done.returncode, done.stdout, told) == (0, "", [])
+    notices = [line for line in done.stderr.splitlines() if "already exists, skipping" not in line]
+    assert (done.returncode, done.stdout, notices) == (0, "", [])
 
 
 def frozen(server: Server, table: str) -> None:
     """VACUUM has nothing to do."""
     with psycopg.connect(server.conninfo(), autocommit=True) as conn:
-        told: list[str] = []
-        conn.add_notice_handler(lambda n: told.append(n.message_primary or ""))
+        notices: list[str] = []
+        conn.add_notice_handler(lambda n: notices.append(n.message_primary or ""))
         conn.execute(f"vacuum (freeze, verbose) {table}".encode())
-    text = "\n".join(told)
+    text = "\n".join(notices)
     if re.search(r"pages: 0 removed", text):
         # The last page is always looked at.
         assert re.search(r"pages: 0 removed, \d+ remain, [01] (scanned|skipped)|, 1 scanned", text), text
@@ -84,8 +84,8 @@ def frozen(server: Server, table: str) -> None:
     ],
 )
 def test_direct_makes_what_pgbench_makes(major: int, checksums: bool) -> None:
-    wish = ("--data-checksums",) if checksums else ("--no-data-checksums",) if major == 18 else ()
-    server = stopped(bin_folder=folder_of(major), initdb=wish)
+    options = ("--data-checksums",) if checksums else ("--no-data-checksums",) if major == 18 else ()
+    server = stopped(bin_folder=folder_of(major), initdb=options)
     try:
         done = direct(server, "tpcb", "--scale", 3, "--json")
         assert done.code == 0, done.err

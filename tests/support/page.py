@@ -58,11 +58,11 @@ def _profile() -> tempfile.TemporaryDirectory[str]:
 def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any]:
     """What the page's reader saw. Raises TimeoutError when the page does not answer."""
     assert CHROMIUM is not None
-    told: queue.Queue[dict[str, Any]] = queue.Queue()
+    answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
     class Ear(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
             self.end_headers()
 
@@ -77,9 +77,9 @@ def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any
         argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", f"file://{path}"]
         browser = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            return told.get(timeout=patience_s)
+            return answers.get(timeout=patience_s)
         except queue.Empty as e:
-            raise TimeoutError("the page told nothing") from e
+            raise TimeoutError("the page did not answer") from e
         finally:
             browser.terminate()
             browser.wait()

@@ -30,7 +30,7 @@ def test_a_percentiles_interval_holds_the_truth(part: float, rho: float) -> None
     rng = np.random.default_rng(11)
     n, each, rounds, wander, noise = 200, 200, 300, 0.2, 0.4
     truth = math.exp(stats.norm.ppf(part) * math.hypot(wander, noise))
-    held = told = 0
+    held = counted = 0
     widths: list[float] = []
     for _ in range(rounds):
         level = ar1(rng, n, rho) * wander
@@ -39,13 +39,13 @@ def test_a_percentiles_interval_holds_the_truth(part: float, rho: float) -> None
         band = quantile_band([each] * n, (values <= found).sum(axis=1))
         if band is None:
             continue
-        told += 1
+        counted += 1
         held += bool(np.quantile(values, band[0]) <= truth <= np.quantile(values, band[1]))
         # As if transactions were independent, as binomial intervals have it.
         naive = 2 * 1.96 * math.sqrt(part * (1 - part) / (n * each))
         widths.append((band[1] - band[0]) / naive)
-    assert told > 0.98 * rounds
-    assert held / told > 0.9
+    assert counted > 0.98 * rounds
+    assert held / counted > 0.9
     assert float(np.median(widths)) > (2 if rho else 1)
 
 

@@ -40,6 +40,14 @@ def test_ready_made_experiments_are_valid() -> None:
         (("hot_set = [0.5]", "hot_set = [1.5]"), ("axes.hot_set.0", "less than or equal to 1", "1.5")),
         (("hot_set = [0.5]", 'hot_set = [0.5]\nworkload = ["b"]'), ('"b" is not among the workloads',)),
         (('{ text = "SELECT 1;" }', "{ weight = 2 }"), ("workloads.a.scripts.0", 'give either "text" or "file"')),
+        (
+            ("hot_set = [0.5]", "hot_set = [0.5]\nvariables = { v = [inf] }"),
+            ("axes.variables.v.0", "finite number", "inf"),
+        ),
+        (
+            ("hot_set = [0.5]", "hot_set = [0.5]\nsettings = { s = [nan] }"),
+            ("axes.settings.s.0", "finite number", "nan"),
+        ),
         (('name = "x"', 'name = "../x"'), ("name", "pattern")),
         (('title = "X"', "title = "), ("not valid TOML", "line 3")),
     ],

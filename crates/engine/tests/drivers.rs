@@ -36,9 +36,9 @@ fn transactions_run_in_every_protocol() {
             let mut watcher = Watcher::default();
             let summary = real(server.config(), plan, workload(BLOCK), &mut watcher);
             assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
-            watcher.told.check();
-            assert_eq!(watcher.told.outcomes().committed, 1400, "{name}, {protocol:?}");
-            assert_eq!(watcher.told.sum(|i| i.statements), 4200);
+            watcher.recorded.check();
+            assert_eq!(watcher.recorded.outcomes().committed, 1400, "{name}, {protocol:?}");
+            assert_eq!(watcher.recorded.sum(|i| i.statements), 4200);
         }
     });
 }
@@ -51,7 +51,7 @@ fn many_clients_connect_and_finish() {
         let mut watcher = Watcher::default();
         let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
         assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
-        assert_eq!(watcher.told.outcomes().committed, 900);
+        assert_eq!(watcher.recorded.outcomes().committed, 900);
     });
 }
 
@@ -76,10 +76,10 @@ fn cut_connections_are_made_again() {
         };
         let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
         assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
-        watcher.told.check();
-        assert_eq!(watcher.told.sum(|i| i.lost), 5, "{name}");
-        assert_eq!(watcher.told.sum(|i| i.reconnects), 5, "{name}");
-        let last = watcher.told.intervals.iter().rev().nth(1).unwrap();
+        watcher.recorded.check();
+        assert_eq!(watcher.recorded.sum(|i| i.lost), 5, "{name}");
+        assert_eq!(watcher.recorded.sum(|i| i.reconnects), 5, "{name}");
+        let last = watcher.recorded.intervals.iter().rev().nth(1).unwrap();
         assert!(last.outcomes.committed > 0, "{name}: back to work");
     });
 }
@@ -107,9 +107,9 @@ fn last_words_do_not_hide_the_end_of_a_connection() {
         };
         let summary = real(server.config(), plan, workload(SELECT), &mut watcher);
         assert!(summary.error.is_none(), "{name}: {:?}", summary.error);
-        watcher.told.check();
-        assert_eq!(watcher.told.outcomes().unfinished, 0, "{name}: clients were stuck");
-        assert!(watcher.told.sum(|i| i.lost) >= 80, "{name}: twenty clients, five times");
+        watcher.recorded.check();
+        assert_eq!(watcher.recorded.outcomes().unfinished, 0, "{name}: clients were stuck");
+        assert!(watcher.recorded.sum(|i| i.lost) >= 80, "{name}: twenty clients, five times");
     });
 }
 
@@ -135,7 +135,7 @@ fn rows_of_a_gigabyte_need_no_memory() {
     };
     let summary = real(server.config(), plan, workload("SELECT 1;"), &mut watcher);
     assert!(summary.error.is_none());
-    assert_eq!(watcher.told.outcomes().committed, 16);
+    assert_eq!(watcher.recorded.outcomes().committed, 16);
     assert!(common::resident_bytes() < before + (100 << 20));
 }
 
@@ -147,7 +147,7 @@ fn what_sends_nothing_takes_time_all_the_same() {
         let plan = Plan { clients: 1, limit: Limit::Transactions(50), ..plan };
         let mut watcher = Watcher::default();
         real(server.config(), plan, workload("\\set x random(1, 10) * 2\n\\shell true\n"), &mut watcher);
-        assert!(watcher.told.latency().percentile(50.0) > Nanos(100_000), "{name}: a shell needs longer");
+        assert!(watcher.recorded.latency().percentile(50.0) > Nanos(100_000), "{name}: a shell needs longer");
     });
 }
 
@@ -160,7 +160,7 @@ fn a_script_that_only_computes_ends_in_time() {
         let mut watcher = Watcher::default();
         let summary = real(server.config(), plan, workload("\\set x 1 + 1\n"), &mut watcher);
         assert!(summary.error.is_none(), "{name}");
-        watcher.told.check();
+        watcher.recorded.check();
         assert!(summary.elapsed < Nanos::from_secs(5), "{name}: {}", summary.elapsed);
     });
 }
@@ -186,10 +186,10 @@ fn a_shutdown_does_not_fail_the_first_statement_afterwards() {
             ..Watcher::default()
         };
         real(server.config(), plan, workload(SELECT), &mut watcher);
-        watcher.told.check();
-        let outcomes = watcher.told.outcomes();
+        watcher.recorded.check();
+        let outcomes = watcher.recorded.outcomes();
         // Each loss ends at most one transaction; a poisoned successor would be one more.
-        assert!(outcomes.unknown + outcomes.failed_total() <= watcher.told.sum(|i| i.lost), "{name}: {outcomes:?}");
+        assert!(outcomes.unknown + outcomes.failed_total() <= watcher.recorded.sum(|i| i.lost), "{name}: {outcomes:?}");
     });
 }
 
@@ -226,11 +226,11 @@ fn an_open_loop_keeps_its_rate() {
         };
         let mut watcher = Watcher::default();
         real(server.config(), plan, workload(SELECT), &mut watcher);
-        watcher.told.check();
-        let scheduled = watcher.told.outcomes().scheduled;
+        watcher.recorded.check();
+        let scheduled = watcher.recorded.outcomes().scheduled;
         // 2,000 expected, standard deviation 45; the seed makes it the same each time.
         assert!((1800..2200).contains(&scheduled), "{name}: {scheduled}");
-        assert_eq!(watcher.told.sum(|i| i.lag.count()), watcher.told.outcomes().committed, "{name}");
+        assert_eq!(watcher.recorded.sum(|i| i.lag.count()), watcher.recorded.outcomes().committed, "{name}");
     });
 }
 
@@ -279,8 +279,8 @@ fn a_worker_that_is_done_does_not_hold_up_the_others() {
         on_error: pgdyno_engine::OnError::EndClient,
         ..Plan::default()
     };
-    let told_at = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let (sink, start) = (told_at.clone(), std::time::Instant::now());
+    let seen_at = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (sink, start) = (seen_at.clone(), std::time::Instant::now());
     let mut watcher = Watcher {
         on_interval: Some(Box::new(move |_| sink.lock().unwrap().push(start.elapsed()))),
         ..Watcher::default()
@@ -291,8 +291,8 @@ fn a_worker_that_is_done_does_not_hold_up_the_others() {
         common::compiled(text, pgdyno_script::Options { strict: false, marks: false }),
         &mut watcher,
     );
-    watcher.told.check();
-    let told_at = told_at.lock().unwrap();
-    let spread = *told_at.last().unwrap() - told_at[0];
-    assert!(spread > std::time::Duration::from_millis(300), "all told at once: {told_at:?}");
+    watcher.recorded.check();
+    let seen_at = seen_at.lock().unwrap();
+    let spread = *seen_at.last().unwrap() - seen_at[0];
+    assert!(spread > std::time::Duration::from_millis(300), "all at once: {seen_at:?}");
 }

@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::Told;
-use pgdyno_base::{Nanos, Prng};
-use pgdyno_engine::driver::sim::{Sim, SimServer};
-use pgdyno_engine::worker::{Report, StopFlag, Worker};
+use common::simulate_workload;
+use pgdyno_base::Prng;
+use pgdyno_engine::driver::sim::SimServer;
 use pgdyno_engine::workload::{Actor, Awaited, CommandInfo, Failure, Piece, Requests, Statement, Step};
-use pgdyno_engine::{Limit, Plan, Protocol, Workload, run};
+use pgdyno_engine::{Limit, Plan, Protocol, Workload};
 use pgdyno_script::ScriptError;
 use pgdyno_wire::{Effect, WireError};
 use std::sync::{Arc, Mutex};
@@ -130,25 +129,14 @@ fn code_drives_transactions_and_reads_what_comes() {
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
         let plan = Plan { clients: 3, limit: Limit::Transactions(200), protocol, max_tries: 5, ..Plan::default() };
         let server = SimServer { fail: Box::new(|_, n| (n % 50 == 0).then_some("40001")), ..SimServer::default() };
-        let told = Arc::new(Mutex::new(Told::default()));
-        let sink = told.clone();
-        let report = Box::new(move |r| match r {
-            Report::Interval(i) => sink.lock().unwrap().intervals.push(*i),
-            Report::Event(e) => sink.lock().unwrap().events.push(e),
-        });
-        let streams = run::streams(&plan).pop().unwrap();
-        let (plan, configs) = (Arc::new(plan), vec![Arc::new(common::config())]);
-        let workload = Arc::new(Orders::new());
-        let mut worker =
-            Worker::new(Sim::new(server), plan, configs, workload, 0, streams, StopFlag::default(), report);
-        worker.connect().and_then(|()| worker.run(Nanos::from_secs(100))).unwrap();
-        let told = told.lock().unwrap();
-        told.check();
-        let o = told.outcomes();
+        let (result, recorded, _) = simulate_workload(server, plan, Arc::new(Orders::new()));
+        result.unwrap();
+        recorded.check();
+        let o = recorded.outcomes();
         assert_eq!((o.committed, o.failed_total()), (600, 0), "{protocol:?}");
         assert!(o.retries > 30);
         // Each item is read and then updated, whatever was tried again.
-        let of = |n: usize| told.sum(|i| i.command_latency[n].count());
+        let of = |n: usize| recorded.sum(|i| i.command_latency[n].count());
         assert!(of(1) >= of(2) && of(2) > 1500 && of(3) >= 600, "{} {} {}", of(1), of(2), of(3));
     }
 }

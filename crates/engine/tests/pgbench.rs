@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BLOCK, SELECT, Told, simulate};
+use common::{BLOCK, SELECT, Recorded, simulate};
 use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::SimServer;
 use pgdyno_engine::{EngineError, Limit, OnError, Plan, Protocol, Rate, Voice};
@@ -27,8 +27,8 @@ fn classic() -> Plan {
     }
 }
 
-fn said<'t>(told: &'t Told, level: &str) -> Vec<&'t str> {
-    told.events.iter().filter(|e| e.kind == level).map(|e| e.text.as_str()).collect()
+fn said<'t>(recorded: &'t Recorded, level: &str) -> Vec<&'t str> {
+    recorded.events.iter().filter(|e| e.kind == level).map(|e| e.text.as_str()).collect()
 }
 
 fn failing(every: u64, code: &'static str) -> SimServer {
@@ -37,41 +37,41 @@ fn failing(every: u64, code: &'static str) -> SimServer {
 
 #[test]
 fn a_serialization_failure_is_tried_again() {
-    let (result, told) = simulate(failing(10, "40001"), Plan { max_tries: 5, ..classic() }, SELECT);
+    let (result, recorded) = simulate(failing(10, "40001"), Plan { max_tries: 5, ..classic() }, SELECT);
     result.unwrap();
-    told.check();
-    let o = told.outcomes();
+    recorded.check();
+    let o = recorded.outcomes();
     assert_eq!((o.committed, o.failed_total()), (100, 0));
     assert!(o.retried >= 10 && o.retries == o.retried, "{o:?}");
-    let errors = told
+    let errors = recorded
         .intervals
         .iter()
         .flat_map(|i| i.command_errors.values())
         .fold((0, 0), |(f, r), e| (f + e.failures, r + e.retries));
     assert_eq!(errors, (0, o.retries));
-    let info = said(&told, "info");
+    let info = said(&recorded, "info");
     assert!(info[0].starts_with("client 0 got an error in command 1 (SQL) of script 0; ERROR:  "), "{info:?}");
     assert_eq!(info[1], "client 0 repeats the transaction after the error (try 1/5)");
     // The time of all tries counts.
-    assert!(told.latency().max() >= Nanos::from_millis(2));
+    assert!(recorded.latency().max() >= Nanos::from_millis(2));
 }
 
 #[test]
 fn tries_have_an_end() {
     let always = SimServer { fail: Box::new(|_, _| Some("40P01")), ..SimServer::default() };
-    let (result, told) = simulate(always, Plan { max_tries: 3, limit: Limit::Transactions(7), ..classic() }, SELECT);
+    let (result, recorded) = simulate(always, Plan { max_tries: 3, limit: Limit::Transactions(7), ..classic() }, SELECT);
     result.unwrap();
-    told.check();
-    let o = told.outcomes();
+    recorded.check();
+    let o = recorded.outcomes();
     assert_eq!((o.committed, o.failed[b"40P01"], o.retried, o.retries), (0, 7, 7, 14));
-    assert!(said(&told, "info").contains(&"client 0 ends the failed transaction (try 3/3)"));
+    assert!(said(&recorded, "info").contains(&"client 0 ends the failed transaction (try 3/3)"));
     // Without a number, the limit of latency ends them: 1 ms each, so 11 tries.
     let always = SimServer { fail: Box::new(|_, _| Some("40001")), ..SimServer::default() };
     let limit = Some(Nanos::from_millis(10));
     let plan = Plan { max_tries: 0, latency_limit: limit, limit: Limit::Transactions(2), ..classic() };
-    let (result, told) = simulate(always, plan, SELECT);
+    let (result, recorded) = simulate(always, plan, SELECT);
     result.unwrap();
-    assert_eq!((told.outcomes().failed[b"40001"], told.outcomes().retries), (2, 20));
+    assert_eq!((recorded.outcomes().failed[b"40001"], recorded.outcomes().retries), (2, 20));
 }
 
 #[test]
@@ -79,59 +79,59 @@ fn a_block_is_rolled_back_before_it_is_tried_again() {
     // Requests: BEGIN, UPDATE (fails), ROLLBACK, BEGIN, UPDATE, END.
     let server = SimServer { fail: Box::new(|_, n| (n == 2).then_some("40001")), ..SimServer::default() };
     let plan = Plan { max_tries: 2, limit: Limit::Transactions(1), ..classic() };
-    let (result, told) = simulate(server, plan, BLOCK);
+    let (result, recorded) = simulate(server, plan, BLOCK);
     result.unwrap();
-    told.check();
-    assert_eq!((told.outcomes().committed, told.outcomes().retries), (1, 1));
-    assert_eq!(told.latency().max().0 / MS, 6);
-    assert_eq!(told.sum(|i| i.statements), 3, "statements of the try that failed are not counted");
+    recorded.check();
+    assert_eq!((recorded.outcomes().committed, recorded.outcomes().retries), (1, 1));
+    assert_eq!(recorded.latency().max().0 / MS, 6);
+    assert_eq!(recorded.sum(|i| i.statements), 3, "statements of the try that failed are not counted");
 }
 
 #[test]
 fn any_other_error_ends_its_client_alone() {
     let server = SimServer { fail: Box::new(|c, n| (c == 1 && n > 50).then_some("22012")), ..SimServer::default() };
-    let (result, told) = simulate(server, Plan { clients: 3, ..classic() }, SELECT);
+    let (result, recorded) = simulate(server, Plan { clients: 3, ..classic() }, SELECT);
     result.unwrap();
-    told.check();
-    let o = told.outcomes();
-    assert_eq!((told.sum(|i| i.aborted), o.unfinished, o.failed_total()), (1, 1, 0));
+    recorded.check();
+    let o = recorded.outcomes();
+    assert_eq!((recorded.sum(|i| i.aborted), o.unfinished, o.failed_total()), (1, 1, 0));
     assert!((200..300).contains(&o.committed), "{o:?}");
-    assert!(said(&told, "error")[0].starts_with("client 1 script 0 aborted in command 1 query 0: ERROR:  "));
+    assert!(said(&recorded, "error")[0].starts_with("client 1 script 0 aborted in command 1 query 0: ERROR:  "));
 }
 
 #[test]
 fn the_end_of_a_client_can_end_the_run() {
     let server = SimServer { fail: Box::new(|c, n| (c == 1 && n > 50).then_some("22012")), ..SimServer::default() };
-    let (result, told) = simulate(server, Plan { clients: 3, exit_on_abort: true, ..classic() }, SELECT);
+    let (result, recorded) = simulate(server, Plan { clients: 3, exit_on_abort: true, ..classic() }, SELECT);
     assert!(matches!(result, Err(EngineError::Aborted(0))), "{result:?}");
-    told.check();
+    recorded.check();
 }
 
 #[test]
 fn errors_can_be_counted_instead() {
     let plan = Plan { on_error: OnError::EndClientUnlessSql, ..classic() };
-    let (result, told) = simulate(failing(10, "22012"), plan, SELECT);
+    let (result, recorded) = simulate(failing(10, "22012"), plan, SELECT);
     result.unwrap();
-    told.check();
-    let o = told.outcomes();
-    assert_eq!((o.committed + o.failed[b"22012"], o.retries, told.sum(|i| i.aborted)), (100, 0, 0));
+    recorded.check();
+    let o = recorded.outcomes();
+    assert_eq!((o.committed + o.failed[b"22012"], o.retries, recorded.sum(|i| i.aborted)), (100, 0, 0));
     assert!(o.failed[b"22012"] >= 9);
 }
 
 #[test]
 fn a_lost_connection_ends_its_client_or_is_made_again() {
     let outage = || vec![(ORIGIN + Nanos::from_millis(20), ORIGIN + Nanos::from_millis(40))];
-    let (result, told) = simulate(SimServer { outages: outage(), ..SimServer::default() }, classic(), SELECT);
+    let (result, recorded) = simulate(SimServer { outages: outage(), ..SimServer::default() }, classic(), SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!(told.sum(|i| i.aborted), 1);
-    assert!(said(&told, "error")[0].contains("perhaps the backend died while processing"));
+    recorded.check();
+    assert_eq!(recorded.sum(|i| i.aborted), 1);
+    assert!(said(&recorded, "error")[0].contains("perhaps the backend died while processing"));
     let plan = Plan { reconnect: true, ..classic() };
-    let (result, told) = simulate(SimServer { outages: outage(), ..SimServer::default() }, plan, SELECT);
+    let (result, recorded) = simulate(SimServer { outages: outage(), ..SimServer::default() }, plan, SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!((told.sum(|i| i.lost), told.sum(|i| i.reconnects), told.sum(|i| i.aborted)), (1, 1, 0));
-    assert_eq!(told.outcomes().committed + told.outcomes().unknown, 100);
+    recorded.check();
+    assert_eq!((recorded.sum(|i| i.lost), recorded.sum(|i| i.reconnects), recorded.sum(|i| i.aborted)), (1, 1, 0));
+    assert_eq!(recorded.outcomes().committed + recorded.outcomes().unknown, 100);
 }
 
 #[test]
@@ -143,14 +143,14 @@ fn what_is_too_late_is_skipped() {
         latency_limit: Some(Nanos::from_millis(20)),
         ..classic()
     };
-    let (result, told) = simulate(SimServer::default(), plan, SELECT);
+    let (result, recorded) = simulate(SimServer::default(), plan, SELECT);
     result.unwrap();
-    told.check();
-    let o = told.outcomes();
+    recorded.check();
+    let o = recorded.outcomes();
     assert!((4900..5010).contains(&o.committed), "{o:?}");
     assert!((4500..5500).contains(&o.skipped), "{o:?}");
-    assert!(told.latency().max() <= Nanos::from_millis(22));
-    assert!(told.sum(|i| i.late) > 100);
+    assert!(recorded.latency().max() <= Nanos::from_millis(22));
+    assert!(recorded.sum(|i| i.late) > 100);
     // Skipped ones count as transactions of a client.
     let plan = Plan {
         limit: Limit::Transactions(1000),
@@ -158,31 +158,31 @@ fn what_is_too_late_is_skipped() {
         latency_limit: Some(Nanos::from_millis(20)),
         ..classic()
     };
-    let (_, told) = simulate(SimServer::default(), plan, SELECT);
-    assert_eq!(told.outcomes().committed + told.outcomes().skipped, 1000);
+    let (_, recorded) = simulate(SimServer::default(), plan, SELECT);
+    assert_eq!(recorded.outcomes().committed + recorded.outcomes().skipped, 1000);
 }
 
 #[test]
 fn the_measurement_lasts_until_the_last_transaction_is_done() {
     let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_millis(700)), ..SimServer::default() };
     let plan = Plan { limit: Limit::Duration(Nanos::from_secs(1)), ..classic() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     result.unwrap();
-    told.check();
-    assert!(told.intervals.iter().all(|i| i.slice.phase == Phase::Measure));
-    assert_eq!(told.outcomes().committed, 2);
-    assert_eq!(told.intervals.last().unwrap().slice.end.0 / MS, 1400);
+    recorded.check();
+    assert!(recorded.intervals.iter().all(|i| i.slice.phase == Phase::Measure));
+    assert_eq!(recorded.outcomes().committed, 2);
+    assert_eq!(recorded.intervals.last().unwrap().slice.end.0 / MS, 1400);
 }
 
 #[test]
 fn each_transaction_can_have_its_own_connection() {
     for rate in [None, Some(Rate::poisson(100.0))] {
         let plan = Plan { connect_each: true, clients: 3, rate, ..classic() };
-        let (result, told) = simulate(SimServer::default(), plan, SELECT);
+        let (result, recorded) = simulate(SimServer::default(), plan, SELECT);
         result.unwrap();
-        told.check();
-        assert_eq!((told.outcomes().committed, told.sum(|i| i.connect.count())), (300, 300));
-        assert_eq!(told.sum(|i| i.lost + i.disconnected), 0);
+        recorded.check();
+        assert_eq!((recorded.outcomes().committed, recorded.sum(|i| i.connect.count())), (300, 300));
+        assert_eq!(recorded.sum(|i| i.lost + i.disconnected), 0);
     }
 }
 
@@ -190,16 +190,16 @@ fn each_transaction_can_have_its_own_connection() {
 fn connections_of_their_own_are_lost_too() {
     let outages = vec![(ORIGIN + Nanos::from_millis(20), ORIGIN + Nanos::from_millis(500))];
     let plan = Plan { connect_each: true, clients: 3, ..classic() };
-    let (result, told) = simulate(SimServer { outages: outages.clone(), ..SimServer::default() }, plan.clone(), SELECT);
+    let (result, recorded) = simulate(SimServer { outages: outages.clone(), ..SimServer::default() }, plan.clone(), SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!(told.sum(|i| i.aborted), 3);
-    let (result, told) =
+    recorded.check();
+    assert_eq!(recorded.sum(|i| i.aborted), 3);
+    let (result, recorded) =
         simulate(SimServer { outages, ..SimServer::default() }, Plan { reconnect: true, ..plan }, SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!(told.sum(|i| i.aborted), 0);
-    assert!(told.outcomes().committed >= 297);
+    recorded.check();
+    assert_eq!(recorded.sum(|i| i.aborted), 0);
+    assert!(recorded.outcomes().committed >= 297);
 }
 
 const PIPELINE: &str = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\syncpipeline\nSELECT 3;\n\\endpipeline\nSELECT 4;\n";
@@ -208,25 +208,25 @@ const PIPELINE: &str = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\syncpipeline\nS
 fn pipelines_are_sent_at_once_and_answered_in_order() {
     for protocol in [Protocol::Extended, Protocol::Prepared] {
         let plan = Plan { protocol, limit: Limit::Transactions(50), ..classic() };
-        let (result, told) = simulate(SimServer::default(), plan, PIPELINE);
+        let (result, recorded) = simulate(SimServer::default(), plan, PIPELINE);
         result.unwrap();
-        told.check();
-        assert_eq!((told.outcomes().committed, told.sum(|i| i.statements)), (50, 200));
-        let commands: Vec<u64> = (0..7).map(|n| told.sum(|i| i.command_latency[n].count())).collect();
+        recorded.check();
+        assert_eq!((recorded.outcomes().committed, recorded.sum(|i| i.statements)), (50, 200));
+        let commands: Vec<u64> = (0..7).map(|n| recorded.sum(|i| i.command_latency[n].count())).collect();
         assert_eq!(commands, [0, 50, 50, 0, 50, 0, 50]);
         // Two syncs of the pipeline and one statement: three answers of 1 ms, and one more where the first prepares.
-        assert_eq!(told.latency().percentile(50.0).0 / MS, 3, "{protocol:?}");
+        assert_eq!(recorded.latency().percentile(50.0).0 / MS, 3, "{protocol:?}");
     }
 }
 
 #[test]
 fn an_error_in_a_pipeline_is_recovered_from() {
     let plan = Plan { protocol: Protocol::Extended, max_tries: 9, limit: Limit::Transactions(20), ..classic() };
-    let (result, told) = simulate(failing(7, "40001"), plan, PIPELINE);
+    let (result, recorded) = simulate(failing(7, "40001"), plan, PIPELINE);
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().committed, 20);
-    assert!(told.outcomes().retries > 5);
+    recorded.check();
+    assert_eq!(recorded.outcomes().committed, 20);
+    assert!(recorded.outcomes().retries > 5);
 }
 
 #[test]
@@ -235,14 +235,14 @@ fn results_are_captured() {
         "SELECT 2 AS a \\gset x_\n\\set b debug(:x_a + 1)\nSELECT 1 \\; SELECT 2 AS a \\aset\n\\set c debug(:a)\n";
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
         let plan = Plan { limit: Limit::Transactions(1), protocol, ..classic() };
-        let (result, told) = simulate(SimServer::default(), plan, script);
+        let (result, recorded) = simulate(SimServer::default(), plan, script);
         result.unwrap();
-        told.check();
+        recorded.check();
         let shown = ["debug(script=0,command=2): int 3", "debug(script=0,command=4): int 2"];
-        assert_eq!(said(&told, "output"), shown, "{protocol:?}");
+        assert_eq!(said(&recorded, "output"), shown, "{protocol:?}");
     }
-    let (_, told) = simulate(SimServer::default(), classic(), "SELECT 1 \\gset\n");
-    assert_eq!(said(&told, "error")[0], "client 0 script 0 command 0 query 0: expected one row, got 0");
+    let (_, recorded) = simulate(SimServer::default(), classic(), "SELECT 1 \\gset\n");
+    assert_eq!(said(&recorded, "error")[0], "client 0 script 0 command 0 query 0: expected one row, got 0");
 }
 
 #[test]
@@ -256,10 +256,10 @@ fn commands_are_named_in_complaints() {
         ("\\shell false\n", "client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed"),
         ("\\endpipeline\n", "client 0 aborted in command 0 (endpipeline) of script 0; not in pipeline mode"),
     ] {
-        let (result, told) = simulate(SimServer::default(), classic(), script);
+        let (result, recorded) = simulate(SimServer::default(), classic(), script);
         result.unwrap();
-        told.check();
-        assert_eq!(said(&told, "error").last(), Some(&want));
+        recorded.check();
+        assert_eq!(said(&recorded, "error").last(), Some(&want));
     }
 }
 
@@ -274,11 +274,11 @@ fn a_pipeline_that_is_sent_in_parts_may_lose_its_connection() {
             let from = ORIGIN + Nanos(at * 1_000);
             let outages = vec![(from, from + Nanos::from_millis(5))];
             let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(20), reconnect, ..classic() };
-            let (result, told) = simulate(SimServer { outages, ..SimServer::default() }, plan, &script);
+            let (result, recorded) = simulate(SimServer { outages, ..SimServer::default() }, plan, &script);
             result.unwrap();
-            told.check();
-            assert_eq!(told.sum(|i| i.lost), 1);
-            assert_eq!(told.sum(|i| i.aborted), u64::from(!reconnect));
+            recorded.check();
+            assert_eq!(recorded.sum(|i| i.lost), 1);
+            assert_eq!(recorded.sum(|i| i.aborted), u64::from(!reconnect));
         }
     }
 }
@@ -291,11 +291,11 @@ fn an_error_while_a_pipeline_is_filled_is_no_violation() {
     for (on_error, want) in [(OnError::EndClientUnlessSql, 10), (OnError::Count, 10)] {
         let server = SimServer { early_error: Some("22012"), ..SimServer::default() };
         let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(10), on_error, ..classic() };
-        let (result, told) = simulate(server, plan, &script);
+        let (result, recorded) = simulate(server, plan, &script);
         result.unwrap();
-        told.check();
-        assert_eq!((told.sum(|i| i.violations), told.sum(|i| i.lost)), (0, 0));
-        assert_eq!(told.outcomes().failed.get(b"22012"), Some(&want));
+        recorded.check();
+        assert_eq!((recorded.sum(|i| i.violations), recorded.sum(|i| i.lost)), (0, 0));
+        assert_eq!(recorded.outcomes().failed.get(b"22012"), Some(&want));
     }
 }
 
@@ -304,23 +304,23 @@ fn a_pipeline_may_begin_in_a_branch() {
     let script =
         "\\if :client_id = 0\n\\startpipeline\n\\else\n\\startpipeline\n\\endif\nSELECT 1;\nSELECT 2;\n\\endpipeline\n";
     let plan = Plan { protocol: Protocol::Prepared, clients: 2, limit: Limit::Transactions(3), ..classic() };
-    let (result, told) = simulate(SimServer::default(), plan, script);
+    let (result, recorded) = simulate(SimServer::default(), plan, script);
     result.unwrap();
-    told.check();
-    assert_eq!((told.outcomes().committed, told.sum(|i| i.statements)), (6, 12));
+    recorded.check();
+    assert_eq!((recorded.outcomes().committed, recorded.sum(|i| i.statements)), (6, 12));
     // Each statement is prepared once: the first transaction waits for that, the others do not.
-    assert_eq!(told.latency().max().0 / MS, 2);
-    assert_eq!(told.latency().percentile(50.0).0 / MS, 1);
+    assert_eq!(recorded.latency().max().0 / MS, 2);
+    assert_eq!(recorded.latency().percentile(50.0).0 / MS, 1);
 }
 
 #[test]
 fn connections_of_their_own_are_not_tried_for_ever() {
     let outages = vec![(ORIGIN + Nanos::from_millis(500), Nanos::MAX)];
     let plan = Plan { connect_each: true, reconnect: true, limit: Limit::Duration(Nanos::from_secs(2)), ..classic() };
-    let (result, told) = simulate(SimServer { outages, ..SimServer::default() }, plan, SELECT);
+    let (result, recorded) = simulate(SimServer { outages, ..SimServer::default() }, plan, SELECT);
     result.unwrap();
-    told.check();
-    assert!(told.intervals.last().unwrap().slice.end < Nanos::from_secs(4));
+    recorded.check();
+    assert!(recorded.intervals.last().unwrap().slice.end < Nanos::from_secs(4));
 }
 
 proptest! {
@@ -352,10 +352,10 @@ proptest! {
             ..classic()
         };
         let script = if pipeline && protocol != Protocol::Simple { PIPELINE } else { BLOCK };
-        let (result, told) = simulate(server, plan, script);
+        let (result, recorded) = simulate(server, plan, script);
         prop_assert!(result.is_ok(), "{:?}", result);
-        told.check();
-        for i in &told.intervals {
+        recorded.check();
+        for i in &recorded.intervals {
             let committed: u64 = i.by_script.iter().map(|o| o.committed).sum();
             prop_assert_eq!(committed, i.outcomes.committed);
         }

@@ -54,11 +54,11 @@ fn true_latencies(plan: &Plan) -> Vec<u64> {
 #[test]
 fn an_open_loop_tells_the_truth_about_a_stall() {
     let plan = Plan { clients: 4, limit: seconds(10), rate: Some(Rate::poisson(1000.0)), seed: 7, ..Plan::default() };
-    let (result, told) = simulate(stalling(), plan.clone(), SELECT);
+    let (result, recorded) = simulate(stalling(), plan.clone(), SELECT);
     result.unwrap();
-    told.check();
+    recorded.check();
     let truth = true_latencies(&plan);
-    let h = told.latency();
+    let h = recorded.latency();
     assert_eq!(h.count() as usize, truth.len());
     for percent in [10.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0] {
         let rank = ((percent / 100.0 * truth.len() as f64).ceil() as usize).max(1);
@@ -72,17 +72,17 @@ fn an_open_loop_tells_the_truth_about_a_stall() {
 #[test]
 fn a_closed_loop_does_not_see_the_stall_in_its_percentiles() {
     let plan = Plan { clients: 4, limit: seconds(10), seed: 7, ..Plan::default() };
-    let (result, told) = simulate(stalling(), plan, SELECT);
+    let (result, recorded) = simulate(stalling(), plan, SELECT);
     result.unwrap();
-    told.check();
-    let h = told.latency();
+    recorded.check();
+    let h = recorded.latency();
     // Four clients were stuck, so four slow transactions were seen: this is what "coordinated omission" hides.
     assert_eq!(h.percentile(99.9).0 / MS, 1);
     assert!(h.max() > Nanos::from_millis(1900));
-    let measured = told.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).count();
+    let measured = recorded.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).count();
     assert_eq!(measured, 10, "no interval is missing, also not those of the stall");
     assert_eq!(
-        told.intervals[5].outcomes.committed + told.intervals[6].outcomes.committed,
+        recorded.intervals[5].outcomes.committed + recorded.intervals[6].outcomes.committed,
         0,
         "the stall is in the series"
     );
@@ -91,24 +91,24 @@ fn a_closed_loop_does_not_see_the_stall_in_its_percentiles() {
 #[test]
 fn a_closed_loop_is_exactly_as_fast_as_the_server() {
     let plan = Plan { clients: 3, limit: seconds(2), interval: Nanos::from_millis(500), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, SELECT);
+    let (result, recorded) = simulate(SimServer::default(), plan, SELECT);
     result.unwrap();
-    told.check();
-    let measured: Vec<_> = told.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).collect();
+    recorded.check();
+    let measured: Vec<_> = recorded.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).collect();
     assert_eq!(measured.len(), 4);
     for i in &measured[1..] {
         assert_eq!((i.outcomes.committed, i.statements), (1500, 1500));
     }
-    assert_eq!(told.latency().percentile(99.0).0 / 1000, 1000);
+    assert_eq!(recorded.latency().percentile(99.0).0 / 1000, 1000);
 }
 
 #[test]
 fn the_warm_up_is_recorded_and_not_counted() {
     let plan = Plan { clients: 1, limit: seconds(1), warmup: Nanos::from_millis(1500), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, SELECT);
+    let (result, recorded) = simulate(SimServer::default(), plan, SELECT);
     result.unwrap();
-    told.check();
-    let of = |p| told.intervals.iter().filter(|i| i.slice.phase == p).map(|i| i.outcomes.committed).sum::<u64>();
+    recorded.check();
+    let of = |p| recorded.intervals.iter().filter(|i| i.slice.phase == p).map(|i| i.outcomes.committed).sum::<u64>();
     assert!((1498..=1500).contains(&of(Phase::Warmup)));
     assert!((999..=1001).contains(&of(Phase::Measure)));
 }
@@ -116,12 +116,12 @@ fn the_warm_up_is_recorded_and_not_counted() {
 #[test]
 fn a_number_of_transactions_is_kept_exactly() {
     let plan = Plan { clients: 5, limit: Limit::Transactions(100), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, BLOCK);
+    let (result, recorded) = simulate(SimServer::default(), plan, BLOCK);
     result.unwrap();
-    told.check();
-    let outcomes = told.outcomes();
+    recorded.check();
+    let outcomes = recorded.outcomes();
     assert_eq!((outcomes.scheduled, outcomes.committed), (500, 500));
-    assert_eq!(told.sum(|i| i.statements), 1500);
+    assert_eq!(recorded.sum(|i| i.statements), 1500);
 }
 
 #[test]
@@ -131,19 +131,19 @@ fn an_outage_is_survived_counted_and_seen() {
         ..SimServer::default()
     };
     let plan = Plan { clients: 8, limit: seconds(10), ..Plan::default() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     result.unwrap();
-    told.check();
-    let outcomes = told.outcomes();
-    assert_eq!(told.sum(|i| i.lost), 8);
-    assert_eq!(told.sum(|i| i.reconnects), 8);
+    recorded.check();
+    let outcomes = recorded.outcomes();
+    assert_eq!(recorded.sum(|i| i.lost), 8);
+    assert_eq!(recorded.sum(|i| i.reconnects), 8);
     // A lone SELECT commits itself: nobody knows what became of the eight that were under way.
     assert_eq!((outcomes.unknown, outcomes.failed_total()), (8, 0));
-    assert_eq!(told.intervals[4].outcomes.committed, 0);
-    assert_eq!(told.intervals[4].disconnected, 8);
-    assert!(told.intervals[9].outcomes.committed >= 7990, "back at full speed");
-    assert!(told.events.iter().any(|e| e.kind == "connection_lost"));
-    assert!(told.events.iter().any(|e| e.kind == "reconnected"));
+    assert_eq!(recorded.intervals[4].outcomes.committed, 0);
+    assert_eq!(recorded.intervals[4].disconnected, 8);
+    assert!(recorded.intervals[9].outcomes.committed >= 7990, "back at full speed");
+    assert!(recorded.events.iter().any(|e| e.kind == "connection_lost"));
+    assert!(recorded.events.iter().any(|e| e.kind == "reconnected"));
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn what_a_lost_connection_means_depends_on_the_statement() {
         let at = ORIGIN + Nanos(at_ms);
         let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
         let plan = Plan { clients: 1, limit: seconds(4), ..Plan::default() };
-        let (result, told) = simulate(server, Plan { protocol: pgdyno_engine::Protocol::Simple, ..plan }, BLOCK);
+        let (result, recorded) = simulate(server, Plan { protocol: pgdyno_engine::Protocol::Simple, ..plan }, BLOCK);
         result.unwrap();
-        told.check();
-        let outcomes = told.outcomes();
+        recorded.check();
+        let outcomes = recorded.outcomes();
         assert_eq!((outcomes.unknown, outcomes.failed_total()), (unknown, failed), "death at {at_ms} ns");
         if failed == 1 {
             assert_eq!(outcomes.failed[b"08006"], 1);
@@ -169,43 +169,43 @@ fn what_a_lost_connection_means_depends_on_the_statement() {
 fn a_lost_connection_ends_the_run_where_that_is_wanted() {
     let server = SimServer { outages: vec![(ORIGIN + Nanos::from_secs(1), Nanos::MAX)], ..SimServer::default() };
     let plan = Plan { clients: 2, limit: seconds(4), reconnect: false, ..Plan::default() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     assert!(matches!(result, Err(EngineError::Lost(_))), "{result:?}");
-    told.check();
-    assert!(told.outcomes().committed > 1990, "what was measured before is there");
+    recorded.check();
+    assert!(recorded.outcomes().committed > 1990, "what was measured before is there");
 }
 
 #[test]
 fn failures_are_counted_by_sqlstate_and_roll_back() {
     let server = SimServer { fail: Box::new(|_, n| (n % 10 == 0).then_some("40001")), ..SimServer::default() };
     let plan = Plan { clients: 2, limit: seconds(2), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
-    let (result, told) = simulate(server, plan, BLOCK);
+    let (result, recorded) = simulate(server, plan, BLOCK);
     result.unwrap();
-    told.check();
-    let outcomes = told.outcomes();
+    recorded.check();
+    let outcomes = recorded.outcomes();
     assert!(outcomes.failed[b"40001"] > 100, "{outcomes:?}");
     assert!(outcomes.committed > 500);
-    assert_eq!(told.events.iter().filter(|e| e.kind == "first_error").count(), 1, "told once, counted always");
+    assert_eq!(recorded.events.iter().filter(|e| e.kind == "first_error").count(), 1, "reported once, counted always");
 }
 
 #[test]
 fn a_statement_that_can_never_succeed_ends_the_run_with_its_place() {
     let server = SimServer { fail: Box::new(|_, _| Some("42P01")), ..SimServer::default() };
     let plan = Plan { clients: 1, limit: seconds(2), ..Plan::default() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
     assert_eq!((e.file.as_str(), e.line), ("test.sql", 2));
-    told.check();
+    recorded.check();
 }
 
 #[test]
 fn division_by_zero_ends_the_run_with_its_place() {
     let plan = Plan { clients: 1, limit: seconds(2), ..Plan::default() };
     let script = "\\set zero 0\n\\set x 10 / :zero\nSELECT :x;\n";
-    let (result, told) = simulate(SimServer::default(), plan, script);
+    let (result, recorded) = simulate(SimServer::default(), plan, script);
     let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
     assert_eq!((e.line, e.column, e.message.as_str()), (2, 8, "division by zero"));
-    told.check();
+    recorded.check();
 }
 
 #[test]
@@ -220,10 +220,10 @@ fn a_mute_server_is_not_waited_for_forever() {
 fn statements_that_never_end_are_cancelled_and_counted_as_unfinished() {
     let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_secs(3600)), ..SimServer::default() };
     let plan = Plan { clients: 3, limit: seconds(1), drain_timeout: Nanos::from_secs(2), ..Plan::default() };
-    let (result, told, mut cancels) = simulate_and_look(server, plan, SELECT);
+    let (result, recorded, mut cancels) = simulate_and_look(server, plan, SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().unfinished, 3);
+    recorded.check();
+    assert_eq!(recorded.outcomes().unfinished, 3);
     cancels.sort_unstable();
     assert_eq!(cancels, [1, 2, 3]);
 }
@@ -238,21 +238,21 @@ fn an_open_loop_that_cannot_keep_up_says_what_it_skipped() {
         drain_timeout: Nanos::from_secs(3),
         ..Plan::default()
     };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     result.unwrap();
-    told.check();
-    let outcomes = told.outcomes();
+    recorded.check();
+    let outcomes = recorded.outcomes();
     assert!(outcomes.skipped > 450, "{outcomes:?}");
-    assert!(told.intervals.iter().map(|i| i.lag.max()).max().unwrap() > Nanos::from_secs(4));
+    assert!(recorded.intervals.iter().map(|i| i.lag.max()).max().unwrap() > Nanos::from_secs(4));
 }
 
 #[test]
 fn a_script_without_statements_does_not_hang() {
     let plan = Plan { clients: 2, limit: Limit::Transactions(10), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, "\\set x 1 + 1\n");
+    let (result, recorded) = simulate(SimServer::default(), plan, "\\set x 1 + 1\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().committed, 20);
+    recorded.check();
+    assert_eq!(recorded.outcomes().committed, 20);
 }
 
 /// A script that sends only sometimes must leave the clock, the intervals and the others their turn.
@@ -261,55 +261,55 @@ fn a_script_that_sends_only_sometimes_does_not_stop_the_clock() {
     let plan = Plan { clients: 2, limit: Limit::Duration(Nanos::from_millis(50)), ..Plan::default() };
     let server = SimServer { latency: Box::new(|_, _, _| Nanos::from_millis(1)), ..SimServer::default() };
     let script = "\\if :client_id < 1\nSELECT 1;\n\\else\n\\sleep 1 ms\n\\endif\n";
-    let (result, told) = simulate(server, plan, script);
+    let (result, recorded) = simulate(server, plan, script);
     result.unwrap();
-    told.check();
-    assert!(told.outcomes().committed >= 98);
+    recorded.check();
+    assert!(recorded.outcomes().committed >= 98);
 }
 
 #[test]
 fn a_transaction_left_open_is_no_success() {
     let plan = Plan { clients: 1, limit: seconds(1), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan.clone(), "BEGIN;\nUPDATE t SET a = 1;\n");
+    let (result, recorded) = simulate(SimServer::default(), plan.clone(), "BEGIN;\nUPDATE t SET a = 1;\n");
     let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
     assert!(e.message.contains("inside a transaction block") && e.line == 2, "{e}");
-    assert_eq!(told.outcomes().committed, 0);
-    told.check();
-    let (result, told) =
+    assert_eq!(recorded.outcomes().committed, 0);
+    recorded.check();
+    let (result, recorded) =
         simulate(SimServer::default(), Plan { on_error: OnError::Count, ..plan }, "BEGIN;\nUPDATE t SET a = 1;\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().committed, 0);
-    assert!(told.outcomes().failed[b"25001"] > 100);
+    recorded.check();
+    assert_eq!(recorded.outcomes().committed, 0);
+    assert!(recorded.outcomes().failed[b"25001"] > 100);
 }
 
 #[test]
 fn a_script_that_always_fails_does_not_exhaust_the_stack() {
     let plan = Plan { clients: 1, limit: Limit::Transactions(50_000), on_error: OnError::Count, ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, "\\set zero 0\n\\set x 1 / :zero\nSELECT :x;\n");
+    let (result, recorded) = simulate(SimServer::default(), plan, "\\set zero 0\n\\set x 1 / :zero\nSELECT :x;\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().failed[b"XP001"], 50_000);
+    recorded.check();
+    assert_eq!(recorded.outcomes().failed[b"XP001"], 50_000);
 }
 
 #[test]
 fn a_run_that_ends_early_has_not_skipped_its_future() {
     let server = SimServer { fail: Box::new(|_, n| (n > 100).then_some("42P01")), ..SimServer::default() };
     let plan = Plan { clients: 4, limit: seconds(600), rate: Some(Rate::poisson(1000.0)), ..Plan::default() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     assert!(result.is_err());
-    told.check();
-    assert!(told.outcomes().scheduled < 200, "{:?}", told.outcomes());
+    recorded.check();
+    assert!(recorded.outcomes().scheduled < 200, "{:?}", recorded.outcomes());
 }
 
 #[test]
 fn sleeping_takes_as_long_as_it_says() {
     let plan = Plan { clients: 1, limit: seconds(1), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, "\\sleep 9 ms\nSELECT 1;\n");
+    let (result, recorded) = simulate(SimServer::default(), plan, "\\sleep 9 ms\nSELECT 1;\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.latency().percentile(50.0).0 / MS, 10);
-    assert!((99..=100).contains(&told.intervals[0].outcomes.committed));
+    recorded.check();
+    assert_eq!(recorded.latency().percentile(50.0).0 / MS, 10);
+    assert!((99..=100).contains(&recorded.intervals[0].outcomes.committed));
 }
 
 /// A server that breaks the protocol, in whatever way, has not answered: nothing of it counts as committed.
@@ -319,23 +319,23 @@ fn what_breaks_the_protocol_is_never_a_success() {
     for how in [Flood, MissingFirst, OnlyReady, SurplusResult, SurplusReady] {
         let server = SimServer { distort: Box::new(move |_, n| (n % 5 == 0).then_some(how)), ..SimServer::default() };
         let plan = Plan { clients: 2, limit: seconds(5), ..Plan::default() };
-        let (result, told) = simulate(server, plan, SELECT);
+        let (result, recorded) = simulate(server, plan, SELECT);
         result.unwrap();
-        told.check();
-        let violations = told.sum(|i| i.violations);
+        recorded.check();
+        let violations = recorded.sum(|i| i.violations);
         assert!(violations > 100, "{how:?}: {violations}");
-        assert_eq!(told.sum(|i| i.lost), violations, "{how:?}: each ends its connection");
-        assert!(told.events.iter().any(|e| e.kind == "protocol_violation"), "{how:?}");
+        assert_eq!(recorded.sum(|i| i.lost), violations, "{how:?}: each ends its connection");
+        assert!(recorded.events.iter().any(|e| e.kind == "protocol_violation"), "{how:?}");
         // Each leaves a transaction in doubt: its own, or where the surplus comes behind it the next.
-        assert_eq!((told.outcomes().unknown, told.outcomes().failed_total()), (violations, 0), "{how:?}");
+        assert_eq!((recorded.outcomes().unknown, recorded.outcomes().failed_total()), (violations, 0), "{how:?}");
     }
     // A server that has stopped in the middle of its answer is waited for, and says nothing.
     let server = SimServer { distort: Box::new(|_, _| Some(MissingReady)), ..SimServer::default() };
     let plan = Plan { clients: 2, limit: seconds(1), drain_timeout: Nanos::from_millis(100), ..Plan::default() };
-    let (result, told) = simulate(server, plan, SELECT);
+    let (result, recorded) = simulate(server, plan, SELECT);
     result.unwrap();
-    told.check();
-    assert_eq!((told.outcomes().committed, told.outcomes().unfinished), (0, 2));
+    recorded.check();
+    assert_eq!((recorded.outcomes().committed, recorded.outcomes().unfinished), (0, 2));
 }
 
 /// Nothing but ReadyForQuery, for ever: no transaction has been carried out.
@@ -344,11 +344,11 @@ fn a_flood_of_ready_for_query_is_no_throughput() {
     for on_error in [OnError::EndRun, OnError::EndClient] {
         let server = SimServer { distort: Box::new(|_, _| Some(Distortion::Flood)), ..SimServer::default() };
         let plan = Plan { clients: 4, limit: seconds(2), on_error, ..Plan::default() };
-        let (result, told) = simulate(server, plan, SELECT);
+        let (result, recorded) = simulate(server, plan, SELECT);
         result.unwrap();
-        told.check();
-        assert_eq!(told.outcomes().committed, 0);
-        assert!(told.sum(|i| i.violations) >= 4);
+        recorded.check();
+        assert_eq!(recorded.outcomes().committed, 0);
+        assert!(recorded.sum(|i| i.violations) >= 4);
     }
 }
 
@@ -367,10 +367,10 @@ fn what_was_sent_and_answered_decides_what_a_loss_means() {
         let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
         let protocol = pgdyno_engine::Protocol::Simple;
         let plan = Plan { clients: 1, limit: seconds(4), protocol, ..Plan::default() };
-        let (result, told) = simulate(server, plan, script);
+        let (result, recorded) = simulate(server, plan, script);
         result.unwrap();
-        told.check();
-        let o = told.outcomes();
+        recorded.check();
+        let o = recorded.outcomes();
         assert_eq!((o.unknown, o.failed_total()), (unknown, failed), "{script}");
     }
 }
@@ -378,15 +378,15 @@ fn what_was_sent_and_answered_decides_what_a_loss_means() {
 #[test]
 fn copy_is_refused_and_its_output_passed_over() {
     let simple = Plan { protocol: pgdyno_engine::Protocol::Simple, limit: Limit::Transactions(20), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), simple.clone(), "COPY t TO STDOUT;\n");
+    let (result, recorded) = simulate(SimServer::default(), simple.clone(), "COPY t TO STDOUT;\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.outcomes().committed, 20);
+    recorded.check();
+    assert_eq!(recorded.outcomes().committed, 20);
     let plan = Plan { on_error: OnError::Count, ..simple };
-    let (result, told) = simulate(SimServer::default(), plan, "COPY t FROM STDIN;\n");
+    let (result, recorded) = simulate(SimServer::default(), plan, "COPY t FROM STDIN;\n");
     result.unwrap();
-    told.check();
-    assert_eq!((told.outcomes().committed, told.outcomes().failed[b"57014"]), (0, 20));
+    recorded.check();
+    assert_eq!((recorded.outcomes().committed, recorded.outcomes().failed[b"57014"]), (0, 20));
 }
 
 #[test]
@@ -409,10 +409,10 @@ fn weights_that_would_give_a_script_nothing_are_refused() {
 #[test]
 fn meta_commands_alone_take_time() {
     let plan = Plan { limit: Limit::Transactions(3), ..Plan::default() };
-    let (result, told) = simulate(SimServer::default(), plan, "\\sleep 5 ms\n\\set x 1\n");
+    let (result, recorded) = simulate(SimServer::default(), plan, "\\sleep 5 ms\n\\set x 1\n");
     result.unwrap();
-    told.check();
-    assert_eq!(told.latency().percentile(50.0).0 / MS, 5);
+    recorded.check();
+    assert_eq!(recorded.latency().percentile(50.0).0 / MS, 5);
 }
 
 proptest! {
@@ -442,11 +442,11 @@ proptest! {
             interval: Nanos::from_millis(300), drain_timeout: Nanos::from_secs(1), ..Plan::default()
         };
         let script = if block { BLOCK } else { SELECT };
-        let (result, told) = simulate(world(), plan.clone(), script);
+        let (result, recorded) = simulate(world(), plan.clone(), script);
         prop_assert!(result.is_ok(), "{:?}", result);
-        told.check();
+        recorded.check();
         let (_, again) = simulate(world(), plan, script);
-        prop_assert_eq!(told.outcomes(), again.outcomes());
-        prop_assert_eq!(told.latency().buckets(), again.latency().buckets());
+        prop_assert_eq!(recorded.outcomes(), again.outcomes());
+        prop_assert_eq!(recorded.latency().buckets(), again.latency().buckets());
     }
 }

@@ -155,8 +155,8 @@ impl Dataset {
         }
         let timeout = Duration::from_secs_f64(connect_timeout_s.clamp(0.1, 86_400.0));
         let (config, dataset) = (config.inner.clone(), self.inner.clone());
-        watched(py, watch, move |interrupt, tell| {
-            copy::carry_out(config, dataset.as_ref(), &jobs, &copy::Options { connections, timeout }, interrupt, tell)
+        watched(py, watch, move |interrupt, sender| {
+            copy::carry_out(config, dataset.as_ref(), &jobs, &copy::Options { connections, timeout }, interrupt, sender)
         })
     }
 
@@ -184,13 +184,13 @@ impl Dataset {
         let options = files::Options { threads, checksums, direct_io, mode, owner };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
-        let written = watched(py, watch, move |interrupt, tell| {
+        let written = watched(py, watch, move |interrupt, sender| {
             let job = |(table, part, path)| files::Job {
                 relation: Relation::new(dataset.as_ref(), table, part, stamp),
                 path,
             };
             let jobs: Vec<_> = checked.into_iter().map(job).collect();
-            files::write(&jobs, options, interrupt, tell)
+            files::write(&jobs, options, interrupt, sender)
         })?;
         Ok((written.bytes, written.files))
     }
@@ -219,15 +219,15 @@ fn watched<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool, &mut dyn FnMut(u64, u64)) -> Result<T, LoadError> + Send + 'static,
 ) -> PyResult<T> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    let (tell, told) = mpsc::channel::<(u64, u64)>();
+    let (sender, progress) = mpsc::channel::<(u64, u64)>();
     let flag = interrupt.clone();
     // Nobody listens any more only when the thread is being given up.
-    let thread = std::thread::spawn(move || work(&flag, &mut |a, b| tell.send((a, b)).unwrap_or_default()));
-    let told = Mutex::new(told);
+    let thread = std::thread::spawn(move || work(&flag, &mut |a, b| sender.send((a, b)).unwrap_or_default()));
+    let progress = Mutex::new(progress);
     let mut raised = None;
     loop {
         let next =
-            py.detach(|| told.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
+            py.detach(|| progress.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |t| t.recv_timeout(TICK)));
         let step = match next {
             Ok(progress) => watch.call1(progress).map(drop),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(()),

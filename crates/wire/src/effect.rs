@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     /// May commit outside and inside a block; open behind it, likewise.
-    fn told(sql: &str) -> ([bool; 2], [bool; 2]) {
+    fn effects(sql: &str) -> ([bool; 2], [bool; 2]) {
         let e = Effect::of(sql);
         ([e.may_commit(false), e.may_commit(true)], [e.leaves_open(false), e.leaves_open(true)])
     }
@@ -242,16 +242,16 @@ mod tests {
             (":statement", [true, true], [false, false]),
             ("", [false, false], [false, true]),
         ] {
-            assert_eq!(told(sql), (commits, open), "{sql}");
+            assert_eq!(effects(sql), (commits, open), "{sql}");
         }
     }
 
     #[test]
     fn several_statements() {
-        assert_eq!(told("BEGIN; UPDATE t SET a = 1; END"), ([true, true], [false, false]));
-        assert_eq!(told("BEGIN; UPDATE t SET a = 1; ROLLBACK"), ([false, false], [false, false]));
-        assert_eq!(told("UPDATE t SET a = 1; BEGIN"), ([true, false], [true, true]));
-        assert_eq!(told("BEGIN; SELECT 1"), ([false, false], [true, true]));
+        assert_eq!(effects("BEGIN; UPDATE t SET a = 1; END"), ([true, true], [false, false]));
+        assert_eq!(effects("BEGIN; UPDATE t SET a = 1; ROLLBACK"), ([false, false], [false, false]));
+        assert_eq!(effects("UPDATE t SET a = 1; BEGIN"), ([true, false], [true, true]));
+        assert_eq!(effects("BEGIN; SELECT 1"), ([false, false], [true, true]));
         assert!(Effect::of("SELECT 1; SELECT 2;;").is_answered_by(2));
         assert!(!Effect::of("SELECT 1; SELECT 2").is_answered_by(1));
     }
@@ -269,7 +269,7 @@ mod tests {
             "SELECT 1 /* ; COMMIT */",
             "UPDATE t SET a = (SELECT 1) -- END",
         ] {
-            assert_eq!(told(sql), ([true, false], [false, true]), "{sql}");
+            assert_eq!(effects(sql), ([true, false], [false, true]), "{sql}");
         }
     }
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import EXIT_OK, UsageError
 from pgdyno.figures import COMPARED, higher_is_better
-from pgdyno.format import integer, milliseconds
+from pgdyno.format import integer
 from pgdyno.judge import history, runs, scaling
 from pgdyno.report import curves
 from pgdyno.report.comparisons import interval, needed
@@ -84,7 +84,7 @@ def _comparison_table(out: Console, rows: list[runs.Row]) -> None:
     lines: list[tuple[str, list[Text]]] = []
     for r in rows:
         c = r.comparison
-        shown = [integer(x) if r.metric == "TPS" else f"{milliseconds(x)} ms" for x in (c.mean_a, c.mean_b)]
+        shown = [COMPARED[r.metric].shown(x) for x in (c.mean_a, c.mean_b)]
         verdict = c.verdict.value + (f" ({needed(c)})" if needed(c) != "–" else "")
         effect = f"{c.effect:+.1f}" if math.isfinite(c.effect) else "–"
         cells = [r.metric, *shown, f"{c.ratio:.3f}", interval(c), effect, str(min(c.n_a, c.n_b))]

@@ -117,35 +117,37 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]
         if p["private"]:
             needed[p["target"]] = needed.get(p["target"], 0) + p["bytes"]
     for name, size in needed.items():
-        wish = experiment.all_targets[name]
+        target = experiment.all_targets[name]
         # WAL, and what the workloads add.
         room = size * 13 // 10
-        if wish.file_system is not None and room > size_bytes(wish.file_system.size):
-            found.append(f"targets.{name}: a file system of {wish.file_system.size} is too small for {pg_size(size)}.")
-        if wish.cluster is not None and not (Path(wish.cluster) / FACTS).exists():
-            found.append(f"targets.{name}: there is no cluster in {wish.cluster}: pgdyno cluster create makes one.")
-        for space, folder in wish.tablespaces.items():
+        if target.file_system is not None and room > size_bytes(target.file_system.size):
+            found.append(
+                f"targets.{name}: a file system of {target.file_system.size} is too small for {pg_size(size)}."
+            )
+        if target.cluster is not None and not (Path(target.cluster) / FACTS).exists():
+            found.append(f"targets.{name}: there is no cluster in {target.cluster}: pgdyno cluster create makes one.")
+        for space, folder in target.tablespaces.items():
             if not Path(folder).is_dir():
                 found.append(f"targets.{name}.tablespaces.{space}: there is no folder {folder}.")
-        if wish.folder is not None and not Path(wish.folder).is_dir():
-            found.append(f"targets.{name}: there is no folder {wish.folder}.")
-        elif wish.folder is not None and room > host.free_bytes(Path(wish.folder)):
-            found.append(f"targets.{name}: {wish.folder} has too little space for {pg_size(size)}.")
+        if target.folder is not None and not Path(target.folder).is_dir():
+            found.append(f"targets.{name}: there is no folder {target.folder}.")
+        elif target.folder is not None and room > host.free_bytes(Path(target.folder)):
+            found.append(f"targets.{name}: {target.folder} has too little space for {pg_size(size)}.")
     return found
 
 
 def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
-    wish = experiment.all_targets[place.target]
-    folder = Path(named) if (named := wish.cluster or wish.folder) else None
+    target = experiment.all_targets[place.target]
+    folder = Path(named) if (named := target.cluster or target.folder) else None
     private = servers.is_private(place.target)
     where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
     wanted = servers.dataset_of(place, folder=where if private else None)
     return {
         "target": place.target,
         "private": private,
-        "kind": "cluster" if wish.cluster is not None else "private" if private else "yours",
+        "kind": "cluster" if target.cluster is not None else "private" if private else "yours",
         "version": place.version,
-        "folder": wish.cluster or wish.folder or (wish.file_system.type if wish.file_system else None),
+        "folder": target.cluster or target.folder or (target.file_system.type if target.file_system else None),
         "dataset": wanted.name,
         "rows": wanted.rows,
         "bytes": wanted.heap_bytes + wanted.key_bytes,

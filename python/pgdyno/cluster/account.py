@@ -55,8 +55,8 @@ def server_account() -> Account:
     if os.geteuid() != 0:
         entry = _entry(os.geteuid())
         return Account(entry, os.geteuid(), os.getegid(), other=False)
-    wish = os.environ.get(VARIABLE)
-    for name in (wish,) if wish else CANDIDATES:
+    configured = os.environ.get(VARIABLE)
+    for name in (configured,) if configured else CANDIDATES:
         try:
             found = pwd.getpwnam(name)
         except KeyError:
@@ -65,7 +65,7 @@ def server_account() -> Account:
             break
         return Account(found.pw_name, found.pw_uid, found.pw_gid, other=True)
     raise ClusterError(
-        f"no unprivileged account to run PostgreSQL as: {wish or ' and '.join(CANDIDATES)} cannot be used",
+        f"no unprivileged account to run PostgreSQL as: {configured or ' and '.join(CANDIDATES)} cannot be used",
         f"Create one and name it: {VARIABLE}=NAME. PostgreSQL refuses to run as root.",
     )
 

@@ -1,15 +1,18 @@
-"""What else is told of trials: what the server did meanwhile, how transactions ended, and each trial by itself."""
+"""Further tables on trials: what the server did meanwhile, how transactions ended, and each trial by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.format import integer, milliseconds, percent, size
+from pgdyno.figures import BY_NAME
+from pgdyno.format import percent, size
 from pgdyno.model import TrialSummary
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.groups import Group, variant_column
 from pgdyno.store.reading import RunData
+
+_OF_A_TRIAL = tuple(BY_NAME[name] for name in ("TPS", "p99", "max", "client CPU"))
 
 
 def activity(groups: Sequence[Group]) -> Table:
@@ -17,17 +20,17 @@ def activity(groups: Sequence[Group]) -> Table:
     column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
     for g in groups:
-        told = [t for t in g.trials if t.activity and t.summary]
-        if not told:
+        trials = [t for t in g.trials if t.activity and t.summary]
+        if not trials:
             continue
 
-        def mean(name: str, told: list[Any] = told) -> float | None:
-            values = [t.activity[name] for t in told if name in t.activity]
+        def mean(name: str, trials: list[Any] = trials) -> float | None:
+            values = [t.activity[name] for t in trials if name in t.activity]
             return sum(values) / len(values) if values else None
 
         updated, hot, wal = mean("rows_updated"), mean("rows_hot_updated"), mean("wal_bytes")
-        done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in told)
-        written = sum(t.activity.get("wal_bytes", 0) for t in told)
+        done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in trials)
+        written = sum(t.activity.get("wal_bytes", 0) for t in trials)
         checkpoints = (mean("checkpoints_timed") or 0) + (mean("checkpoints_requested") or 0)
         cells.append(
             [
@@ -44,7 +47,7 @@ def activity(groups: Sequence[Group]) -> Table:
                         _signed(mean("index_bytes_growth")),
                         f"{checkpoints:.3g}",
                     ],
-                    told,
+                    trials,
                 ),
             ]
         )
@@ -109,16 +112,13 @@ def trials(data: RunData) -> Table:
                 t.plan.folder,
                 t.state,
                 f"{s.committed:,}",
-                integer(s.tps),
-                milliseconds(s.latency.p99_ns),
-                milliseconds(s.latency.max_ns),
-                percent(s.client_cpu_share),
+                *(f.cell(f.of(s)) for f in _OF_A_TRIAL),
             ]
         )
     return Table(
         "trials",
         "Every trial",
-        ["trial", "state", "committed", "TPS", "p99 ms", "max ms", "client CPU"],
+        ["trial", "state", "committed", *(f.heading for f in _OF_A_TRIAL)],
         cells,
         "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
         "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",

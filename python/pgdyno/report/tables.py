@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.analysis.spread import Estimate
-from pgdyno.format import integer, milliseconds, percent, plus_minus, rows, size
-from pgdyno.model import PERCENTILE_NAMES, IntervalRow, Latency
+from pgdyno.figures import MEAN, PERCENTILES, QPS, TPS, Figure
+from pgdyno.format import integer, percent, plus_minus, rows, size
+from pgdyno.model import IntervalRow, Latency
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
@@ -17,7 +18,12 @@ from pgdyno.store.reading import RunData
 MOST_SERIES = 200
 #: A table of more rows is not read, and the page has a filter.
 MOST_STATEMENTS = 40
-_PERCENTILE_INTERVALS = ("p50 ±", "p95 ±", "p99 ±", "p99.9 ±")
+_PERCENTILE_HEADINGS = tuple(f.heading for f in PERCENTILES)
+_PERCENTILE_INTERVALS = tuple(f"{f.name} ±" for f in PERCENTILES)
+
+
+def _cells(latency: Latency, figures: Sequence[Figure]) -> list[str]:
+    return [f.cell(getattr(latency, f.column)) for f in figures]
 
 
 def _place_of(m: Manifest, g: Group) -> Place | None:
@@ -50,7 +56,7 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
                 row += ["–", "–", "–"]
                 continue
             e, g = found
-            row += [*all_linked([integer(e.mean), plus_minus(g.half_width("qps"))], g.trials), str(g.clients)]
+            row += [*all_linked([QPS.cell(e.mean), plus_minus(g.half_width("qps"))], g.trials), str(g.clients)]
         cells.append(row)
     columns = ["instance", *([column] if column else []), "rows", "hot set"]
     for title in titles.values():
@@ -123,12 +129,10 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                *all_linked([integer(tps.mean), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
+                *all_linked([TPS.cell(tps.mean), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
                 str(tps.n),
-                *all_linked([milliseconds(ns) for ns in pooled.percentiles()], g.trials),
-                *all_linked(
-                    [plus_minus(latency_half_width(pooled, name, alone)) for name in PERCENTILE_NAMES], g.trials
-                ),
+                *all_linked(_cells(pooled, PERCENTILES), g.trials),
+                *all_linked([plus_minus(latency_half_width(pooled, f.column, alone)) for f in PERCENTILES], g.trials),
             ]
         )
     more = [column] if column else []
@@ -140,14 +144,11 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
             *more,
             "hot set",
             "clients",
-            "TPS",
+            TPS.heading,
             "±",
             "spread",
             "n",
-            "p50 ms",
-            "p95 ms",
-            "p99 ms",
-            "p99.9 ms",
+            *_PERCENTILE_HEADINGS,
             *_PERCENTILE_INTERVALS,
         ],
         cells,
@@ -174,13 +175,13 @@ def capacity(data: RunData) -> Table:
         cells.append(
             [
                 linked(f"{p.rate:,g}", [t]),
-                integer(t.summary.tps),
-                *all_linked([milliseconds(ns) for ns in t.summary.latency.percentiles()], [t]),
+                TPS.cell(t.summary.tps),
+                *all_linked(_cells(t.summary.latency, PERCENTILES), [t]),
                 "yes" if p.holds else "no",
-                *(plus_minus(_part(t.summary.latency, name)) for name in PERCENTILE_NAMES),
+                *(plus_minus(_part(t.summary.latency, f.column)) for f in PERCENTILES),
             ]
         )
-    columns = ["rate TPS", "done TPS", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "holds", *_PERCENTILE_INTERVALS]
+    columns = ["rate TPS", "done TPS", *_PERCENTILE_HEADINGS, "holds", *_PERCENTILE_INTERVALS]
     note = "p50 ± and so on: by the trial's own intervals."
     if all(str(c) == "–" for row in cells for c in row[7:]):
         # Trials of few intervals have none.
@@ -267,11 +268,10 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         g = own[len(own) // 2]
         name = ", ".join(filter(None, [g.workload, variant, f"c={g.clients}"]))
         for n, s in enumerate(data.pooled_statements[g.key]):
-            figures = [s.latency.mean_ns, *s.latency.percentiles()]
-            texts = all_linked([milliseconds(ns) for ns in figures], g.trials)
+            figures = (MEAN, *PERCENTILES)
+            texts = all_linked(_cells(s.latency, figures), g.trials)
             alone = single_latency(g, n)
-            names = ("mean_ns", *PERCENTILE_NAMES)
-            widths = [plus_minus(latency_half_width(s.latency, name, alone)) for name in names]
+            widths = [plus_minus(latency_half_width(s.latency, f.column, alone)) for f in figures]
             statement, count = " ".join(s.text.split()), linked(f"{s.latency.count:,}", g.trials)
             cells.append([linked(name, g.trials), statement, count, *texts, *all_linked(widths, g.trials)])
     return Table(
@@ -281,11 +281,8 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
             "workload",
             "statement",
             "count",
-            "mean ms",
-            "p50 ms",
-            "p95 ms",
-            "p99 ms",
-            "p99.9 ms",
+            MEAN.heading,
+            *_PERCENTILE_HEADINGS,
             "mean ±",
             *_PERCENTILE_INTERVALS,
         ],

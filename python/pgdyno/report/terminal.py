@@ -120,8 +120,8 @@ def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: i
     same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
     # First those that say the same in each row.
     # Last those that tell rows apart.
-    told = table.columns[: table.text_columns]
-    for name in sorted(table.optional, key=lambda n: (n not in same, n in told)):
+    labels = table.columns[: table.text_columns]
+    for name in sorted(table.optional, key=lambda n: (n not in same, n in labels)):
         # All of that name: there may be one for each workload.
         if needed() > width:
             kept = [i for i in kept if table.columns[i] != name]

@@ -27,29 +27,29 @@ def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
     return int(max(1, min(25 * cores, by_memory, by_disk, 100)))
 
 
-def chosen(wish: spec.Dataset, *, local_data: Path | None) -> Dataset:
+def chosen(definition: spec.Dataset, *, local_data: Path | None) -> Dataset:
     """The dataset that an experiment asks for; where it leaves the size to us, one that fits."""
-    scale, rows = None if wish.scale == "auto" else wish.scale, wish.rows
-    if scale is None and rows is None and wish.kind != "feed":
+    scale, rows = None if definition.scale == "auto" else definition.scale, definition.rows
+    if scale is None and rows is None and definition.kind != "feed":
         free = 1 << 40 if local_data is None else host.free_bytes(local_data)
         fits = auto_scale(host.cores(), host.memory_bytes(), free)
         # For a remote server we do not know its size: 50 at most.
         fits = min(50, fits) if local_data is None else fits
-        if wish.kind == "tpcb":
+        if definition.kind == "tpcb":
             scale = fits
         else:
             rows = fits * ROWS_PER_SCALE["tpcb"]
     return loader.dataset_of(
-        wish.kind,
+        definition.kind,
         scale=scale,
         rows=rows,
-        tables=wish.tables,
-        partitions=wish.partitions,
-        fillfactor=wish.fillfactor,
-        unlogged=wish.unlogged,
-        tablespace=wish.tablespace,
-        index_tablespace=wish.index_tablespace,
-        index=wish.index,
+        tables=definition.tables,
+        partitions=definition.partitions,
+        fillfactor=definition.fillfactor,
+        unlogged=definition.unlogged,
+        tablespace=definition.tablespace,
+        index_tablespace=definition.index_tablespace,
+        index=definition.index,
     )
 
 

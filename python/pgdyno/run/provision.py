@@ -30,7 +30,7 @@ from pgdyno.run.plan import Configuration, Place
 from pgdyno.spec.experiment import Experiment, size_bytes
 
 #: Settings of ours that the note at the start tells.
-_TOLD = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
+_SHOWN = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
 _SETTING_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -76,17 +76,17 @@ class Provision:
         """Where a target's data directories are made; None: the temporary folder."""
         if name in self._folders:
             return self._folders[name]
-        wish = self.experiment.all_targets[name]
+        target = self.experiment.all_targets[name]
         folder = None
-        if wish.file_system is not None:
-            f = wish.file_system
+        if target.file_system is not None:
+            f = target.file_system
             self.listener.note(f"{name}: making {f.type} in a file of {f.size} ...")
             made = LoopFileSystem(f.type, size_bytes(f.size), mkfs=f.mkfs, mount=f.mount)
             folder = self._stack.enter_context(made).path
-        elif wish.cluster is not None:
-            folder = Path(wish.cluster)
-        elif wish.folder is not None:
-            folder = Path(wish.folder)
+        elif target.cluster is not None:
+            folder = Path(target.cluster)
+        elif target.folder is not None:
+            folder = Path(target.folder)
             if not folder.is_dir():
                 raise LocalError(f"targets.{name}.folder: {folder} is no folder", "Make it, or name another.")
         self._folders[name] = folder
@@ -123,8 +123,8 @@ class Provision:
             self._stack.callback(lambda: self.listener.note(f"kept (stopped): {cluster.data}"))
         assert cluster.binaries is not None
         self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}")
-        told = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _TOLD)
-        self.listener.note(f"settings for this machine: {told}")
+        shown = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _SHOWN)
+        self.listener.note(f"settings for this machine: {shown}")
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
@@ -138,20 +138,20 @@ class Provision:
             cluster.configure(settings)
 
     def _settings(self, configuration: Configuration) -> list[Setting]:
-        wish = self.experiment.all_targets[configuration.place.target]
-        memory = size_bytes(wish.memory) if wish.memory else host.memory_bytes()
-        cores = max(1, int(wish.cpus)) if wish.cpus else host.cores()
+        target = self.experiment.all_targets[configuration.place.target]
+        memory = size_bytes(target.memory) if target.memory else host.memory_bytes()
+        cores = max(1, int(target.cpus)) if target.cpus else host.cores()
         named = self._named_settings(configuration)
         names = {s.name for s in named}
         return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
 
     def _named_settings(self, configuration: Configuration) -> list[Setting]:
         """Those of the experiment."""
-        wish = self.experiment.all_targets[configuration.place.target]
-        named = {**wish.settings, **dict(configuration.settings)}
-        if wish.file_system is not None:
+        target = self.experiment.all_targets[configuration.place.target]
+        named = {**target.settings, **dict(configuration.settings)}
+        if target.file_system is not None:
             # WAL lies on it as well, and must not fill it.
-            part = size_bytes(wish.file_system.size) >> 20
+            part = size_bytes(target.file_system.size) >> 20
             named = {"max_wal_size": f"{part // 4}MB", "min_wal_size": f"{part // 8}MB", **named}
         for name in named:
             if not _SETTING_NAME.match(name) or name.lower() in OURS:
@@ -163,19 +163,18 @@ class Provision:
 
     def _limits_of(self, name: str) -> Limits | None:
         if name not in self._limits:
-            wish = self.experiment.all_targets[name]
+            target = self.experiment.all_targets[name]
             self._limits[name] = None
-            if wish.cpus is not None or wish.memory is not None:
+            if target.cpus is not None or target.memory is not None:
                 limits.sweep()
-                memory = size_bytes(wish.memory) if wish.memory else None
-                if (wish.cpus or 0) > host.cores() or (memory or 0) > host.memory_bytes():
+                memory = size_bytes(target.memory) if target.memory else None
+                if (target.cpus or 0) > host.cores() or (memory or 0) > host.memory_bytes():
                     raise RefusedError(
-                        f"targets.{name} has {wish.cpus or 0:g} cpus and {wish.memory or 'all memory'}: this machine "
-                        f"is "
-                        f"smaller ({host.cores()} cores, {host.memory_bytes() >> 20} MB)",
+                        f"targets.{name} has {target.cpus or 0:g} cpus and {target.memory or 'all memory'}: "
+                        f"this machine is smaller ({host.cores()} cores, {host.memory_bytes() >> 20} MB)",
                         "Use a larger machine, or --shrink, which fits the instances to this one.",
                     )
-                self._limits[name] = self._stack.enter_context(Limits(wish.cpus, memory))
+                self._limits[name] = self._stack.enter_context(Limits(target.cpus, memory))
         return self._limits[name]
 
     def _tablespaces(self, name: str) -> dict[str, Path]:

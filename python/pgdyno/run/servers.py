@@ -160,16 +160,17 @@ class Servers:
         key = (place.dataset, place.scale)
         if key in self._chosen:
             return self._chosen[key]
-        wish = self.experiment.all_datasets[place.dataset]
+        definition = self.experiment.all_datasets[place.dataset]
         if place.scale is not None:
-            wish = wish.model_copy(update={"scale": place.scale})
-        chosen = dataset.chosen(wish, local_data=folder)
-        sizes = self._found.get(place.dataset, {}) if wish.left_open else {}
+            definition = definition.model_copy(update={"scale": place.scale})
+        chosen = dataset.chosen(definition, local_data=folder)
+        sizes = self._found.get(place.dataset, {}) if definition.left_open else {}
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
+            listed = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
             size = KINDS[chosen.kind][0]
             raise RefusedError(
-                f"which size of {chosen.kind}? It was left open ({size}), and the targets have different ones: {told}",
+                f"which size of {chosen.kind}? It was left open ({size}), and the targets have different ones: "
+                f"{listed}",
                 f"Say it: dataset.{size}. What is there of another size is then replaced.",
             )
         self._chosen[key] = replace(chosen, size=next(iter(sizes.values()), chosen.size))
@@ -249,8 +250,8 @@ class Servers:
                     )
 
     def _conninfo(self, name: str) -> str | None:
-        wish = self.experiment.all_targets[name]
-        return wish.conninfo if wish.conninfo is not None else self.options.conninfo(self.experiment)
+        target = self.experiment.all_targets[name]
+        return target.conninfo if target.conninfo is not None else self.options.conninfo(self.experiment)
 
     def _resolved(self, name: str, conninfo: str) -> Target:
         named = f"targets.{name}.conninfo" if self.experiment.targets else "--target"

@@ -50,11 +50,11 @@ def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
     backlog = backlog_of(kept)
     # An interval in which nothing was due says nothing; one in which nothing ended, as in a stall, counts as long as it
     # is.
-    told = [n for n, r in enumerate(kept) if r.committed or backlog[n] > 0]
-    latency = [kept[n].mean_ns if kept[n].committed else float(kept[n].end_ns - kept[n].start_ns) for n in told]
-    arrived = [float(kept[n].scheduled) for n in told]
-    judged = steady.judge_open_loop(latency, arrived, [float(backlog[n]) for n in told])
-    return steady.Steadiness(told[judged.drop] if judged.drop else 0, judged.steady, judged.drift)
+    counted = [n for n, r in enumerate(kept) if r.committed or backlog[n] > 0]
+    latency = [kept[n].mean_ns if kept[n].committed else float(kept[n].end_ns - kept[n].start_ns) for n in counted]
+    arrived = [float(kept[n].scheduled) for n in counted]
+    judged = steady.judge_open_loop(latency, arrived, [float(backlog[n]) for n in counted])
+    return steady.Steadiness(counted[judged.drop] if judged.drop else 0, judged.steady, judged.drift)
 
 
 def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False) -> Kept:

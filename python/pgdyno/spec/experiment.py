@@ -20,7 +20,7 @@ from pydantic import (
 #: Becomes part of a path.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
 #: What a server setting, or a script's variable, may be.
-Value = bool | int | float | str
+Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 #: As scripts write it after the colon.
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
 #: Names of axes, and of variables that are set anyway.

@@ -28,14 +28,14 @@ pub fn compiled(text: &str, options: Options) -> Arc<ScriptWorkload> {
     Arc::new(ScriptWorkload::new(scripts, Arc::new(symbols), 1).unwrap())
 }
 
-/// All that a run has told.
+/// All that was recorded of a run.
 #[derive(Default)]
-pub struct Told {
+pub struct Recorded {
     pub intervals: Vec<Interval>,
     pub events: Vec<RunEvent>,
 }
 
-impl Told {
+impl Recorded {
     pub fn outcomes(&self) -> Outcomes {
         let mut all = Outcomes::default();
         self.intervals.iter().for_each(|i| all.merge(&i.outcomes));
@@ -69,30 +69,39 @@ pub fn config() -> Config {
 }
 
 /// Runs one worker with all clients in the simulated world.
-pub fn simulate(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Told) {
-    let (result, told, _) = simulate_and_look(server, plan, text);
-    (result, told)
+pub fn simulate(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Recorded) {
+    let (result, recorded, _) = simulate_and_look(server, plan, text);
+    (result, recorded)
 }
 
-pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Told, Vec<u32>) {
+pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Recorded, Vec<u32>) {
+    // As pgbench compiles, where the run is to behave as pgbench's.
+    let workload = compiled(text, Options { strict: !plan.on_error.ends_clients(), marks: false });
+    simulate_workload(server, plan, workload)
+}
+
+/// As `simulate`, of any workload; also the connections that were asked to cancel.
+pub fn simulate_workload(
+    server: SimServer,
+    plan: Plan,
+    workload: Arc<dyn Workload>,
+) -> (Result<(), EngineError>, Recorded, Vec<u32>) {
     let plan = Plan { workers: 1, ..plan };
     plan.validate().unwrap();
-    let told = Arc::new(Mutex::new(Told::default()));
-    let sink = told.clone();
+    let recorded = Arc::new(Mutex::new(Recorded::default()));
+    let sink = recorded.clone();
     let report = Box::new(move |r| match r {
         Report::Interval(i) => sink.lock().unwrap().intervals.push(*i),
         Report::Event(e) => sink.lock().unwrap().events.push(e),
     });
     let streams = run::streams(&plan).pop().unwrap();
-    // As pgbench compiles, where the run is to behave as pgbench's.
-    let workload = compiled(text, Options { strict: !plan.on_error.ends_clients(), marks: false });
     let (plan, config) = (Arc::new(plan), vec![Arc::new(config())]);
     let mut worker = Worker::new(Sim::new(server), plan, config, workload, 0, streams, StopFlag::default(), report);
     let result = worker.connect().and_then(|()| worker.run(Nanos::from_secs(100)));
     let cancels = worker.driver().cancels.clone();
     drop(worker);
-    let told = Arc::try_unwrap(told).ok().unwrap().into_inner().unwrap();
-    (result, told, cancels)
+    let recorded = Arc::try_unwrap(recorded).ok().unwrap().into_inner().unwrap();
+    (result, recorded, cancels)
 }
 
 /// A stub server on a Unix-domain socket, a thread a connection; answers at once.
@@ -225,10 +234,10 @@ fn serve(path: &PathBuf, connections: Arc<Mutex<Vec<UnixStream>>>) {
 /// Called with each interval.
 pub type OnInterval = Box<dyn FnMut(&Interval)>;
 
-/// Looks on; stops when told to.
+/// Observes a run, and stops it when asked to.
 #[derive(Default)]
 pub struct Watcher {
-    pub told: Told,
+    pub recorded: Recorded,
     pub connect_time: Nanos,
     pub stop_after_intervals: Option<usize>,
     pub on_interval: Option<OnInterval>,
@@ -238,9 +247,9 @@ impl Observer for Watcher {
     fn observe(&mut self, observation: Observation) {
         match observation {
             Observation::Started { connect_time, .. } => self.connect_time = connect_time,
-            Observation::Event(event) => self.told.events.push(event),
+            Observation::Event(event) => self.recorded.events.push(event),
             Observation::Interval(interval) => {
-                self.told.intervals.push((*interval).clone());
+                self.recorded.intervals.push((*interval).clone());
                 if let Some(f) = &mut self.on_interval {
                     f(&interval);
                 }
@@ -248,7 +257,7 @@ impl Observer for Watcher {
         }
     }
     fn tick(&mut self) -> u8 {
-        u8::from(self.stop_after_intervals.is_some_and(|n| self.told.intervals.len() >= n))
+        u8::from(self.stop_after_intervals.is_some_and(|n| self.recorded.intervals.len() >= n))
     }
 }
 
