@@ -32,13 +32,17 @@ def tree(
     destination: Path,
     watch: Callable[[int], object] = lambda _: None,
     owner: tuple[int, int] | None = None,
+    *,
+    exists: bool = False,
 ) -> Copied:
-    """Copies `source` to `destination`, which must not exist: files, folders, modes and owners (or `owner`, as uid and
+    """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files, folders, modes and owners (or `owner`, as uid and
     gid, where we are root); syncs all of it.
 
     `watch` is told of bytes. Raises OSError, also of a symbolic link: what is behind it would not be copied.
     """
     done = Copied()
+    if not exists:
+        destination.mkdir(mode=0o700)
     _folder(source, destination, done, watch, owner)
     return done
 
@@ -46,14 +50,15 @@ def tree(
 def _folder(
     source: Path, destination: Path, done: Copied, watch: Callable[[int], object], owner: tuple[int, int] | None
 ) -> None:
+    """Into a folder that is there, and empty."""
     status = source.stat()
-    destination.mkdir(mode=0o700)
     with os.scandir(source) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             to = destination / entry.name
             if entry.is_symlink():
                 raise OSError(errno.ELOOP, "a symbolic link", entry.path)
             if entry.is_dir():
+                to.mkdir(mode=0o700)
                 _folder(Path(entry.path), to, done, watch, owner)
             elif entry.is_file():
                 _file(Path(entry.path), to, done, owner)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import psutil
 
@@ -17,12 +18,15 @@ from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.process import ServerProcess, carried_out
+from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
 
 #: What the cluster was made with.
 FACTS = "cluster.json"
+#: There, and locked, while a cluster is being made: whoever is killed leaves it unlocked.
+_UNFINISHED = "cluster.json.unfinished"
 
 
 class ManagedCluster:
@@ -32,7 +36,8 @@ class ManagedCluster:
         self.base = base.absolute()
         self.layout = Layout(self.base)
         self.account: Account = server_account()
-        self._made = False
+        self._made: Made | None = None
+        self._unfinished: TextIO | None = None
 
     @property
     def data(self) -> Path:
@@ -56,11 +61,16 @@ class ManagedCluster:
     def prepare(self) -> None:
         """Makes the folder and the socket's; `data` is to follow."""
         self.layout.refuse_bad_path()
-        self._made = not self.base.exists()
+        existed = self.base.exists()
         try:
             self.base.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if (self.base / _UNFINISHED).exists():
+                self._sweep()
             if any(self.base.iterdir()):
                 raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
+            self._made = None if existed else Made.at(self.base)
+            self._unfinished = (self.base / _UNFINISHED).open("x", encoding="utf-8")
+            fcntl.flock(self._unfinished, fcntl.LOCK_EX)
             # The server's account must get through.
             self.base.chmod(self.base.stat().st_mode | 0o111)
             self.layout.make_folder(self.layout.socket, self.account)
@@ -70,13 +80,40 @@ class ManagedCluster:
     def abandon(self) -> None:
         """Removes what could not be finished."""
         with signals_held():
-            for path in [self.base] if self._made else list(self.base.iterdir()):
-                shutil.rmtree(path, ignore_errors=True)
+            self._remove_parts()
+            if self._unfinished is not None:
+                self._unfinished.close()
+            if self._made is not None:
+                self._made.remove()
+
+    def _sweep(self) -> None:
+        """Removes what a pgdyno has left that was killed while it made this cluster."""
+        fd = os.open(self.base / _UNFINISHED, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(f"another pgdyno makes a cluster in {self.base}", "Wait until it has ended.") from None
+        finally:
+            os.close(fd)
+        self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        """Removes what a cluster is made of; whatever else lies in the folder is somebody else's."""
+        parts = [self.data, self.layout.socket, self.base / "programs", *self.base.glob("data.unfinished-*")]
+        for part in parts:
+            if part.is_dir() and not part.is_symlink():
+                Made.at(part).remove()
+        # Last: without it nobody would know whose the rest is.
+        for file in (self.layout.log, self.base / FACTS, self.base / _UNFINISHED):
+            file.unlink(missing_ok=True)
 
     def remember(self, programs: binaries.Binaries) -> None:
         """Notes which programs the cluster belongs to."""
         facts = {"programs": str(programs.folder), "version": programs.version}
         (self.base / FACTS).write_text(json.dumps(facts, indent=2) + "\n")
+        if self._unfinished is not None:
+            (self.base / _UNFINISHED).unlink(missing_ok=True)
+            self._unfinished.close()
 
     def programs(self) -> Path:
         """The programs that the cluster was made with."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -13,6 +12,8 @@ import tempfile
 from pathlib import Path
 
 import psutil
+
+from pgdyno.cluster.removal import Made
 
 PREFIX = "pgdyno-cluster-"
 #: Locked by the pgdyno that the folder belongs to, for as long as it lives.
@@ -28,6 +29,7 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         # Other accounts must get through to what is theirs.
         self.path.chmod(0o755)
+        self._made = Made.at(self.path)
         # The lock says that we are alive, whatever clocks and process numbers say; it goes with us. It is taken before
         # the file has its name: others must not find it unlocked.
         young = self.path / f"{OWNER}.young"
@@ -36,8 +38,8 @@ class Scratch:
         young.rename(self.path / OWNER)
 
     def remove(self) -> None:
-        """Removes it."""
-        _remove_tree(self.path)
+        """Removes it, the owner's file last: what is left of a removal that failed can be swept later."""
+        self._made.remove(last=OWNER)
         self._owner.close()
 
     def keep(self) -> None:
@@ -54,7 +56,7 @@ def sweep(parent: Path | None = None) -> None:
             if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
                 _kill_postmaster(folder)
                 _unmount(folder)
-                _remove_tree(folder)
+                Made(folder, status.st_dev, status.st_ino).remove(last=OWNER)
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -65,18 +67,6 @@ def _is_abandoned(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _remove_tree(folder: Path) -> None:
-    """Removes a folder, the owner file last: what is left of a removal that failed can be swept later."""
-    for child in folder.iterdir():
-        if child.name == OWNER:
-            continue
-        if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child, ignore_errors=True)
-        else:
-            child.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unmount(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Loaded clusters that are kept: a snapshot of a stopped cluster, restored as often as it is needed.
 
-A template is a folder in the store: `data` and `template.json`. It comes into being, and goes, by one rename.
+A template is a folder in the store: `data` and `template.json`. It comes into being, and goes, by one rename. The file
+says who made the folder, from the first moment to the last: a folder without it is never removed.
 """
 
 from __future__ import annotations
@@ -9,21 +10,24 @@ import fcntl
 import json
 import os
 import re
-import shutil
+import stat
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from pgdyno import home
+from pgdyno import __version__, home
 from pgdyno.cluster import clone, datadir
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.datadir import DataDirectory
+from pgdyno.cluster.removal import Made
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
 
@@ -32,6 +36,8 @@ VARIABLE = "PGDYNO_TEMPLATES"
 FACTS = "template.json"
 _UNFINISHED = ".unfinished-"
 _YOUNG_S = 60.0
+#: No template's file is longer.
+_MOST_FACTS = 1 << 20
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._=,+-]{0,199}$")
 
 
@@ -157,8 +163,10 @@ class Store:
         """
         source = self.data_of(name)
         part = destination.with_name(f"{destination.name}{_UNFINISHED}{os.getpid()}")
+        made: Made | None = None
         try:
-            copied = clone.tree(source, part, watch, (account.uid, account.gid))
+            made = Made.new(part)
+            copied = clone.tree(source, part, watch, (account.uid, account.gid), exists=True)
             part.rename(destination)
         except OSError as e:
             raise LocalError(
@@ -167,33 +175,40 @@ class Store:
             ) from e
         finally:
             with signals_held():
-                shutil.rmtree(part, ignore_errors=True)
+                if made is not None:
+                    made.remove()
         return copied
 
     def drop(self, name: str) -> None:
-        """Removes a template: at once by name, then its bytes."""
+        """Removes a template: at once by name, then its bytes. Raises RefusedError where the folder of that name is not
+        one that pgdyno made, or holds more than that.
+        """
         folder = self.folder / name
-        # One whose facts are damaged must be able to go as well.
-        if not _NAME.match(name) or not folder.is_dir():
+        if not _NAME.match(name) or not os.path.lexists(folder):
             self.data_of(name)
-        doomed = self.folder / f"{_UNFINISHED}{name}"
-        shutil.rmtree(doomed, ignore_errors=True)
+        if why := _not_ours(folder, name):
+            raise RefusedError(
+                f"{folder} is no template that pgdyno made: {why}", "Nothing was removed. Remove it by hand if it may go."
+            )
         try:
-            folder.rename(doomed)
-            shutil.rmtree(doomed)
+            doomed = Made.at(folder).moved(self.folder / f"{_UNFINISHED}{uuid.uuid4().hex}")
         except OSError as e:
-            raise LocalError(f"{name} could not be removed: {e.strerror}", f"Remove {doomed} by hand.") from e
+            raise LocalError(f"{name} could not be removed: {e.strerror}", "May you write there?") from e
+        if not doomed.remove(last=FACTS):
+            raise LocalError(f"{name} could not be removed whole", f"Remove {doomed.path} by hand.")
 
     def _sweep(self) -> None:
-        """Removes what snapshots have left that were killed."""
+        """Removes what snapshots and removals have left that were killed."""
         for path in self.folder.glob(f"{_UNFINISHED}*"):
             with suppress(OSError):
+                made = Made.at(path)
                 fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    # A minute's grace for one that is not locked yet.
-                    if time.time() - os.fstat(fd).st_mtime > _YOUNG_S or any(path.iterdir()):
-                        shutil.rmtree(path, ignore_errors=True)
+                    # A minute's grace for one that is not locked yet, and has nothing in it.
+                    is_old = time.time() - os.fstat(fd).st_mtime > _YOUNG_S
+                    if not _not_ours(path) if any(path.iterdir()) else is_old:
+                        made.remove(last=FACTS)
                 finally:
                     os.close(fd)
 
@@ -218,9 +233,12 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
             part = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+            made = Made.at(part)
             # Held for as long as we live: what nobody holds is swept.
             held = os.open(part, os.O_RDONLY)
             fcntl.flock(held, fcntl.LOCK_EX)
+            facts = _maker(self.folder / name)
+            _write(part / FACTS, facts)
         except OSError as e:
             raise LocalError(
                 f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."
@@ -229,10 +247,7 @@ class Store:
             copied = fill(part)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             template = Template(name, datasets, version, settings, copied.shared_bytes + copied.copied_bytes, now)
-            with (part / FACTS).open("w", encoding="utf-8") as f:
-                f.write(json.dumps(asdict(template), indent=2) + "\n")
-                f.flush()
-                os.fsync(f.fileno())
+            _write(part / FACTS, {**asdict(template), **facts})
             part.chmod(0o755)
             clone.sync(part)
             part.rename(self.folder / name)
@@ -243,18 +258,66 @@ class Store:
             ) from e
         finally:
             with signals_held():
-                shutil.rmtree(part, ignore_errors=True)
+                # Where it was renamed, nothing stands at its old name.
+                made.remove(last=FACTS)
                 os.close(held)
         return template, copied
+
+
+def _maker(folder: Path) -> dict[str, Any]:
+    """What says that a folder is pgdyno's."""
+    return {"made": {"by": f"pgdyno {__version__}", "id": uuid.uuid4().hex, "path": str(folder.absolute())}}
+
+
+def _write(path: Path, facts: dict[str, Any]) -> None:
+    with path.open("w", encoding="utf-8") as f:
+        f.write(json.dumps(facts, indent=2) + "\n")
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def _facts(path: Path) -> dict[str, Any] | None:
+    """What a template's file holds; never through a link."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as f:
+            if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+                return None
+            found = json.loads(f.read(_MOST_FACTS))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _read(path: Path) -> Template | None:
     if path.parent.name.startswith(_UNFINISHED):
         return None
+    facts = _facts(path) or {}
     try:
-        return Template(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        return Template(**{k: v for k, v in facts.items() if k != "made"})
+    except TypeError:
         return None
+
+
+def _not_ours(folder: Path, name: str | None = None) -> str:
+    """Why a folder is not one that pgdyno made as the template `name` (None: of any), or holds more than that; empty
+    where it is.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        return "it is a link, or no folder"
+    facts = _facts(folder / FACTS)
+    if facts is None:
+        return f"it has no {FACTS} that can be read"
+    made = facts.get("made")
+    if made is None:
+        # As it was written before folders said who made them.
+        ours = _read(folder / FACTS) is not None
+    else:
+        ours = isinstance(made, dict) and str(made.get("by", "")).startswith("pgdyno ") and bool(made.get("id"))
+    if not ours or (name is not None and facts.get("name") != name):
+        return f"its {FACTS} is not of a template of that name"
+    if more := sorted(set(os.listdir(folder)) - {"data", FACTS}):
+        return f"there is more in it: {', '.join(more[:4])}"
+    return ""
 
 
 def _refuse_links(data: Path) -> None:

@@ -8,7 +8,6 @@ schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgsql_tmp_pgdyno
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +18,7 @@ from pgdyno import _core
 from pgdyno.cluster import clone, datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import Account
+from pgdyno.cluster.removal import Made
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
@@ -75,7 +75,8 @@ class Direct:
         self.threads = threads
         self.listener = listener
         #: Folders that were made, and files with where they belong.
-        self._folders: list[Path] = []
+        #: Of files that are being written, by path.
+        self._folders: dict[Path, Made] = {}
         self._written: list[tuple[Path, Path]] = []
 
     def make(self, drop: list[str]) -> Loaded:
@@ -186,8 +187,7 @@ class Direct:
         for folder in {self.server.data / f.staging for f in files}:
             if folder not in self._folders:
                 # It must be ours: in what we did not make somebody may have laid links.
-                folder.mkdir(mode=0o700)
-                self._folders.append(folder)
+                self._folders[folder] = Made.new(folder)
         parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
         written, paths = self.dataset.core.write(
             parts,
@@ -254,7 +254,10 @@ class Direct:
         """Removes what a load that was killed has left."""
         for folder in self._staging_folders():
             # A link is not ours; what it leads to stays.
-            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_symlink():
+                folder.unlink()
+            elif folder.is_dir():
+                Made.at(folder).remove()
         with self._connection() as conn:
             row = conn.execute(
                 "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [SCHEMA]
@@ -273,8 +276,8 @@ class Direct:
 
     def _undo(self) -> str:
         """After a failure: the server runs again, and nothing of ours is in it. Says what is so."""
-        for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=True)
+        for made in self._folders.values():
+            made.remove()
         try:
             self.server.start()
             self._clean(tell=False)

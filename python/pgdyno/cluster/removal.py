@@ -1,0 +1,73 @@
+"""Removal of folders: of what pgdyno has made, and of nothing else; never through a link.
+
+A folder that this process has made it knows by device and inode: whatever stands in its place by now stays. What a
+process before it has made is known by a file of pgdyno's in it, which whoever calls this has read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Made:
+    """A folder that pgdyno has made, as it was then."""
+
+    path: Path
+    device: int
+    inode: int
+
+    @classmethod
+    def at(cls, path: Path) -> Made:
+        """The folder that stands at `path` now. Raises OSError, also where it is a link or no folder."""
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(f"{path} is no folder")
+        return cls(path, status.st_dev, status.st_ino)
+
+    @classmethod
+    def new(cls, path: Path, mode: int = 0o700) -> Made:
+        """Makes it. Raises OSError, also where something stands there already."""
+        path.mkdir(mode=mode)
+        return cls.at(path)
+
+    def moved(self, path: Path) -> Made:
+        """Renames it."""
+        self.path.rename(path)
+        return Made(path, self.device, self.inode)
+
+    def remove(self, *, last: str = "") -> bool:
+        """Removes it with all that is in it, the file `last` after everything else; returns whether it is gone. Where
+        something else stands in its place, that stays.
+        """
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        try:
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) != (self.device, self.inode):
+                return False
+            for name in sorted(os.listdir(fd), key=lambda n: n == last):
+                _remove_entry(name, fd)
+        finally:
+            os.close(fd)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+            return True
+        return False
+
+
+def _remove_entry(name: str, folder: int) -> None:
+    with contextlib.suppress(OSError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
