@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BLOCK, SELECT, Recorded, simulate};
+use common::{BLOCK, Recorded, SELECT, simulate};
 use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::SimServer;
 use pgdyno_engine::{EngineError, Limit, OnError, Plan, Protocol, Rate, Voice};
@@ -59,7 +59,8 @@ fn a_serialization_failure_is_tried_again() {
 #[test]
 fn tries_have_an_end() {
     let always = SimServer { fail: Box::new(|_, _| Some("40P01")), ..SimServer::default() };
-    let (result, recorded) = simulate(always, Plan { max_tries: 3, limit: Limit::Transactions(7), ..classic() }, SELECT);
+    let (result, recorded) =
+        simulate(always, Plan { max_tries: 3, limit: Limit::Transactions(7), ..classic() }, SELECT);
     result.unwrap();
     recorded.check();
     let o = recorded.outcomes();
@@ -190,7 +191,8 @@ fn each_transaction_can_have_its_own_connection() {
 fn connections_of_their_own_are_lost_too() {
     let outages = vec![(ORIGIN + Nanos::from_millis(20), ORIGIN + Nanos::from_millis(500))];
     let plan = Plan { connect_each: true, clients: 3, ..classic() };
-    let (result, recorded) = simulate(SimServer { outages: outages.clone(), ..SimServer::default() }, plan.clone(), SELECT);
+    let (result, recorded) =
+        simulate(SimServer { outages: outages.clone(), ..SimServer::default() }, plan.clone(), SELECT);
     result.unwrap();
     recorded.check();
     assert_eq!(recorded.sum(|i| i.aborted), 3);

@@ -375,6 +375,30 @@ fn what_was_sent_and_answered_decides_what_a_loss_means() {
     }
 }
 
+/// A client that thinks after its commit has committed, whatever becomes of its connection meanwhile; one that has more
+/// to do has done a part.
+#[test]
+fn a_connection_that_is_lost_while_a_client_thinks() {
+    for (script, committed, unknown, failed) in [
+        ("BEGIN;\nCOMMIT;\n\\sleep 1 s\n", 1, 0, 0),
+        ("UPDATE t SET a = 1;\n\\sleep 1 s\n", 1, 0, 0),
+        ("UPDATE t SET a = 1;\n\\sleep 1 s\nUPDATE t SET b = 1;\n", 0, 1, 0),
+        ("BEGIN;\n\\sleep 1 s\nCOMMIT;\n", 0, 0, 1),
+        ("BEGIN;\nCOMMIT;\n\\sleep 1 s\n\\shell touch /nowhere/at/all\n", 0, 1, 0),
+    ] {
+        for protocol in [pgdyno_engine::Protocol::Simple, pgdyno_engine::Protocol::Prepared] {
+            let at = ORIGIN + Nanos(500 * MS);
+            let server = SimServer { outages: vec![(at, at + Nanos::from_secs(5))], ..SimServer::default() };
+            let plan = Plan { clients: 1, limit: seconds(1), protocol, ..Plan::default() };
+            let (result, recorded) = simulate(server, plan, script);
+            result.unwrap();
+            recorded.check();
+            let o = recorded.outcomes();
+            assert_eq!((o.committed, o.unknown, o.failed_total()), (committed, unknown, failed), "{script}");
+        }
+    }
+}
+
 #[test]
 fn copy_is_refused_and_its_output_passed_over() {
     let simple = Plan { protocol: pgdyno_engine::Protocol::Simple, limit: Limit::Transactions(20), ..Plan::default() };

@@ -48,7 +48,7 @@ pub struct Conversation<L> {
     in_block: bool,
     /// A statement was answered whose transaction the next Sync commits.
     pending: bool,
-    /// A commit was confirmed since the last ReadyForQuery.
+    /// A commit was confirmed since the caller has last called [`Conversation::forget_commits`].
     committed: bool,
     /// A request has failed: everything up to the next Sync is passed over by the server.
     failed: bool,
@@ -152,6 +152,12 @@ impl<L: Copy> Conversation<L> {
     /// Appends to `wire` what must be sent so that the server reads `plain`.
     pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), WireError> {
         self.link.seal(plain, wire)
+    }
+
+    /// What was committed so far is done with: [`Conversation::fate`] tells of what comes from here on.
+    #[inline]
+    pub fn forget_commits(&mut self) {
+        self.committed = false;
     }
 
     /// Refuses the COPY data that a statement wants.
@@ -356,7 +362,7 @@ impl<L: Copy> Conversation<L> {
                 self.row.extend_from_slice(message.body);
                 Ok(Some(Event::Row(label)))
             }
-            (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, What::Execute) => {
+            (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Execute) => {
                 let (label, effect, in_block) = (head.label, head.effect, self.in_block);
                 self.asked.pop_front();
                 let found = CommandTag::of(message.body);
@@ -418,6 +424,10 @@ impl<L: Copy> Conversation<L> {
                 let error = ServerError::parse(message.body);
                 let query = if head.what == What::Sync { 1 } else { u32::from(head.results) };
                 let refusal = Refusal::new(Some(head.label), error, query);
+                if !refusal.proves_rollback() {
+                    // What was asked stays without an answer.
+                    return Ok(Some(Event::Refused(Box::new(refusal))));
+                }
                 head.failed = true;
                 head.copying = false;
                 self.pending = false;
@@ -472,7 +482,8 @@ impl<L: Copy> Conversation<L> {
     fn synchronised(&mut self, label: L, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
         self.status = backend::ready_for_query(body)?;
         self.in_block = self.status != TransactionStatus::Idle;
-        (self.pending, self.committed, self.failed) = (false, false, false);
+        self.committed |= self.pending && self.status == TransactionStatus::Idle;
+        (self.pending, self.failed) = (false, false);
         self.asked.pop_front();
         Ok(Some(Event::Synchronised(label)))
     }

@@ -81,4 +81,13 @@ impl<L> Refusal<L> {
         let fatal = matches!(error.severity.as_str(), "FATAL" | "PANIC");
         Refusal { label, error, query, fatal }
     }
+
+    /// Whether the request has certainly changed nothing. An ERROR says so. A session may also be ended in the middle of
+    /// a commit, by PANIC, by an I/O error, or by what a pooler says of a server that it has lost: only of a shutdown, a
+    /// dropped database and a time-out is it known that PostgreSQL looks for them before it commits, not while.
+    pub(crate) fn proves_rollback(&self) -> bool {
+        let code = self.error.state().0;
+        !self.fatal
+            || (self.error.severity == "FATAL" && matches!(&code, b"57P01" | b"57P04" | b"57P05" | b"25P03" | b"25P04"))
+    }
 }

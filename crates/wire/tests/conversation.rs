@@ -318,8 +318,54 @@ fn within_a_block_only_its_commit_is_in_doubt() {
     assert_eq!(c.fate(), Fate::Unknown);
     feed(&mut c, &message(b'C', b"COMMIT\0")).unwrap();
     assert_eq!(c.fate(), Fate::Committed);
+    // Also when the server is ready for more: until the caller begins something else.
     feed(&mut c, &message(b'Z', b"I")).unwrap();
+    assert_eq!(c.fate(), Fate::Committed);
+    c.forget_commits();
     assert_eq!(c.fate(), Fate::Nothing);
+    statement(&mut c, 3, Effect::STATEMENT, false);
+    feed(&mut c, &join(&[(b'2', b""), (b'C', b"UPDATE 1\0"), (b'Z', b"I")])).unwrap();
+    assert_eq!(c.fate(), Fate::Committed);
+    // Of an error nothing is committed, and of a block that is open neither.
+    c.forget_commits();
+    statement(&mut c, 4, Effect::STATEMENT, false);
+    feed(&mut c, &join(&[(b'2', b""), (b'E', ERROR), (b'Z', b"I")])).unwrap();
+    assert_eq!(c.fate(), Fate::Nothing);
+    query(&mut c, 5, "begin");
+    feed(&mut c, &join(&[(b'C', b"BEGIN\0"), (b'Z', b"T")])).unwrap();
+    assert_eq!(c.fate(), Fate::Nothing);
+}
+
+#[test]
+fn a_session_that_ends_within_a_commit_leaves_it_in_doubt() {
+    let error = |severity: &str, code: &str| format!("S{severity}\0V{severity}\0C{code}\0Mgone\0\0").into_bytes();
+    for (severity, code, want) in [
+        ("ERROR", "40001", Fate::Nothing),
+        ("FATAL", "57P01", Fate::Nothing),
+        ("FATAL", "25P03", Fate::Nothing),
+        ("PANIC", "58030", Fate::Unknown),
+        ("PANIC", "57P01", Fate::Unknown),
+        ("FATAL", "08P01", Fate::Unknown),
+        ("FATAL", "58030", Fate::Unknown),
+        ("FATAL", "XX000", Fate::Unknown),
+    ] {
+        let body = error(severity, code);
+        for sql in ["commit", "update t set a = 1"] {
+            let (simple, extended) =
+                (|c: &mut _| query(c, 0, sql), |c: &mut _| statement(c, 0, Effect::of(sql), false));
+            assert_eq!(fate(simple, &[(b'E', &body)]), want, "{severity} {code} {sql}");
+            assert_eq!(fate(extended, &[(b'2', b""), (b'E', &body)]), want, "{severity} {code} {sql}, extended");
+        }
+        // Before anything that commits is sent there is no doubt.
+        assert_eq!(fate(|c| query(c, 0, "begin"), &[(b'E', &body)]), Fate::Nothing);
+    }
+}
+
+#[test]
+fn a_portal_that_is_suspended_has_not_been_carried_out() {
+    let mut c = begun();
+    statement(&mut c, 0, Effect::STATEMENT, false);
+    assert!(matches!(feed(&mut c, &join(&[(b'2', b""), (b's', b"")])), Err(WireError::Protocol(_))));
 }
 
 #[test]

@@ -26,8 +26,7 @@ impl<D: Driver> Worker<D> {
         }
         if event.writable && !self.clients[i].connection.unsent.is_empty() {
             if let Err(reason) = self.sockets.flush(i, &mut self.clients[i].connection) {
-                let now = self.sockets.now();
-                self.lost(i, now, &reason)?;
+                self.broken(i, &reason)?;
             }
         }
         if event.readable { self.read(i, event.closed) } else { Ok(()) }
@@ -199,7 +198,7 @@ impl<D: Driver> Worker<D> {
 
     fn refused(&mut self, i: Token, refusal: Box<Refusal<Label>>) -> Result<(), EngineError> {
         let fatal = refusal.fatal;
-        // The first counts; one that ends the session says more than the last words of a statement.
+        // The first counts: what follows it is its consequence.
         self.clients[i].refusal.get_or_insert(refusal);
         if fatal {
             // Whatever else is in these bytes was written by somebody who did not know.

@@ -67,6 +67,7 @@ impl<D: Driver> Worker<D> {
         client.chosen = None;
         client.transaction = Transaction { active: true, due, script, ..Transaction::default() };
         client.begun += 1;
+        client.connection.conversation.forget_commits();
         self.ledger.scheduled(script);
         if self.is_talkative() {
             let name = self.workload.scripts()[script].clone();
@@ -103,6 +104,7 @@ impl<D: Driver> Worker<D> {
             shown: &mut self.shown,
             written: &mut self.written,
             last: client.transaction.last,
+            dry_run: false,
         };
         let step = client.actor.step(&mut requests);
         client.transaction.last = requests.last;

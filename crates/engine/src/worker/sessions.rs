@@ -191,7 +191,7 @@ impl<D: Driver> Worker<D> {
             if let Ok(mut rest) = client.connection.conversation.open(&buffer[..n], &mut plain, &mut reply) {
                 while let Ok(Some(event)) = client.connection.conversation.next(&mut rest, &mut reply) {
                     if let Event::Refused(refusal) = event {
-                        client.refusal = Some(refusal);
+                        client.refusal.get_or_insert(refusal);
                     }
                 }
             }
@@ -280,7 +280,7 @@ impl<D: Driver> Worker<D> {
     /// What became of the transaction whose connection was lost: by what was sent, and what had been answered.
     fn settle_lost(&mut self, i: Token, code: SqlState, ends_client: bool, now: Nanos) -> Result<(), EngineError> {
         let fate = self.clients[i].connection.conversation.fate();
-        // The commit was confirmed, and nothing is left to be done: only ReadyForQuery is missing.
+        // The commit was confirmed, and nothing is left to be done but to wait for ReadyForQuery, or to think.
         if fate == Fate::Committed && self.is_at_its_end(i) {
             let client = &mut self.clients[i];
             let t = std::mem::take(&mut client.transaction);
@@ -311,7 +311,7 @@ impl<D: Driver> Worker<D> {
     /// Whether the client's transaction has nothing left to send.
     fn is_at_its_end(&mut self, i: Token) -> bool {
         let client = &mut self.clients[i];
-        if client.refusal.is_some() || client.undone || !matches!(client.state, State::Busy { .. }) {
+        if client.refusal.is_some() || client.undone || !matches!(client.state, State::Busy { .. } | State::Sleeping) {
             return false;
         }
         loop {
@@ -326,12 +326,13 @@ impl<D: Driver> Worker<D> {
                 shown: &mut self.shown,
                 written: &mut self.written,
                 last: None,
+                dry_run: true,
             };
             let step = client.actor.step(&mut requests);
             self.shown.clear();
             self.written.clear();
             match step {
-                // Time to think is not waited for; a shell command, which is behind Again, is not carried out for this.
+                // Time to think is not waited for; a shell command is not carried out for this, and is something left to do.
                 Ok(Step::Mark(_) | Step::Sleep(_)) if out.is_empty() => {}
                 step => return matches!(step, Ok(Step::Done)) && out.is_empty(),
             }

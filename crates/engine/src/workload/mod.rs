@@ -195,6 +195,8 @@ pub struct Requests<'a> {
     /// What was written, where that is told: the command, and whether it is prepared on the way.
     pub(crate) written: &'a mut Vec<(usize, bool)>,
     pub(crate) last: Option<usize>,
+    /// Nothing is to be carried out: only whether anything is left to do is asked.
+    pub(crate) dry_run: bool,
 }
 
 /// A statement, as the protocols need it.

@@ -381,6 +381,7 @@ impl Actor for ScriptActor {
                 Ok(vm::Step::Send(number)) => return self.send(number, requests),
                 Ok(vm::Step::Mark(number)) => return Ok(Step::Mark(first + number)),
                 Ok(vm::Step::Sleep(span)) => return Ok(Step::Sleep(span)),
+                Ok(vm::Step::Shell(_)) if requests.dry_run => return Ok(Step::Again),
                 Ok(vm::Step::Shell(n)) => return self.shell(n).map(|()| Step::Again),
                 Ok(vm::Step::StartPipeline { first, end }) => {
                     if let Some(step) = self.start_pipeline(first, end, requests)? {
