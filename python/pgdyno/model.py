@@ -142,7 +142,7 @@ class TrialPlan:
     clients: int
     repetition: int
     #: What else is varied in its experiment, by axis: target, dataset, version, a setting.
-    varied: dict[str, Any] = field(default_factory=dict)
+    varied: dict[str, bool | int | float | str] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

@@ -144,7 +144,7 @@ def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: P
     text = (
         HEAD + f'[targets.mine]\ncluster = "{base}"\n[targets.private]\n[dataset]\nscale = 1\n[axes]\nclients = [1]\n'
     )
-    text += RUN.replace("duration_s = 0.5", "duration_s = 3") + 'order = "written"\n'
+    text += RUN.replace("duration_s = 0.5", "duration_s = 15") + 'order = "written"\n'
     argv = [str(PGDYNO), "run", str(_file(tmp_path, text)), "-q", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE)
     try:
@@ -152,8 +152,11 @@ def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: P
         for words in (("load", "tpcb", "--data", base), ("cluster", "start", base), ("cluster", "snapshot", base)):
             done = pgdyno(*words)
             assert done.code == 3 and "Traceback" not in done.err, done
+        # They were turned away while the other one was measured, however long that took them.
+        assert process.poll() is None
     finally:
-        assert process.wait() == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
     assert not (base / "data" / "postmaster.pid").exists()
 
 
@@ -196,8 +199,11 @@ def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: P
     wait_for(lambda: not (base / "data" / "postmaster.pid").exists())
     base.rename(folder / "moved")
     assert pgdyno("cluster", "create", base).code == 0
+    before = (path / "manifest.json").read_text()
     again = pgdyno("run", path)
     assert again.code == 3 and "system identifier" in again.err
+    # What the run says of itself stays.
+    assert (path / "manifest.json").read_text() == before
 
 
 def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:

@@ -217,3 +217,19 @@ def test_scripts_that_weigh_nothing_are_a_mistake_of_the_experiment() -> None:
 
     with pytest.raises(SpecError, match="add up to zero"):
         compile_scripts([("a.sql", "SELECT 1;", 0), ("b.sql", "SELECT 2;", 0)], {})
+
+
+def test_a_stall_is_no_warm_up_of_a_closed_loop() -> None:
+    for stall in ((4,), (20, 21), (1, 2, 3, 4), (27, 28), (40, 41, 42)):
+        rng = random.Random(len(stall))
+        rates = [0.0 if i in stall else 1000 + rng.gauss(0, 10) for i in range(60)]
+        rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
+        found = without_warmup(trial(rows), rows, Path("none.hlog")).summary
+        assert found.warmup_dropped_s == 0 and found.steady is not False, stall
+        assert math.isclose(found.tps, sum(rates) / 60, rel_tol=1e-3), stall
+    # What grows into its level is one, whether from nothing or from half.
+    for slow in ([0.0] * 10, [500 + 20 * i for i in range(20)]):
+        rng = random.Random(1)
+        rates = [*slow, *(1000 + rng.gauss(0, 10) for _ in range(60 - len(slow)))]
+        rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
+        assert without_warmup(trial(rows), rows, Path("none.hlog")).summary.warmup_dropped_s >= 10

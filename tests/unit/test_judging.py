@@ -15,6 +15,7 @@ from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
+from pgdyno.model import Caveat
 from pgdyno.store import reading
 from scipy import stats
 
@@ -426,6 +427,11 @@ def test_warnings_of_a_comparison(tmp_path: Path) -> None:
     )
     found = runs.compared(reading.read(drifting), reading.read(drifting))
     assert any("drift of +" in w for w in found.warnings)
+    # Latencies of open loops that the server did not sustain depend on how long they were.
+    overloaded = reading.read(run)
+    overloaded.trials[0].caveats.extend([Caveat.BACKLOG, Caveat.SKIPPED])
+    found = runs.compared(overloaded, reading.read(run))
+    assert any("never became steady" in w for w in found.warnings) and any("skipped" in w for w in found.warnings)
     other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
     with pytest.raises(UsageError, match="no configuration in common"):
         runs.compared(reading.read(run), reading.read(other))

@@ -10,7 +10,7 @@ import pytest
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, UsageError
 from pgdyno.figures import FIGURES
-from pgdyno.judge import history
+from pgdyno.judge import history, runs
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import markdown, view
 from pgdyno.store import hlog, query, reading, rundir
@@ -280,7 +280,7 @@ def test_sql_names_intervals_that_cannot_be_read(tmp_path: Path) -> None:
     file = next(broken.glob("trials/*/intervals.parquet"))
     file.write_bytes(file.read_bytes()[:100])
     _, rows, unreadable = query.run("select run, count(*) from intervals group by 1 order by 1", tmp_path)
-    assert [(name, n) for name, n in rows] == [(broken.name, 60), (whole.name, 80)]
+    assert dict(rows) == {broken.name: 60, whole.name: 80}
     assert len(unreadable) == 1 and unreadable[0].startswith(f"{broken.name}/trials/")
 
 
@@ -315,3 +315,38 @@ def test_figures_stand_in_one_table() -> None:
         f.of(summary())
         assert not f.compared or f.higher_is_better is not None
         assert (f.unit == "ns") == f.column.endswith("_ns"), f"{f.column} ends in its unit"
+
+
+def test_histograms_that_are_missing_are_counted(tmp_path: Path) -> None:
+    """The log stands in for the merged file; where it has fewer values than the summary, that is said."""
+    for name, cut in (("gone", 0), ("short", 6)):
+        run = made(tmp_path, name=name)
+        folder = sorted((run / "trials").iterdir())[0]
+        (folder / reading.MERGED).unlink()
+        log = folder / reading.LOG
+        lines = log.read_text().splitlines(keepends=True)
+        log.write_text("".join(x if n < len(lines) - cut else x[:40] + "\n" for n, x in enumerate(lines)))
+        if not cut:
+            log.unlink()
+        data = reading.read(run)
+        assert data.pooled["w", 1.0, 2].count < 400
+        ((file, why),) = data.unreadable
+        assert file.endswith(reading.LOG) and "of 200 values" in why, why
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"schema": 99}, "schema 99"), ({"plan": {"varied": {"x": [1]}}}, "plan.varied.x")],
+)
+def test_trials_of_another_form_are_named(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    run = made(tmp_path)
+    file = sorted(run.glob("trials/*/trial.json"))[0]
+    found = json.loads(file.read_text())
+    for key, value in change.items():
+        found[key] = {**found[key], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(found))
+    data = reading.read(run)
+    assert len(data.trials) == 3 and why in data.unreadable[0][1]
+    # Comparisons stand on fewer repetitions then, and say why.
+    warnings = runs.compared(reading.read(made(tmp_path, name="whole")), data).warnings
+    assert any("trial.json cannot be read" in w and why in w for w in warnings)

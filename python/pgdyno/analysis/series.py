@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.analysis.spread import student_975
+from pgdyno.model import IntervalRow
 
 Array = NDArray[np.float64]
 #: Values below which nothing can be said of how alike neighbours are: intervals would hold the truth too seldom.
 FEWEST = 20
+#: A last interval that is shorter than this part of the others tells of itself more than of the server.
+_WHOLE = 0.5
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,15 @@ def mean_of(values: Sequence[float] | Array) -> SeriesMean:
     variance = float(x.var(ddof=1)) / (1 - min(tau / n, 0.5))
     half = student_975(max(1, int(effective) - 1)) * math.sqrt(variance / effective)
     return SeriesMean(n, float(x.mean()), effective, half)
+
+
+def measured(rows: list[IntervalRow]) -> list[IntervalRow]:
+    """The intervals of the measurement, without a short last one."""
+    found = [r for r in rows if r.phase == "measure" and r.end_ns > r.start_ns]
+    longest = max((r.end_ns - r.start_ns for r in found), default=0)
+    return [r for r in found if r.end_ns - r.start_ns > _WHOLE * longest]
+
+
+def tps_of(rows: list[IntervalRow]) -> list[float]:
+    """Transactions per second, of each interval."""
+    return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]

@@ -51,15 +51,15 @@ def warmup_end(values: Sequence[float] | Array) -> int:
     return int(np.argmax(half <= 1.1 * half.min())) * BATCH
 
 
-def judge(values: Sequence[float] | Array, limit: float = DRIFT, *, spiky: bool = False) -> Steadiness:
+def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
     """Warm-up, and whether the rest has a trend: a line's drift over it that is both above `limit`, a part of the mean,
-    and beyond what its autocorrelated noise makes (|t| > 3). `spiky`: single values may be far out, as latencies are in
-    a stall, which is no warm-up: then the medians must differ as well.
+    and beyond what its autocorrelated noise makes (|t| > 3). Single values may be far out, as in a stall, which is no
+    warm-up: the medians of head and rest must differ by `limit` as well.
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
-    if drop and not (_differs(x[:drop], x[drop:]) and (not spiky or _medians_differ(x[:drop], x[drop:], limit))):
-        # Noise: what would be dropped is as the rest.
+    if drop and not (_differs(x[:drop], x[drop:]) and _medians_differ(x[:drop], x[drop:], limit)):
+        # Noise, or a stall: what would be dropped is as the rest.
         drop = 0
     if drop and drop >= len(x) // BATCH // 2 * BATCH:
         # The best truncation would go on beyond half: there is no steady part that could stand for the whole.
@@ -73,9 +73,9 @@ def judge(values: Sequence[float] | Array, limit: float = DRIFT, *, spiky: bool 
 def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog: Sequence[float]) -> Steadiness:
     """The same of an open loop, whose throughput is the rate that was asked for and says nothing: by the latency of
     each interval, and by whether the backlog, what is due and not done at its end, grows. `arrived` is what became due
-    in it. The drift is that of the latency.
+    in it. The drift is that of the latency, or what the backlog grows by as a part of all arrivals, whichever is more.
     """
-    judged = judge(latency, QUEUE_DRIFT, spiky=True)
+    judged = judge(latency, QUEUE_DRIFT)
     rest = np.asarray(backlog[judged.drop :], dtype=np.float64)
     due = float(np.sum(arrived[judged.drop :]))
     if len(rest) < FEWEST or due <= 0:

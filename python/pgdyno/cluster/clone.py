@@ -35,8 +35,8 @@ def tree(
     *,
     exists: bool = False,
 ) -> Copied:
-    """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files, folders, modes and owners (or `owner`, as uid and
-    gid, where we are root); syncs all of it.
+    """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files,
+    folders, modes and owners (or `owner`, as uid and gid, where we are root); syncs all of it.
 
     `watch` is told of bytes. Raises OSError, also of a symbolic link: what is behind it would not be copied.
     """

@@ -55,7 +55,8 @@ class Made:
             status = os.fstat(fd)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
                 return False
-            for name in sorted(os.listdir(fd), key=lambda n: n == last):
+            # By its descriptor, not by its path.
+            for name in sorted(os.listdir(fd), key=lambda n: n == last):  # noqa: PTH208
                 _remove_entry(name, fd)
         finally:
             os.close(fd)

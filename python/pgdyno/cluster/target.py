@@ -37,7 +37,7 @@ class Target:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server surely runs on this machine: over a socket, or a loopback address."""
+        """Whether the address is of this machine: a socket, or loopback. A tunnel may lead elsewhere."""
         host = self.options.get("hostaddr") or self.host
         return self.host.startswith(("/", "@")) or host == "localhost" or host == "::1" or host.startswith("127.")
 

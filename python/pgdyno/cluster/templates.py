@@ -188,7 +188,8 @@ class Store:
             self.data_of(name)
         if why := _not_ours(folder, name):
             raise RefusedError(
-                f"{folder} is no template that pgdyno made: {why}", "Nothing was removed. Remove it by hand if it may go."
+                f"{folder} is no template that pgdyno made: {why}",
+                "Nothing was removed. Remove it by hand if it may go.",
             )
         try:
             doomed = Made.at(folder).moved(self.folder / f"{_UNFINISHED}{uuid.uuid4().hex}")
@@ -315,7 +316,7 @@ def _not_ours(folder: Path, name: str | None = None) -> str:
         ours = isinstance(made, dict) and str(made.get("by", "")).startswith("pgdyno ") and bool(made.get("id"))
     if not ours or (name is not None and facts.get("name") != name):
         return f"its {FACTS} is not of a template of that name"
-    if more := sorted(set(os.listdir(folder)) - {"data", FACTS}):
+    if more := sorted({p.name for p in folder.iterdir()} - {"data", FACTS}):
         return f"there is more in it: {', '.join(more[:4])}"
     return ""
 

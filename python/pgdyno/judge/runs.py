@@ -136,7 +136,7 @@ def _some(groups: dict[Key, Group]) -> str:
 
 
 def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics: Sequence[str]) -> list[str]:
-    out = []
+    out = [f"{data.path}: {name} cannot be read ({why})" for data in (a, b) for name, why in data.unreadable]
     if a.path != b.path:
         out.append(
             "the runs were made one after the other: what the machine did differently between them counts as a "
@@ -150,8 +150,10 @@ def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics:
     caveats = {c for t in every for c in t.caveats}
     if Caveat.CLIENT_BOUND in caveats:
         out.append("client-bound: in some trials the client was the limit, so the server's difference may be larger")
-    if Caveat.NOT_STEADY in caveats:
+    if caveats & {Caveat.NOT_STEADY, Caveat.BACKLOG}:
         out.append("some trials never became steady: their figures depend on how long they were")
+    if caveats & {Caveat.SKIPPED, Caveat.UNFINISHED}:
+        out.append("in some trials transactions that were due were skipped or not finished: latencies leave them out")
     for data in (a, b):
         drift = _drift_over_repetitions(data)
         if abs(drift) > DRIFT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,7 @@ class Group:
         return self.trials[0].plan.clients
 
     @property
-    def varied(self) -> dict[str, object]:
+    def varied(self) -> Mapping[str, object]:
         """What else is varied, by axis."""
         return self.trials[0].plan.varied
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
 from pgdyno.figures import MEAN, PERCENTILES, QPS, TPS, Figure
 from pgdyno.format import integer, percent, plus_minus, rows, size
-from pgdyno.model import IntervalRow, Latency
+from pgdyno.model import Latency
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
 from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
@@ -214,14 +215,11 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
     column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
     for g in groups if len(groups) <= MOST_SERIES else []:
-        tps = [
-            r.committed / ((r.end_ns - r.start_ns) / 1e9)
-            for t in g.trials
-            for r in _whole([r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns])
-        ]
+        tps = [x for t in g.trials for x in tps_of(measured(data.series[t.plan.number]))]
         if not tps:
             continue
-        drift = max((t.summary.drift for t in g.trials if t.summary), key=abs, default=0.0)
+        # Of an open loop it is the latency's: its throughput is what was asked for.
+        drifts = [t.summary.drift for t in g.trials if t.summary and t.parameters.get("rate") is None]
         cells.append(
             [
                 g.workload,
@@ -230,7 +228,7 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
                 str(g.clients),
                 *all_linked([integer(sum(tps) / len(tps)), integer(min(tps)), integer(max(tps))], g.trials),
                 str(len(tps)),
-                f"{drift * 100:+.1f}%",
+                f"{max(drifts, key=abs) * 100:+.1f}%" if drifts else "–",
             ]
         )
     more = [column] if column else []
@@ -249,11 +247,6 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
 
 def _or_unknown(value: float | None) -> str:
     return "?" if value is None else str(value)
-
-
-def _whole(found: list[IntervalRow]) -> list[IntervalRow]:
-    longest = max((r.end_ns - r.start_ns for r in found), default=0)
-    return [r for r in found if r.end_ns - r.start_ns > 0.5 * longest]
 
 
 def statements(data: RunData, groups: Sequence[Group]) -> Table:

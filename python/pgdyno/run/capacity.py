@@ -8,6 +8,7 @@ from typing import Any
 
 from pgdyno.analysis.capacity import SUSTAINED, Objective, Probe, Search
 from pgdyno.errors import TrialError, UsageError
+from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
@@ -27,8 +28,7 @@ _USUAL = 17
 
 def figure_of(latency: Latency, figure: str) -> float:
     """A figure of a distribution by the objective's name, nanoseconds."""
-    names = {"p50": "p50_ns", "p95": "p95_ns", "p99": "p99_ns", "p99.9": "p999_ns", "mean": "mean_ns", "max": "max_ns"}
-    return float(getattr(latency, names[figure]))
+    return float(getattr(latency, BY_NAME[figure].column))
 
 
 def search(prepared: Prepared, options: Options, objective: Objective, listener: Listener) -> tuple[Outcome, Search]:

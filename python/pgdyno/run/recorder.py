@@ -12,6 +12,7 @@ import psycopg
 
 from pgdyno import __version__
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
 from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError
 from pgdyno.model import Caveat, TrialPlan
@@ -25,7 +26,7 @@ from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers, Site
 from pgdyno.spec.experiment import size_bytes
 from pgdyno.storage import probe
-from pgdyno.store import reading, rundir
+from pgdyno.store import manifest, reading, rundir
 from pgdyno.store.manifest import Place
 from pgdyno.store.reading import RunData
 from pgdyno.store.rundir import RunDirectory, TrialWriter
@@ -54,6 +55,11 @@ class Outcome:
     reports: list[Path] = field(default_factory=list)
 
 
+def _same_machine(target: Target, by_address: object) -> bool:
+    """A socket is this machine's; else the server says whether both ends of the connection have one address."""
+    return target.host.startswith(("/", "@")) or bool(by_address)
+
+
 class Recorder:
     """Writes one run down. The directory is made when the first server has been reached."""
 
@@ -77,7 +83,7 @@ class Recorder:
         self._directory: RunDirectory | None = None
         self._places: dict[str, Place] = {}
         #: Of the run that is continued.
-        self._before: dict[str, Place] = {}
+        self._before = manifest.read(prepared.resumed).places if prepared.resumed is not None else {}
 
     @property
     def has_begun(self) -> bool:
@@ -94,6 +100,10 @@ class Recorder:
         """A place is written down."""
         return label in self._places
 
+    def shares_machine(self, site: Site) -> bool:
+        """Whether a place's server runs on this machine, as far as it can be told."""
+        return _same_machine(site.target, self._places[site.place.label].server.same_machine)
+
     def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
         """Opens a trial's folder."""
         return self.directory.begin_trial(trial, parameters)
@@ -106,7 +116,6 @@ class Recorder:
         """The run directory: a new one, or the one that is continued."""
         if self._prepared.resumed is not None:
             self._directory = RunDirectory.resume(self._prepared.resumed)
-            self._before = dict(self.directory.manifest.places)
             self._places = dict(self.directory.manifest.places)
             self.directory.update_manifest(ended_at=None, error="", resumed_at=rundir.now_text())
         else:
@@ -115,7 +124,6 @@ class Recorder:
 
     def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
         target, wanted, settings = site.target, site.dataset, site.cluster.settings if site.cluster else []
-        local = target.host.startswith(("/", "@")) or bool(facts.get("same_machine"))
         version = target.server_version or facts.get("protocol_version", 0)
         if 0 < version < 140000:
             missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
@@ -131,7 +139,7 @@ class Recorder:
             started_at=rundir.now_text(),
             host=host.describe(site.cluster.data if site.cluster else None),
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
-            same_machine=local,
+            same_machine=_same_machine(target, facts.get("same_machine")),
             managed=site.cluster is not None,
             reached={
                 "pg_bin": str(self._options.pg_bin) if self._options.pg_bin else None,

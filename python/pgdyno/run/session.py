@@ -110,10 +110,11 @@ class Session:
         with targets.administrative(site.target) as conn:
             facts, missing = server.describe(conn)
         self._check_connections(facts)
+        # Before anything is written: a refusal leaves the record of a run that is continued as it was.
+        self.recorder.refuse_another_server(label, facts, site.reached)
         if not self.recorder.has_begun:
             self.recorder.begin(site, facts, missing)
             self.recorder.probe_storage(servers)
-        self.recorder.refuse_another_server(label, facts, site.reached)
         servers.load(site)
         self.recorder.record_place(site, facts)
         return site
@@ -161,7 +162,8 @@ class Session:
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
         before, refused = self._between(site)
         known = [Caveat.UNPREPARED] if refused else []
-        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener, known)
+        shared = self.recorder.shares_machine(site)
+        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener, shared, known)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}

@@ -5,27 +5,17 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
+from pgdyno.analysis.series import measured, tps_of
 from pgdyno.model import IntervalRow, StatementLatency, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 
-#: A last interval that is shorter than this part of the others tells of itself more than of the server.
-_WHOLE = 0.5
-
-
-def measured(rows: list[IntervalRow]) -> list[IntervalRow]:
-    """The intervals of the measurement, without a stump at its end."""
-    found = [r for r in rows if r.phase == "measure" and r.end_ns > r.start_ns]
-    longest = max((r.end_ns - r.start_ns for r in found), default=0)
-    return [r for r in found if r.end_ns - r.start_ns > _WHOLE * longest]
-
-
-def tps_of(rows: list[IntervalRow]) -> list[float]:
-    """Transactions per second, of each interval."""
-    return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]
+#: Parts of the usual throughput: from which on an interval is full, and below which it is empty.
+_FULL, _EMPTY = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,11 @@ def backlog_of(rows: list[IntervalRow]) -> list[int]:
 
 def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
     if not open_loop:
-        return steady.judge(tps_of(kept))
+        tps = tps_of(kept)
+        judged = steady.judge(tps)
+        if judged.drop and _stalls(tps[: judged.drop], median(tps[judged.drop :])):
+            return steady.Steadiness(0, judged.steady, judged.drift)
+        return judged
     backlog = backlog_of(kept)
     # An interval in which nothing was due says nothing; one in which nothing ended, as in a stall, counts as long as it
     # is.
@@ -55,6 +49,12 @@ def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
     arrived = [float(kept[n].scheduled) for n in counted]
     judged = steady.judge_open_loop(latency, arrived, [float(backlog[n]) for n in counted])
     return steady.Steadiness(counted[judged.drop] if judged.drop else 0, judged.steady, judged.drift)
+
+
+def _stalls(head: list[float], usual: float) -> bool:
+    """Whether throughput breaks off behind intervals that were as full as usual: what warms up does not fall."""
+    full = next((n for n, tps in enumerate(head) if tps > _FULL * usual), len(head))
+    return any(tps < _EMPTY * usual for tps in head[full:])
 
 
 def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False) -> Kept:

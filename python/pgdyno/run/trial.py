@@ -20,7 +20,7 @@ from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.spec.experiment import Run
 from pgdyno.store import hlog
-from pgdyno.store.reading import latency_of
+from pgdyno.store.reading import LOG, latency_of
 from pgdyno.store.rundir import TrialWriter, now_text
 
 
@@ -34,6 +34,8 @@ class TrialContext:
     #: Says why the server that we manage is gone, if it is.
     cluster_died: Callable[[], str | None]
     listener: Listener
+    #: The server runs on this machine.
+    shared: bool
     #: What is known before the trial begins.
     caveats: list[Caveat] = field(default_factory=list)
 
@@ -264,7 +266,7 @@ def _ended(
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk."""
-    log = writer.folder / "latency.hlog"
+    log = writer.folder / LOG
     kept = (
         None if summary is None else without_warmup(summary, writer.rows, log, open_loop=context.run.rate is not None)
     )
@@ -273,7 +275,7 @@ def _ended(
         counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
         summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
     state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
-    caveats = [*_caveats(context.run, summary, state, shared=context.target.is_local), *context.caveats]
+    caveats = [*_caveats(context.run, summary, state, shared=context.shared), *context.caveats]
     error = str(raised) if isinstance(raised, Exception) else ""
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)

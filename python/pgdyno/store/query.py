@@ -138,7 +138,7 @@ def _start(folder: Path, t: TrialRecord) -> int | None:
     """Nanoseconds since 1970: where the times of its intervals count from; of older files to the millisecond."""
     if t.start_ns:
         return t.start_ns
-    return hlog.start_of(folder / "trials" / t.plan.folder / "latency.hlog")
+    return hlog.start_of(folder / "trials" / t.plan.folder / reading.LOG)
 
 
 def _configuration(facts: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,8 @@ T = TypeVar("T")
 LINES, INTERVALS = "intervals.jsonl", "intervals.parquet"
 #: Of a trial that has ended: its histograms, merged over its intervals.
 MERGED = "latency.merged"
+#: Its histograms by interval.
+LOG = "latency.hlog"
 #: Of each trial: what it was, how it ended, its summary.
 TRIAL = "trial.json"
 
@@ -197,7 +199,10 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
 def parse_trial(text: str) -> TrialFile:
     """A trial.json. Raises ValueError, which says what is wrong with which key."""
     try:
-        return _TRIAL_FILE.validate_python(json.loads(text))
+        found = json.loads(text)
+        if isinstance(found, dict):
+            manifest.check_schema(found.get("schema", 0))
+        return _TRIAL_FILE.validate_python(found)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValidationError as e:
@@ -246,8 +251,11 @@ class _Merged:
                 self._encoded = None
         if self._logged is None:
             counted = {r.start_ns for r in self._series[self._number] if r.phase not in ("warmup", "dropped")}
-            self._logged = hlog.read_merged(self._folder / "latency.hlog", counted)
-        return self._logged.get(tag)
+            self._logged = hlog.read_merged(self._folder / LOG, counted)
+        found, expected = self._logged.get(tag), self._counts.get(tag)
+        if expected is not None and (count := found.count if found else 0) != expected:
+            self._damage.note(self._folder / LOG, f"of {tag} it holds {count:,} of {expected:,} values")
+        return found
 
 
 def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[IntervalRow]:

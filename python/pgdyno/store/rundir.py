@@ -26,7 +26,7 @@ from pgdyno.errors import LocalError, RefusedError
 from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
-from pgdyno.store.reading import INTERVALS, LINES, MERGED, TRIAL, TrialFile
+from pgdyno.store.reading import INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
 
 
 @contextmanager
@@ -50,6 +50,15 @@ def replace_file(path: Path, text: str) -> None:
             f.flush()
             os.fsync(f.fileno())
         temporary.replace(path)
+
+
+def _sync(folder: Path) -> None:
+    """Brings a folder's entries to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def now_text() -> str:
@@ -145,7 +154,7 @@ class TrialWriter:
         with writing(folder):
             # Kept open for the length of the trial: lines are flushed one by one.
             self._intervals = (folder / LINES).open("w", encoding="utf-8", buffering=1)
-            self._latency = (folder / "latency.hlog").open("w", encoding="utf-8", buffering=1)
+            self._latency = (folder / LOG).open("w", encoding="utf-8", buffering=1)
             self._events = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
         self._write_state("running")
 
@@ -201,13 +210,20 @@ class TrialWriter:
             for r in self._rows
         ]
         with writing(self.folder):
+            # On the disk before trial.json says that the trial is finished, whatever becomes of the machine.
             for f in (self._intervals, self._latency, self._events):
+                f.flush()
+                os.fsync(f.fileno())
                 f.close()
             if self._rows:
                 columns = {f.name: [getattr(r, f.name) for r in self._rows] for f in fields(IntervalRow)}
                 temporary = self.folder / ".intervals.parquet.new"
-                pq.write_table(pa.table(columns), temporary)
+                with temporary.open("wb") as parquet:
+                    pq.write_table(pa.table(columns), parquet)
+                    parquet.flush()
+                    os.fsync(parquet.fileno())
                 temporary.replace(self.folder / INTERVALS)
+                _sync(self.folder)
                 (self.folder / LINES).unlink(missing_ok=True)
         replace_file(self.folder / MERGED, hlog.merged_lines(self._merged if merged is None else merged))
         self._write_state(state, summary, caveats, error, activity)
