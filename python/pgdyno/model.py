@@ -42,7 +42,10 @@ class Caveat(Enum):
         "find out what they waited for (locks, a stalled disk); use a longer --duration",
     )
     FAILURES = ("some transactions failed", "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages")
-    OUTAGE = ("connections were lost during the measurement", "the time series shows when; see events.jsonl")
+    OUTAGE = (
+        "connections were lost, or were out during the measurement",
+        "the time series shows when; see events.jsonl",
+    )
     UNKNOWN = (
         "the fate of some transactions is unknown: the connection was lost before the answer to a commit",
         "compare with the server's own counters",

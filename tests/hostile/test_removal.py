@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +117,22 @@ def test_links_inside_are_removed_and_not_followed(tmp_path: Path) -> None:
     (made.path / "inside" / "link").symlink_to(tmp_path / "kept")
     assert made.remove() and made.remove() and not made.path.exists()
     assert (tmp_path / "kept" / "mine").read_text() == "mine"
+
+
+def test_a_program_that_is_just_ending_leaves_nothing(tmp_path: Path) -> None:
+    made = Made.new(tmp_path / "a")
+
+    def write() -> None:
+        for n in range(40):
+            with contextlib.suppress(OSError):
+                (made.path / str(n)).write_text("x")
+            time.sleep(0.002)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    time.sleep(0.01)
+    assert made.remove() and not made.path.exists()
+    writer.join()
 
 
 def test_only_abandoned_scratch_folders_are_swept(tmp_path: Path) -> None:

@@ -200,7 +200,12 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     run = only_run(tmp_path)
     data = reading.read(run)
     assert data.trials[0].state == "interrupted" and len(data.series[1]) >= 3
-    assert not any(t.summary for t in data.trials)
+    # What it had measured is reported.
+    found = data.trials[0].summary
+    assert found is not None and found.committed == sum(r.committed for r in data.series[1] if r.phase == "measure")
+    assert found.latency.count > 0 and found.tps > 0
+    reported = pgdyno("report", run)
+    assert reported.code == 0 and "the run was interrupted" in reported.out, reported
     deadline = time.monotonic() + 20
     while any("postgres" in s for s in left_behind()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -10,8 +10,12 @@ import contextlib
 import os
 import shutil
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
+
+#: How often a folder is emptied in which something still appears, and how long between.
+_PASSES, _PAUSE_S = 10, 0.02
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,29 @@ class Made:
             status = os.fstat(fd)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
                 return False
-            # By its descriptor, not by its path.
-            for name in sorted(os.listdir(fd), key=lambda n: n == last):  # noqa: PTH208
-                _remove_entry(name, fd)
+            if not _emptied(fd, last):
+                return False
+            if last:
+                _remove_entry(last, fd)
         finally:
             os.close(fd)
         with contextlib.suppress(OSError):
             self.path.rmdir()
             return True
         return False
+
+
+def _emptied(folder: int, last: str) -> bool:
+    """Removes all but `last`; whether that is all there is. A program that is just ending may still write there."""
+    for _ in range(_PASSES):
+        # By its descriptor, not by its path.
+        if not (names := set(os.listdir(folder)) - {last}):
+            return True
+        for name in names:
+            _remove_entry(name, folder)
+        if set(os.listdir(folder)) - {last}:
+            time.sleep(_PAUSE_S)
+    return not set(os.listdir(folder)) - {last}
 
 
 def _remove_entry(name: str, folder: int) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
 from psycopg import pq
+from psycopg.abc import RV, PQGen
 
 from pgdyno.errors import TargetError
 
+#: How long an administrative statement waits for a lock.
+LOCK_S = 30.0
+#: How long a question may take that a server answers at once, if nothing is wrong.
+PATIENCE_S = 60.0
 #: Variables that say that the user means a server of their own.
 ENVIRONMENT = ("PGHOST", "PGHOSTADDR", "PGSERVICE")
 
@@ -28,6 +33,8 @@ class Target:
     password: str | None = field(default=None, repr=False)
     options: dict[str, str] = field(default_factory=dict, repr=False)
     server_version: int = 0
+    #: How long to wait for a connection.
+    connect_timeout_s: float = 10.0
 
     @property
     def where(self) -> str:
@@ -108,7 +115,7 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--t
         if conn.status != pq.ConnStatus.OK:
             reason = _clean(conn.error_message.decode("utf-8", "replace"))
             raise TargetError(reason, remedy_for(reason))
-        return target_of(conn)
+        return replace(target_of(conn), connect_timeout_s=connect_timeout_s)
     finally:
         conn.finish()
 
@@ -266,13 +273,46 @@ def remedy_for(reason: str) -> str:
     return next((remedy for words, remedy in cases.items() if words in reason), "")
 
 
-def administrative(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection for administrative SQL; the caller closes it."""
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """As psycopg's; but what is asked is answered within `patience_s`, or the connection is given up: a server that is
+    frozen does not heed its own time-outs.
+    """
+
+    patience_s: float | None = None
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        try:
+            return super().wait(gen, interval, self.patience_s if timeout is None else timeout)
+        except psycopg.errors._WaitTimeout as e:
+            self.close()
+            raise psycopg.OperationalError("the server does not answer") from e
+
+
+def administrative(target: Target, *, patience_s: float | None = None) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection for administrative SQL; the caller closes it. No statement waits for a lock longer than LOCK_S, and
+    none for anything longer than `patience_s`, where that is given.
+    """
     try:
-        # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
-        return psycopg.connect(
-            target.conninfo, autocommit=True, application_name="pgdyno admin", client_encoding="UTF8"
+        conn = _Connection.connect(
+            target.conninfo,
+            autocommit=True,
+            application_name="pgdyno admin",
+            # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
+            client_encoding="UTF8",
+            connect_timeout=max(2, round(target.connect_timeout_s)),
         )
+        try:
+            conn.patience_s = target.connect_timeout_s if patience_s is None else patience_s + 1
+            limits = {"lock_timeout": LOCK_S if patience_s is None else patience_s / 2, "statement_timeout": patience_s}
+            for name, seconds in limits.items():
+                if seconds is not None:
+                    conn.execute("select set_config(%s, %s, false)", [name, f"{round(seconds * 1000)}ms"])
+            conn.patience_s = None if patience_s is None else patience_s + 1
+        except psycopg.errors.DatabaseError:
+            # Not quite PostgreSQL, unless it is gone.
+            if conn.closed:
+                raise
+        return conn
     except psycopg.Error as e:
         reason = _clean(str(e))
         raise TargetError(reason, remedy_for(reason)) from e

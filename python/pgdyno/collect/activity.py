@@ -28,17 +28,27 @@ _SIZES = ("table_bytes", "index_bytes")
 _SETTLED_S = 2.0
 
 
-def snapshot(conn: Connection, record: Sequence[str]) -> dict[str, float]:
-    """Counters as they stand; what cannot be read is left out."""
+def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """Counters as they stand, and what could not be read, with the reason."""
+    checkpoints = next(q for version, q in _CHECKPOINTS.items() if conn.info.server_version >= version)
+    queries: dict[str, tuple[LiteralString, Sequence[str]]] = {
+        "wal": (_WAL, ("wal_bytes",)),
+        "checkpoints": (checkpoints, ("checkpoints_timed", "checkpoints_requested")),
+        "tables": (_TABLES, _TABLE_NAMES),
+    }
     found: dict[str, float] = {}
-    if "wal" in record:
-        found |= _read(conn, _WAL, ("wal_bytes",))
-    if "checkpoints" in record:
-        query = next(q for version, q in _CHECKPOINTS.items() if conn.info.server_version >= version)
-        found |= _read(conn, query, ("checkpoints_timed", "checkpoints_requested"))
-    if "tables" in record:
-        found |= _read(conn, _TABLES, _TABLE_NAMES)
-    return found
+    missing: list[str] = []
+    for name, (query, columns) in queries.items():
+        if name not in record:
+            continue
+        try:
+            row = conn.execute(query).fetchone()
+        except psycopg.Error as e:
+            missing.append(f"{name}: {' '.join(str(e).split())}")
+            continue
+        if row is not None:
+            found |= {n: float(v) for n, v in zip(columns, row, strict=True) if v is not None}
+    return found, missing
 
 
 def between(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
@@ -62,11 +72,3 @@ def wait_until_settled(conn: Connection) -> None:
             time.sleep(0.02)
     except (psycopg.Error, PgdynoError):
         return
-
-
-def _read(conn: Connection, query: LiteralString, names: Sequence[str]) -> dict[str, float]:
-    try:
-        row = conn.execute(query).fetchone()
-    except psycopg.Error:
-        return {}
-    return {} if row is None else {n: float(v) for n, v in zip(names, row, strict=True) if v is not None}

@@ -151,7 +151,7 @@ ZH = {
     "--duration",
     "some transactions failed": "有事务失败",
     "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages": "SQLSTATE 见异常表;消息见 events.jsonl",
-    "connections were lost during the measurement": "测量期间有连接断开",
+    "connections were lost, or were out during the measurement": "测量期间有连接断开",
     "the time series shows when; see events.jsonl": "时间见时间序列;另见 events.jsonl",
     "the fate of some transactions is unknown: the connection was lost before the answer to a commit": "部分事务的结果未知:提交的应答之前"
     "连接已断开",

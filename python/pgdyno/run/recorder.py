@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ class Recorder:
 
     def record_place(self, site: Site, facts: dict[str, Any]) -> None:
         wanted, place = site.dataset, site.place
-        with targets.administrative(site.target) as conn:
+        with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
             sizes = server.relation_sizes(conn, wanted.relations)
             described = relations.describe(conn, wanted.relations)
         named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
@@ -224,10 +225,12 @@ class Recorder:
         if self._directory is None:
             return outcome
         outcome.path = self.directory.path
+        recorded = None
         try:
             trials = reading.read_records(self.directory.path)
             if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in trials):
                 outcome.exit_code = EXIT_WITH_CAVEATS
+            recorded = (outcome.error, outcome.exit_code)
             self.update(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
             outcome.data = reading.read(self.directory.path)
             if any(t.summary for t in outcome.data.trials):
@@ -235,4 +238,8 @@ class Recorder:
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
             outcome.exit_code = outcome.exit_code or LocalError.exit_code
+        if recorded != (outcome.error, outcome.exit_code):
+            # What the process ends with is what the record says, also where the report could not be written.
+            with suppress(PgdynoError, OSError):
+                self.update(error=outcome.error, exit_code=outcome.exit_code)
         return outcome

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,11 @@ from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
 from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
+from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
+#: How long the server may take to say what it did during a trial.
+_PATIENCE_S = 5.0
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -107,7 +110,7 @@ class Session:
         if self.recorder.knows(label) and site.loaded:
             servers.load(site)
             return site
-        with targets.administrative(site.target) as conn:
+        with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
             facts, missing = server.describe(conn)
         self._check_connections(facts)
         # Before anything is written: a refusal leaves the record of a run that is continued as it was.
@@ -171,7 +174,8 @@ class Session:
         if refused:
             writer.event(0, "preparing", refused)
         self.listener.trial_started(trial)
-        record, raised = run_trial(context, trial, scripts, seed, writer, lambda: self._activity(site, before))
+        did = partial(self._activity, site, before, writer)
+        record, raised = run_trial(context, trial, scripts, seed, writer, did)
         self.listener.trial_ended(record)
         if raised is not None:
             gone = site.died() if isinstance(raised, PgdynoError) else None
@@ -203,7 +207,9 @@ class Session:
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
-                counters = activity.snapshot(conn, record)
+            with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
+                # What is missing now is said when it is asked for again.
+                counters, _ = activity.snapshot(conn, record)
         except (TargetError, psycopg.Error) as e:
             refused.append(" ".join(str(e).split()))
         if refused:
@@ -223,8 +229,19 @@ class Session:
                 f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
             ) from e
 
-    def _activity(self, site: Site, before: dict[str, float]) -> dict[str, float]:
-        with suppress(PgdynoError, psycopg.Error), targets.administrative(site.target) as conn:
-            activity.wait_until_settled(conn)
-            return activity.between(before, activity.snapshot(conn, self.experiment.run.record))
-        return {}
+    def _activity(self, site: Site, before: dict[str, float], writer: TrialWriter) -> dict[str, float]:
+        """What the server did meanwhile. What cannot be asked, of a server that is gone or frozen, or of a table that
+        somebody has locked, is a gap: it is said, and the trial is none the worse.
+        """
+        after: dict[str, float] = {}
+        try:
+            with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
+                activity.wait_until_settled(conn)
+                after, missing = activity.snapshot(conn, self.experiment.run.record)
+        except (PgdynoError, psycopg.Error) as e:
+            missing = [" ".join(str(e).split())]
+        if missing:
+            reason = f"not recorded: {'; '.join(missing)}"
+            writer.event(0, "not_recorded", reason)
+            self.listener.note(reason)
+        return activity.between(before, after)

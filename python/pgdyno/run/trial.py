@@ -167,8 +167,16 @@ def run_trial(
     except BaseException as e:
         raised = e
     else:
+        did, stopped = {}, None
+        try:
+            # Signals are heeded: the server may be slow to answer, or never do.
+            did = activity()
+        except BaseException as e:
+            stopped = e
+        # What was measured is whole, whatever stops the run now.
         with signals_held():
-            return _finish(context, plan, writer, started_at, result, activity())
+            record, raised = _finish(context, plan, writer, started_at, result, did)
+            return record, raised or stopped
     return _ended(context, plan, writer, started_at, None, raised, {})
 
 
@@ -253,7 +261,22 @@ def _finish(
             raised = SpecError(result.error)
         else:
             raised = TrialError(result.error, remedy_for(result.error))
-    return _ended(context, plan, writer, started_at, summarise(result), raised, activity)
+    summary = summarise(result)
+    nothing = "" if summary is None or summary.committed or raised is not None else _why_nothing(summary, writer.rows)
+    return _ended(context, plan, writer, started_at, summary, raised, activity, nothing)
+
+
+def _why_nothing(summary: TrialSummary, rows: list[IntervalRow]) -> str:
+    """Why a trial has committed nothing."""
+    if summary.failed:
+        why = "failed: " + ", ".join(f"{code} {n:,} times" for code, n in sorted(summary.failed.items()))
+    elif any(r.disconnected or r.lost for r in rows):
+        why = "the clients had lost their connections"
+    elif not summary.scheduled:
+        why = "none was due"
+    else:
+        why = "none came to its end"
+    return f"no transaction was committed ({why})"
 
 
 def _ended(
@@ -264,8 +287,9 @@ def _ended(
     summary: TrialSummary | None,
     raised: BaseException | None,
     activity: dict[str, float],
+    nothing: str = "",
 ) -> tuple[TrialRecord, BaseException | None]:
-    """Closes the trial on disk."""
+    """Closes the trial on disk; `nothing`: why it has failed, though nothing ends the run."""
     log = writer.folder / LOG
     kept = (
         None if summary is None else without_warmup(summary, writer.rows, log, open_loop=context.run.rate is not None)
@@ -274,9 +298,11 @@ def _ended(
     if kept is not None:
         counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
         summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
-    state = "finished" if raised is None else "failed" if isinstance(raised, Exception) else "interrupted"
-    caveats = [*_caveats(context.run, summary, state, shared=context.shared), *context.caveats]
-    error = str(raised) if isinstance(raised, Exception) else ""
+    failed = nothing or isinstance(raised, Exception)
+    state = "failed" if failed else "finished" if raised is None else "interrupted"
+    lost = any(r.lost or (r.disconnected and r.phase == "measure") for r in writer.rows)
+    caveats = [*_caveats(context.run, summary, state, lost=lost, shared=context.shared), *context.caveats]
+    error = nothing or (str(raised) if isinstance(raised, Exception) else "")
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
     return TrialRecord(plan, state, started_at, error, summary, caveats, activity), raised
@@ -345,7 +371,7 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
     )
 
 
-def _caveats(run: Run, summary: TrialSummary | None, state: str, *, shared: bool) -> list[Caveat]:
+def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, shared: bool) -> list[Caveat]:
     found = []
     if state == "failed":
         found.append(Caveat.TRIAL_FAILED)
@@ -376,7 +402,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str, *, shared: bool
         found.append(Caveat.UNFINISHED)
     if summary.failed:
         found.append(Caveat.FAILURES)
-    if summary.lost:
+    if lost:
         found.append(Caveat.OUTAGE)
     if summary.violations:
         found.append(Caveat.VIOLATION)

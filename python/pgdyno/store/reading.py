@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,6 +73,10 @@ class TrialFile:
         )
 
 
+#: Of an interval, what is counted, and a trial has the sum of.
+_COUNTED = {
+    "scheduled", "committed", "skipped", "unknown", "unfinished", "lost", "reconnects", "violations", "statements"
+}  # fmt: skip
 _TRIAL_FILE = TypeAdapter(TrialFile)
 
 
@@ -186,7 +191,8 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
     for folder in sorted((path / "trials").glob("*/")):
         file = folder / TRIAL
         try:
-            found.append(parse_trial(text_of(file)).record())
+            record = parse_trial(text_of(file)).record()
+            found.append(_recovered(folder, record, damage) if record.state == "interrupted" else record)
         except FileNotFoundError:
             # It was just being made when the run was killed: there is nothing in it.
             if any(folder.iterdir()):
@@ -194,6 +200,37 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
         except (OSError, ValueError, TypeError, OverflowError) as e:
             damage.note(file, str(getattr(e, "strerror", None) or e))
     return found
+
+
+def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecord:
+    """A trial that was killed, with the figures of the intervals that it has left; of its statements none."""
+    rows = [r for r in read_intervals(folder, damage.note) if r.phase == "measure" and r.end_ns > r.start_ns]
+    if record.summary is not None or not rows:
+        return record
+    failed: Counter[str] = Counter()
+    for r in rows:
+        for part in filter(None, r.failed_by_sqlstate.split(",")):
+            code, _, n = part.partition(":")
+            failed[code] += int(n)
+    total = {f.name: sum(getattr(r, f.name) for r in rows) for f in fields(IntervalRow) if f.name in _COUNTED}
+    latency = hlog.read_merged(folder / LOG, {r.start_ns for r in rows}).get(hlog.TRANSACTION)
+    elapsed_s = (rows[-1].end_ns - rows[0].start_ns) / 1e9
+    cpu_s, delay_s = (sum(getattr(r, name) for r in rows) / 1e9 for name in ("client_cpu_ns", "client_run_delay_ns"))
+    summary = TrialSummary(
+        tps=total["committed"] / elapsed_s,
+        qps=total.pop("statements") / elapsed_s,
+        elapsed_s=elapsed_s,
+        failed=dict(failed),
+        # Of all workers together: the series does not have them one by one.
+        client_cpu_share=cpu_s / elapsed_s,
+        client_delay_share=delay_s / elapsed_s,
+        connect_s=0.0,
+        latency=latency_of(latency or Histogram()),
+        statements=[],
+        **total,
+    )
+    caveats = [Caveat.INTERRUPTED, *([Caveat.FAILURES] if failed else []), *([Caveat.OUTAGE] if summary.lost else [])]
+    return replace(record, summary=summary, caveats=list(dict.fromkeys([*record.caveats, *caveats])))
 
 
 def parse_trial(text: str) -> TrialFile:
