@@ -1,9 +1,10 @@
-"""Where the user's own folders are."""
+"""Where the user's own folders are, and files that are the user's alone."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 
 def cache() -> Path:
@@ -22,3 +23,12 @@ def _home() -> Path:
     except RuntimeError:
         # An account that the system does not know (containers). A folder in /tmp could be anybody's: there is none.
         return Path("/nonexistent")
+
+
+def opened_to_append(path: Path) -> BinaryIO:
+    """A file of ours alone, to append to: a server's log holds what its users have typed. Never through a link."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW, mode=0o600)
+
+    return open(path, "ab", opener=opener)

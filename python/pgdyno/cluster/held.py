@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from pgdyno import home
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.layout import Layout
@@ -67,7 +68,7 @@ class HeldCluster(ABC):
 
     def append_log(self, to: Path) -> None:
         """Appends what the server has said since it was first started by us."""
-        with self.log.open("rb") as source, to.open("ab") as out:
+        with self.log.open("rb") as source, home.opened_to_append(to) as out:
             source.seek(self._log_before or 0)
             shutil.copyfileobj(source, out)
 

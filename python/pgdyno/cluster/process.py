@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from pgdyno import home
 from pgdyno.cluster.account import Account
 from pgdyno.errors import ClusterError
 from pgdyno.interrupt import signals_held
@@ -60,7 +61,7 @@ class ServerProcess:
         if self.is_alive():
             return
         dies = sys.platform == "linux" and not self._stays
-        with self.log.open("ab") as log, signals_held():
+        with home.opened_to_append(self.log) as log, signals_held():
             self._words_from = log.tell()
             self._process = subprocess.Popen(
                 [self.program, "-D", self.data, *self._options],

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import pq
 from psycopg.abc import RV, PQGen
 
+from pgdyno import conninfo as conninfos
 from pgdyno.errors import TargetError
 
 #: How long an administrative statement waits for a lock.
@@ -99,15 +100,9 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--t
     """Connects once by libpq, which knows all the places that parameters come from, and reads back what it used.
     `named`: where the connection string stands.
 
-    Raises TargetError with libpq's reason and what to do about it.
+    Raises UsageError where it is no connection string, TargetError with libpq's reason and what to do about it.
     """
-    try:
-        given = psycopg.conninfo.conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError as e:
-        raise TargetError(
-            f"{named} is no connection string: {_clean(str(e))}",
-            'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
-        ) from e
+    given = conninfos.read(conninfo, named=named)
     given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))
     given.setdefault("application_name", "pgdyno")
     conn = _connected(_full(given), connect_timeout_s)

@@ -6,6 +6,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from pgdyno.conninfo import looks_secret
+
 #: Settings that decide what a figure means; recorded also where they have their default.
 KEY_SETTINGS = (
     "autovacuum",
@@ -29,11 +31,13 @@ KEY_SETTINGS = (
 
 _QUERIES: dict[str, LiteralString] = {
     "version": "select version()",
-    "settings": """select name, current_setting(name, true), source from pg_settings
-                   where name = any(%s) or source not in ('default', 'client', 'session')
-                     -- Where passwords and commands may stand is not ours to write down.
-                     and category !~ '^(Connections and Au|File Loc|Customized|Preset|Replic|Write-Ahead Log / Arch)'
-                   order by name""",
+    # By name: the words of category are translated.
+    "settings": r"""select name, current_setting(name, true), source from pg_settings
+                    where name = any(%s) or (source not in ('default', 'client', 'session') and context <> 'internal'
+                      -- Where passwords, commands, files and addresses may stand is not ours to write down.
+                      and name !~ 'conninfo|_command|pass|secret|token|_key|_file|_dir|ssl|krb|ldap|authent'
+                      and name !~ '^port$|listen_addresses|unix_socket|bonjour|recovery_target|slot_name|[.]')
+                    order by name""",
     "in_recovery": "select pg_is_in_recovery()",
     # Null over a Unix-domain socket; equal addresses over TCP.
     "same_machine": "select coalesce(inet_server_addr() = inet_client_addr(), true)",
@@ -55,7 +59,7 @@ def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any],
             missing.append(f"{name}: {' '.join(str(e).split())}")
             continue
         if name == "settings":
-            facts[name] = {row[0]: {"value": row[1], "source": row[2]} for row in rows}
+            facts[name] = {n: {"value": v, "source": source} for n, v, source in rows if not looks_secret(str(v))}
         else:
             facts[name] = rows[0][0] if rows else None
     return facts, missing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,8 @@ from pydantic import (
     Tag,
     model_validator,
 )
+
+from pgdyno.conninfo import holds_secret
 
 #: Becomes part of a path.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
@@ -132,7 +133,7 @@ class Target(Strict):
             for name in ours:
                 if getattr(self, name):
                     raise ValueError(f"{name} goes with a private server, not with conninfo")
-            if re.search(r"password\s*=|//[^/@]*:[^/@]*@", self.conninfo):
+            if holds_secret(self.conninfo):
                 raise ValueError("a password does not belong into a file: use ~/.pgpass, PGPASSWORD or a service file")
         if self.cluster is not None:
             for name in ("conninfo", "version", "folder", "file_system", "tablespaces"):

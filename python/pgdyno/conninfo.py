@@ -1,0 +1,46 @@
+"""Connection strings: read as libpq reads them, and never shown with what is secret in them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from pgdyno.errors import UsageError
+
+#: Parameters that are a secret, or lead to one.
+_SECRET = ("password", "sslpassword")
+#: What a value looks like that holds a secret: a connection string or URI with a password in it, in any text.
+_LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECASE)
+
+
+def read(text: str, *, named: str) -> dict[str, Any]:
+    """The parameters of a connection string, which stands in `named`. Raises UsageError where it is none."""
+    try:
+        return conninfo_to_dict(text)
+    except psycopg.ProgrammingError as e:
+        raise UsageError(
+            f"{named} is no connection string: {without_quoted(str(e))}",
+            'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
+        ) from e
+
+
+def without_quoted(message: str) -> str:
+    """Libpq's message without the words that it quotes: of a string that it cannot read, they may be of a password."""
+    return re.sub(r'"[^"]*"', '"…"', " ".join(message.split()))
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a connection string has a password in it, however it is spelled; one that cannot be read may have."""
+    try:
+        given = conninfo_to_dict(text)
+    except psycopg.ProgrammingError:
+        return looks_secret(text)
+    return any(given.get(name) for name in _SECRET)
+
+
+def looks_secret(value: str) -> bool:
+    """Whether any text may hold a password."""
+    return _LOOKS_SECRET.search(value) is not None
