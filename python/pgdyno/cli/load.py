@@ -53,7 +53,9 @@ def main(
         raise UsageError(f'--method: there is no "{method}"', f"There are {', '.join(METHODS)}.")
     errors = Console(stderr=True, highlight=False)
     if plan_only:
-        _show_plan(_planned(dataset, data, disk_mbps), json_output)
+        with stoppable():
+            planned = _planned(dataset, data, disk_mbps)
+        _show_plan(planned, json_output)
         return 0
     if data is None and target is None and not targets.named_by_environment():
         raise UsageError(

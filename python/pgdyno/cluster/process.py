@@ -71,7 +71,7 @@ class ServerProcess:
                 cwd="/",
                 env=environment(),
                 start_new_session=True,
-                preexec_fn=partial(_die_with, os.getpid()) if dies else None,
+                preexec_fn=partial(_die_with, os.getpid(), signal.SIGINT) if dies else None,
                 **self._account.popen(),
             )
         self._hold(self._process.pid)
@@ -144,9 +144,22 @@ def environment() -> dict[str, str]:
     return {**env, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _die_with(parent: int) -> None:
-    # PR_SET_PDEATHSIG: a fast shutdown when pgdyno dies, however it dies.
-    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGINT)
+def run_while_we_live(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    """Runs a program that works on files of ours; it ends when pgdyno does, however that ends."""
+    linux = sys.platform == "linux"
+    return subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        preexec_fn=partial(_die_with, os.getpid(), signal.SIGKILL) if linux else None,
+    )
+
+
+def _die_with(parent: int, how: signal.Signals) -> None:
+    # PR_SET_PDEATHSIG: of a server a fast shutdown when pgdyno dies, however it dies.
+    ctypes.CDLL(None, use_errno=True).prctl(1, how)
     # It may have died before that.
     if os.getppid() != parent:
         os._exit(1)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from pgdyno.cluster.removal import Made
+from pgdyno.interrupt import signals_held
 
 PREFIX = "pgdyno-cluster-"
 #: Locked by the pgdyno that the folder belongs to, for as long as it lives.
@@ -21,12 +22,14 @@ OWNER = "owner"
 
 
 class Scratch:
-    """A folder that is gone when we are done, or when the next pgdyno finds that we are dead."""
+    """A folder that is gone when we are done, or when the next pgdyno finds that we are dead. Use as a context manager,
+    or remove or keep it.
+    """
 
-    def __init__(self, parent: Path | None = None) -> None:
+    def __init__(self, parent: Path | None = None, prefix: str = PREFIX) -> None:
         """In `parent`, or in the temporary folder."""
-        sweep(parent)
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        sweep(parent, prefix)
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         # Other accounts must get through to what is theirs.
         self.path.chmod(0o755)
         self._made = Made.at(self.path)
@@ -36,6 +39,13 @@ class Scratch:
         self._owner = young.open("w", encoding="utf-8")
         fcntl.flock(self._owner, fcntl.LOCK_EX)
         young.rename(self.path / OWNER)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        with signals_held():
+            self.remove()
 
     def remove(self) -> None:
         """Removes it, the owner's file last: what is left of a removal that failed can be swept later."""
@@ -48,9 +58,9 @@ class Scratch:
         self._owner.close()
 
 
-def sweep(parent: Path | None = None) -> None:
+def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
     """Removes what killed pgdynos left in `parent` (the temporary folder): only folders of ours whose owner is dead."""
-    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{PREFIX}*"):
+    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
             if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):

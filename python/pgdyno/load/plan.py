@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pgdyno import _core
+from pgdyno.cluster.scratch import Scratch
 from pgdyno.errors import LocalError
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.units import pg_size
@@ -78,10 +78,11 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
     try:
         if shutil.disk_usage(folder).free < 2 * scale * PROBE_BYTES_PER_SCALE + RESERVE:
             raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
-        with tempfile.TemporaryDirectory(prefix="pgsql_tmp_pgdyno_probe_", dir=folder) as probe:
+        # Base backups leave out what is called so, where it is a data directory that is measured.
+        with Scratch(folder, "pgsql_tmp_pgdyno_probe_") as probe:
             start = time.monotonic()
             written, _ = core.write(
-                [(2, "heap", Path(probe) / "probe")], lambda *_: None, threads=max(2, os.cpu_count() or 1)
+                [(2, "heap", probe / "probe")], lambda *_: None, threads=max(2, os.cpu_count() or 1)
             )
             return written / (time.monotonic() - start)
     except (OSError, _core.CoreError) as e:

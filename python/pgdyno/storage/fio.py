@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pgdyno.cluster.process import run_while_we_live
 from pgdyno.errors import LocalError
 from pgdyno.store.probe import FioJob, Stream
 
@@ -56,7 +57,7 @@ def run(
             "--lat_percentiles=1",
             "--clat_percentiles=0", "--output-format=json", "--fallocate=none", pattern, *_ENGINES[engine],
         ]  # fmt: skip
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
+        done = run_while_we_live(argv)
         if done.returncode != 0:
             reason = " ".join((done.stderr or done.stdout).split())[:300]
             raise LocalError(f"fio failed in the job {title}: {reason}", "Is there space, and may you write there?")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from pgdyno.cluster import binaries
+from pgdyno.cluster.scratch import Scratch
 from pgdyno.collect import host
 from pgdyno.errors import LocalError
 from pgdyno.storage import fio, sync
@@ -59,8 +59,8 @@ def probe(
     total = (len(fio.JOBS) * (seconds + fio.RAMP_S) if fio_program else 0) + (17 * per_sync if fsync_program else 0)
     jobs, syncs = [], []
     try:
-        with tempfile.TemporaryDirectory(prefix="pgdyno-storage-", dir=path) as name:
-            folder, passed = Path(name), 0.0
+        with Scratch(path, "pgdyno-storage-") as folder:
+            passed = 0.0
             if fsync_program is not None:
                 watch("pg_test_fsync", passed, total)
                 syncs = sync.run(fsync_program, folder, per_sync)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
+from pgdyno.cluster.process import run_while_we_live
 from pgdyno.errors import LocalError
 from pgdyno.store.probe import SyncMethod
 
@@ -16,7 +16,7 @@ _GROUP = re.compile(r"^(Compare|Test|Non-sync)")
 def run(program: Path, folder: Path, seconds: int) -> list[SyncMethod]:
     """Each method for so many seconds, on a file in `folder`. Raises LocalError with the program's words."""
     argv: list[str | Path] = [program, "-s", str(seconds), "-f", folder / "fsync"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
+    done = run_while_we_live(argv)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())
         raise LocalError(f"pg_test_fsync failed: {reason}", "Is there space, and may you write there?")
