@@ -48,6 +48,11 @@ def test_ready_made_experiments_are_valid() -> None:
             ("hot_set = [0.5]", "hot_set = [0.5]\nsettings = { s = [nan] }"),
             ("axes.settings.s.0", "finite number", "nan"),
         ),
+        (("[axes]", '[targets.t]\nfile_system = { type = "ext4", mkfs = ["/dev/sdb"] }\n[axes]'), ("mkfs", "no paths")),
+        (
+            ("[axes]", '[targets.t]\nfile_system = { type = "xfs", mount = "loop=/dev/sdb" }\n[axes]'),
+            ("mount", "no paths"),
+        ),
         (('name = "x"', 'name = "../x"'), ("name", "pattern")),
         (('title = "X"', "title = "), ("not valid TOML", "line 3")),
     ],

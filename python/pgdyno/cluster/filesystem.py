@@ -52,9 +52,10 @@ class LoopFileSystem:
                 os.posix_fallocate(f.fileno(), 0, self._size)
             self.path.mkdir(mode=0o755)
             force = ["-F"] if self._kind == "ext4" else ["-f"]
-            _run([program, "-q", *force, *self._mkfs, str(image)])
+            # In a folder where a name without a path is nobody's.
+            _run([program, "-q", *force, *self._mkfs, str(image)], self.path)
             options = ",".join(filter(None, ["loop", self._mount]))
-            _run(["mount", "-t", self._kind, "-o", options, str(image), str(self.path)])
+            _run(["mount", "-t", self._kind, "-o", options, str(image), str(self.path)], self._scratch.path)
             self._mounted = True
             self.path.chmod(0o755)
         except OSError as e:
@@ -87,8 +88,8 @@ class LoopFileSystem:
                 self._scratch.remove()
 
 
-def _run(argv: list[str]) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+def _run(argv: list[str], folder: Path) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         # Some print all of their help after it.
         reason = " ".join(done.stderr.partition("Usage:")[0].split())

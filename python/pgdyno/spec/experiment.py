@@ -103,6 +103,14 @@ class FileSystem(Strict):
     #: For mount, e.g. "noatime".
     mount: str = "noatime"
 
+    @model_validator(mode="after")
+    def _no_paths(self) -> FileSystem:
+        # mkfs would format what is named, and root may: a disk that is in use.
+        for name, words in (("mkfs", self.mkfs), ("mount", [self.mount])):
+            if any("/" in word for word in words):
+                raise ValueError(f"{name} takes options, no paths: the file system is made in a file of pgdyno's")
+        return self
+
 
 class Target(Strict):
     """A database under test: a private server, or one that is there already."""
