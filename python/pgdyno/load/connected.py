@@ -21,6 +21,12 @@ Step = str | tuple[str, int, int, int]
 Watch = Callable[[int, int], object]
 #: Ranges that each connection gets of a table that several fill: those that are behind take fewer.
 RANGES = 8
+#: The state of tables that are being loaded, as their marks say it.
+_UNFINISHED = "not complete"
+#: What a load that failed has left.
+_UNCHANGED = "Nothing was changed."
+_GONE = "Nothing was kept."
+_KEPT = "The tables could not be dropped; they are marked as not complete, and the next load replaces them."
 #: Tables in a transaction.
 _BATCH = 500
 #: Parts of a table after which VACUUM freezes what is there, beside the connections that go on.
@@ -75,7 +81,7 @@ class Connected:
         try:
             with done.phase("create"):
                 self._tell("create")
-                create, marks = data.create(), data.marks("not complete")
+                create, marks = data.create(), data.marks(_UNFINISHED)
                 remove = _drops(drop)
                 if len(create) <= _BATCH and len(remove) <= 1:
                     self.carry_out([["begin", *remove, *create, *marks, "commit"]])
@@ -96,9 +102,9 @@ class Connected:
                 self._tell("vacuum")
                 self.vacuum()
         except BaseException as e:
-            kept = made and self._remove()
+            left = _KEPT if made and self._remove() else _GONE if made else _UNCHANGED
             if isinstance(e, _core.CoreError):
-                raise explained(str(e), self.target, kept) from e
+                raise explained(str(e), self.target, left) from e
             raise
         finally:
             self.listener.loaded()
@@ -158,13 +164,34 @@ class Connected:
         return lambda rows, sent: self.listener.loading(phase, rows, 0 if self.in_server else total, sent, 0)
 
     def _remove(self) -> bool:
-        """Drops what could not be finished; returns whether that failed."""
+        """Drops what could not be finished; returns whether that failed. Only tables that carry the mark of a load that
+        is under way, which they got in the transaction that made them: another session may have made one of such a name
+        meanwhile, and that may be why we failed.
+        """
         with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
             conn.execute(self._begin[0].encode())
-            for drop in _drops(self.dataset.relations):
-                conn.execute(drop.encode())
-            return False
+            names = self.dataset.relations
+            for batch in (names[i : i + _BATCH] for i in range(0, len(names), _BATCH)):
+                with conn.transaction():
+                    if unfinished := self._unfinished(conn, batch):
+                        # Whoever renames or replaces one of them now waits, or was before us and is seen.
+                        conn.execute(f"lock table {', '.join(map(quoted, unfinished))}".encode())
+                        if self._unfinished(conn, batch) == unfinished:
+                            conn.execute(_drops(list(unfinished))[0].encode())
+            return any(self._unfinished(conn, names))
         return True
+
+    def _unfinished(self, conn: Connection, names: Sequence[str]) -> dict[str, int]:
+        """Of these tables, those that a load under way has made; by name their OIDs."""
+        rows = conn.execute(
+            """select c.relname, c.oid from pg_class c
+               join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
+               where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
+                 and c.relname = any(%s) and d.description = %s
+               order by 1""",
+            [list(names), self.dataset.mark(_UNFINISHED)],
+        ).fetchall()
+        return {str(name): int(oid) for name, oid in rows}
 
 
 def _drops(names: Sequence[str]) -> list[str]:
@@ -217,13 +244,8 @@ def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
     return row is not None and largest <= int(row[0]) // 2
 
 
-def explained(message: str, target: Target, kept: bool) -> PgdynoError:
-    """A failed load, with what to do about it."""
-    left = (
-        "The tables could not be dropped; they are marked as not complete, and the next load replaces them."
-        if kept
-        else "Nothing was kept."
-    )
+def explained(message: str, target: Target, left: str) -> PgdynoError:
+    """A failed load, with what it has `left`, and what to do about it."""
     if "53100" in message or "No space left" in message:
         return LocalError(
             f"loading failed, the server's disk is full: {message}",

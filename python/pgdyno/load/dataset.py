@@ -185,8 +185,12 @@ class Dataset:
 
     def marks(self, state: str = "") -> list[str]:
         """COMMENT ON TABLE, for all: whose they are, and what."""
-        text = f"{MARK} {self.name}" + (f" ({state})" if state else "")
-        return [f"comment on table {name} is {literal(text)}" for name in self.relations]
+        text = literal(self.mark(state))
+        return [f"comment on table {name} is {text}" for name in self.relations]
+
+    def mark(self, state: str = "") -> str:
+        """What a table's comment says of it."""
+        return f"{MARK} {self.name}" + (f" ({state})" if state else "")
 
 
 @dataclass(frozen=True)
