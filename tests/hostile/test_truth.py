@@ -85,6 +85,9 @@ def test_a_trial_that_committed_nothing_has_failed(own: Server, tmp_path: Path, 
     assert trial.state == "failed" and "no transaction was committed (the clients had lost" in trial.error
     assert {"TRIAL_FAILED", "OUTAGE"} <= {c.name for c in trial.caveats}
     assert code == manifest["exit_code"] == 1
+    # The first thing that the report says.
+    (path,) = tmp_path.iterdir()
+    assert pgdyno("report", path).out.lstrip().startswith("This run went wrong: 0001-w-hot100pct-c2-r1: no transaction")
     if how == "stop":
         own.start()
 

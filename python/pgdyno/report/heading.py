@@ -11,10 +11,17 @@ from pgdyno.store.reading import RunData
 
 GIB = 1024**3
 
+#: Failed trials that the head of a report names.
+_SOME = 3
+
 
 def error(data: RunData) -> str:
-    """Why the run ended early, if it did; and which of its files cannot be read."""
-    return "; ".join(filter(None, [_ended(data), *(f"{path} cannot be read: {why}" for path, why in data.unreadable)]))
+    """Why the run ended early, if it did; which trials have failed, and which of its files cannot be read."""
+    ended = _ended(data)
+    failed = [f"{t.plan.folder}: {t.error}" for t in data.trials if t.state == "failed" and t.error not in ended]
+    more = [f"{len(failed) - _SOME} more trials have failed"] if len(failed) > _SOME else []
+    unreadable = [f"{path} cannot be read: {why}" for path, why in data.unreadable]
+    return "; ".join(filter(None, [ended, *failed[:_SOME], *more, *unreadable]))
 
 
 def _ended(data: RunData) -> str:
