@@ -1,4 +1,4 @@
-"""Where the user's own folders are, and files that are the user's alone."""
+"""The user's own folders and files: where they are, whose they are, and that they are on the disk."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def opened_to_append(path: Path) -> BinaryIO:
         return os.open(name, flags | os.O_NOFOLLOW, mode=0o600)
 
     return open(path, "ab", opener=opener)
+
+
+def sync(folder: Path) -> None:
+    """Brings a folder's entries to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno import home
+
 #: ioctl(destination, FICLONE, source): the destination shares the source's blocks until either is written.
 _FICLONE = 0x40049409
 _NO_REFLINK = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS}
@@ -64,16 +66,7 @@ def _folder(
                 _file(Path(entry.path), to, done, owner)
                 watch(done.shared_bytes + done.copied_bytes)
     _like(destination, status, owner)
-    sync(destination)
-
-
-def sync(folder: Path) -> None:
-    """Brings a folder's entries to the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    home.sync(destination)
 
 
 def _file(source: Path, destination: Path, done: Copied, owner: tuple[int, int] | None) -> None:

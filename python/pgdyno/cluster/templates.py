@@ -250,9 +250,9 @@ class Store:
             template = Template(name, datasets, version, settings, copied.shared_bytes + copied.copied_bytes, now)
             _write(part / FACTS, {**asdict(template), **facts})
             part.chmod(0o755)
-            clone.sync(part)
+            home.sync(part)
             part.rename(self.folder / name)
-            clone.sync(self.folder)
+            home.sync(self.folder)
         except OSError as e:
             raise LocalError(
                 f"the snapshot failed: {e.strerror} ({e.filename})", "Nothing was kept. Is there enough space?"

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import psycopg
 
-from pgdyno import _core
-from pgdyno.cluster import clone, datadir
+from pgdyno import _core, home
+from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.removal import Made
@@ -207,13 +207,13 @@ class Direct:
         First segments go last: a table that has none is empty. The others go in rising order, so that whoever unlinks
         the table finds each by the one before it.
         """
-        for path, home in sorted(self._written, key=lambda x: not x[0].suffix):
-            path.rename(home)
-        for folder in {home.parent for _, home in self._written}:
-            clone.sync(folder)
+        for path, place in sorted(self._written, key=lambda x: not x[0].suffix):
+            path.rename(place)
+        for folder in {place.parent for _, place in self._written}:
+            home.sync(folder)
         for folder in self._folders:
             folder.rmdir()
-            clone.sync(folder.parent)
+            home.sync(folder.parent)
 
     def _move(self, conn: Connection, drop: list[str]) -> None:
         """Moves the tables to where they belong, in one transaction."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from pgdyno import home
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
@@ -50,15 +51,6 @@ def replace_file(path: Path, text: str) -> None:
             f.flush()
             os.fsync(f.fileno())
         temporary.replace(path)
-
-
-def _sync(folder: Path) -> None:
-    """Brings a folder's entries to the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def now_text() -> str:
@@ -223,7 +215,7 @@ class TrialWriter:
                     parquet.flush()
                     os.fsync(parquet.fileno())
                 temporary.replace(self.folder / INTERVALS)
-                _sync(self.folder)
+                home.sync(self.folder)
                 (self.folder / LINES).unlink(missing_ok=True)
         replace_file(self.folder / MERGED, hlog.merged_lines(self._merged if merged is None else merged))
         self._write_state(state, summary, caveats, error, activity)
