@@ -172,6 +172,16 @@ def test_a_cluster_that_was_cut_off_is_made_again(reachable: Path) -> None:
     assert again.code == 3 and "is not empty" in again.err and (base / "data" / "PG_VERSION").exists()
 
 
+def test_a_cluster_that_was_finished_but_for_its_mark_stays(reachable: Path) -> None:
+    """Killed at the last moment, and used since."""
+    base = reachable / "c"
+    assert pgdyno("cluster", "create", base).code == 0
+    (base / "cluster.json.unfinished").touch()
+    done = pgdyno("cluster", "create", base)
+    assert done.code == 3 and "is not empty" in done.err
+    assert (base / "data" / "PG_VERSION").exists() and (base / "cluster.json").exists()
+
+
 def test_a_cluster_among_other_things_is_not_made(reachable: Path) -> None:
     base = reachable / "c"
     base.mkdir()

@@ -95,7 +95,11 @@ class ManagedCluster:
             raise RefusedError(f"another pgdyno makes a cluster in {self.base}", "Wait until it has ended.") from None
         finally:
             os.close(fd)
-        self._remove_parts()
+        if (self.base / FACTS).exists():
+            # It was finished but for this file, and may have been used since.
+            (self.base / _UNFINISHED).unlink()
+        else:
+            self._remove_parts()
 
     def _remove_parts(self) -> None:
         """Removes what a cluster is made of; whatever else lies in the folder is somebody else's."""
