@@ -62,8 +62,10 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/judging.py
 	$(BIN)/python benches/report.py
 
-fuzz: ## Fuzz the decoders for a minute each (needs cargo-fuzz and a nightly toolchain)
-	cd fuzz && for t in backend conversation script; do cargo +nightly fuzz run $$t -- -max_total_time=60; done
+FUZZ_S ?= 60
+fuzz: $(STAMP) ## Fuzz decoders and damaged runs, FUZZ_S seconds each (cargo-fuzz and a nightly toolchain)
+	$(BIN)/python -m tests.hostile.fuzz_runs $(FUZZ_S) $$RANDOM
+	cd fuzz && for t in backend conversation script; do cargo +nightly fuzz run $$t -- -max_total_time=$(FUZZ_S); done
 
 docs: $(STAMP) ## Regenerate what the documentation quotes
 	$(BIN)/python scripts/docs.py

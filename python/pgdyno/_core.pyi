@@ -290,12 +290,14 @@ class Dataset:
         checksums: bool = False,
         direct_io: bool = True,
         mode: int = 0o600,
-        owner: tuple[int, int] | None = None,
     ) -> tuple[int, list[Path]]:
-        """Writes files anew, all segments of each (table, part, path), for that owner (uid, gid), and syncs them.
+        """Writes files anew, all segments of each (table, part, path), and syncs them.
         `watch` gets bytes and rows. Returns bytes and paths, segments in order. Raises CoreError; what is written by
         then stays.
         """
+
+def thread_rights(uid: int, gid: int, groups: list[int]) -> tuple[int, int, list[int]]:
+    """Gives the calling thread the effective user, group and groups; returns those that it had. Raises OSError."""
 
 def heap_page(
     kinds: Sequence[str],

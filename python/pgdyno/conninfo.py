@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
+from pgdyno import libpq
 from pgdyno.errors import UsageError
 
 #: Parameters that are a secret, or lead to one.
-_SECRET = ("password", "sslpassword")
+_SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 #: What a value looks like that holds a secret: a connection string or URI with a password in it, in any text.
 _LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECASE)
 
@@ -19,8 +17,8 @@ _LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECA
 def read(text: str, *, named: str) -> dict[str, Any]:
     """The parameters of a connection string, which stands in `named`. Raises UsageError where it is none."""
     try:
-        return conninfo_to_dict(text)
-    except psycopg.ProgrammingError as e:
+        return dict(libpq.parse(text))
+    except libpq.LibpqError as e:
         raise UsageError(
             f"{named} is no connection string: {without_quoted(str(e))}",
             'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
@@ -35,10 +33,15 @@ def without_quoted(message: str) -> str:
 def holds_secret(text: str) -> bool:
     """Whether a connection string has a password in it, however it is spelled; one that cannot be read may have."""
     try:
-        given = conninfo_to_dict(text)
-    except psycopg.ProgrammingError:
+        given = libpq.parse(text)
+    except libpq.LibpqError:
         return looks_secret(text)
     return any(given.get(name) for name in _SECRET)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a parameter's value is never shown."""
+    return name in _SECRET
 
 
 def looks_secret(value: str) -> bool:

@@ -68,5 +68,6 @@ class LocalError(PgdynoError):
 #: Exit codes that no exception carries.
 EXIT_OK = 0
 EXIT_WITH_CAVEATS = 1
+EXIT_DEFECT = 70
 EXIT_SIGINT = 130
 EXIT_SIGTERM = 143

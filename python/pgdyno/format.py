@@ -1,8 +1,13 @@
-"""Numbers as people read them; every one with its unit."""
+"""Figures and texts as people read them; every figure with its unit."""
 
 from __future__ import annotations
 
 import math
+
+
+def printable(text: str) -> str:
+    """A text without what would steer a terminal: of a server, a file, somebody else's run."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def integer(value: float) -> str:

@@ -17,6 +17,11 @@ def data() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share") / "pgdyno"
 
 
+def state() -> Path:
+    """What pgdyno notes for itself."""
+    return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local" / "state") / "pgdyno"
+
+
 def _home() -> Path:
     try:
         return Path.home()

@@ -29,6 +29,10 @@ class Caveat(Enum):
         "client and server ran on the same machine and shared its CPUs",
         "measure from another machine with --target for figures that are the server's alone",
     )
+    BESIDE_ANOTHER = (
+        "another pgdyno was at work on this machine: each slowed the other down",
+        "run one after the other",
+    )
     OPEN_LOOP = (
         "open loop (--rate): the throughput is what was asked for, not what the server can do",
         "read the latencies, which count from when each transaction was due",

@@ -172,6 +172,16 @@ SYNTAX = {
     "only comments": "-- nothing\n\n",
     "minimum without its sign": "\\set a 9223372036854775808",
     "continued": "\\set i \\\n  1 +\\\n  *\n",
+    # Of several mistakes pgbench names the last one that it can lex, up to the line's end: also of a continued one.
+    "characters": "\\set a 1 $$ 2\n",
+    "quotes": '\\set a "abc"\n',
+    "mistakes of two kinds": "\\set a 1 + ) $ 5\n",
+    "mistakes of three kinds": "\\set a 99999999999999999999 + $ 1e999 \n",
+    "colon": "\\set a 1 : 2 & $ x\n",
+    "psql's separator": "\\set VERBOSITY terse \\\\\nSELECT 1;\n",
+    "letters beyond ASCII": "\\set a é(1)\n",
+    "letters alone": "\\set a é\n",
+    "in a condition": "\\if 1 $ 2\nselect 1;\n\\endif\n",
 }
 
 #: With a server: the script fails while it runs.
@@ -247,6 +257,12 @@ EXTENDED = {
     "mistake in pipeline": "\\startpipeline\nselect 1/0 + nosuch;\nselect 2;\n\\endpipeline\n",
     "error in pipeline": "\\startpipeline\nselect 1;\nselect 1/0;\nselect 2;\n\\endpipeline\n",
     "bad parameter": "select 42 as value1, '1a' as value2 \\gset\nselect :value1::smallint, :value2::smallint;\n",
+    "prepared by the script": 'PREPARE "P_1" AS select 5;\nSELECT 1;\nSELECT 2;\n',
+    "not to be prepared": "SELECT 1;\nSELECT nosuch;\nSELECT 2;\n",
+    "not to be prepared in a block": "BEGIN;\nSELECT nosuch;\nEND;\n",
+    "mistakes in pipeline": "\\startpipeline\nSELECT 1;\nSELECT 1 + nosuch;\nSELECT nosuch2;\nSELECT 3;\n\\endpipeline\n",
+    "no text": "create function pg_temp.f() returns int language sql as 'select nosuch(1)';\n",
+    "blanks before gset": "select 1, 2, 3, 4 + nosuch(1) \\gset\n",
     "forgotten": "SELECT 1;\nDEALLOCATE ALL;\nSELECT 2;\nSELECT 1;\n",
 }
 
@@ -317,6 +333,10 @@ WORKING = [
     Case("function body", "-n -t 1", {
         "f.sql": "CREATE OR REPLACE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END;\n"
         "SELECT pg_temp.f();"
+    }),
+    Case("changed since it was prepared", "-n -t 2 -M prepared -Dn=0", {
+        "c.sql": "\\if :n = 0\ncreate temp table gone (a int);\n\\else\n"
+        "alter table gone rename a to b;\n\\endif\n\\set n :n + 1\nselect 1, 2, 3, 4 + a from gone;\n"
     }),
     Case("conditions", "-n -t 3 -r --random-seed=4", {
         "i.sql": "\\set x random(1, 3)\n\\if :x = 1\nSELECT 1;\n\\elif :x = 2\nSELECT 2;\n\\else\n\\if :x > 5\nSELECT 5;\n"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -146,14 +144,6 @@ def test_only_abandoned_scratch_folders_are_swept(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([living.path.name, nobodys.name])
     living.remove()
     assert not living.path.exists()
-
-
-@pytest.fixture
-def reachable() -> Iterator[Path]:
-    """A folder that the server's account can reach."""
-    with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 def test_a_cluster_that_was_cut_off_is_made_again(reachable: Path) -> None:

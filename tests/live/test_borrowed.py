@@ -133,7 +133,7 @@ def test_what_the_run_itself_loads_says_nothing_of_sizes(tmp_path: Path, base: P
     assert pgdyno("load", "feed", "--rows=5000", "--data", base).code == 0
     shutil.rmtree(tmp_path / "runs")
     text = HEAD.replace('builtin = "select-only"', 'text = "select 1"') + f'[targets.mine]\ncluster = "{base}"\n'
-    data = run(tmp_path, text + '[dataset]\nkind = "feed"\n[axes]\nclients = [2]\n' + RUN)
+    data = run(tmp_path, text + '[dataset]\nkind = "feed"\n[axes]\nclients = [2]\n' + RUN, "--replace")
     (place,) = data.manifest.places.values()
     assert place.dataset.name.startswith("feed rows=0")
 

@@ -120,11 +120,11 @@ def test_a_database_in_use_is_refused(server: Server, database: str, tmp_path: P
 
 def test_two_pgdynos_do_not_share_a_database(server: Server, database: str, tmp_path: Path) -> None:
     import psycopg
-    from pgdyno.load.find import _CLAIM
+    from pgdyno.load.claim import KEY
 
     info = server.conninfo(dbname=database)
     with psycopg.connect(info, autocommit=True, application_name="pgdyno admin") as other:
-        other.execute("select pg_advisory_lock(%s)", [_CLAIM])
+        other.execute("select pg_advisory_lock(%s)", [KEY])
         refused("another pgdyno is at work", code=3, args=("--target", info, "--runs", tmp_path))
 
 
@@ -133,7 +133,8 @@ def test_a_load_that_was_not_vacuumed_is_made_again(server: Server, database: st
     info = server.conninfo(dbname=database)
     args = ("--target", info, "--runs", tmp_path)
     assert pgdyno("run", "quick", *SHORT, *args).code == 0
-    mark = "pgdyno dataset tpcb scale=1 (not vacuumed yet)"
+    oid = server.sql("select 'pgbench_tellers'::regclass::oid", dbname=database)[0][0]
+    mark = f"pgdyno dataset tpcb scale=1 [pgbench_tellers {oid}] (not vacuumed yet)"
     server.sql(f"comment on table pgbench_tellers is '{mark}'", dbname=database)
     done = pgdyno("run", "quick", *SHORT, *args)
     assert done.code == 0 and "replacing pgdyno's dataset" in done.err, done.err
@@ -145,7 +146,7 @@ def test_what_our_client_would_not_heed_is_refused(server: Server, tmp_path: Pat
     done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path, env=env)
     assert done.code == 3 and ("require_auth" in done.err or "authentication" in done.err), done.err
     info = server.conninfo() + " require_auth=none"
-    refused("require_auth is not supported", code=3, args=("--target", info, "--runs", tmp_path))
+    refused("require_auth=none is not supported", code=3, args=("--target", info, "--runs", tmp_path))
 
 
 def test_more_clients_than_connections(server: Server, database: str, tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_too_few_file_descriptors(server: Server, database: str, tmp_path: Path)
 
     args = ("--target", server.conninfo(dbname=database), "--clients", 60, "--runs", tmp_path)
     done = pgdyno("run", "quick", *SHORT, *args, preexec_fn=few)
-    assert done.code == 1 and "file descriptors" in done.err and "ulimit -n" in done.err, done.err
+    assert done.code == 5 and "file descriptors" in done.err and "ulimit -n" in done.err, done.err
 
 
 def experiment(tmp_path: Path, script: str) -> Path:

@@ -44,7 +44,7 @@ def stopped(**options: Any) -> Server:
 
 
 def direct(server: Server, *args: Any) -> Result:
-    return pgdyno("load", *args, "--data", server.data, "--pg-bin", server.bin)
+    return pgdyno("load", *args, "--data", server.data, "--pg-bin", server.bin, "--replace")
 
 
 def check(server: Server) -> None:
@@ -158,7 +158,8 @@ def test_all_methods_make_the_same(cluster: Server, server: Server, options: tup
     seen: list[Any] = []
     names = ["pgbench_accounts", "pgbench_tellers", "pk", "feed", "feed1", "feed7"]
     facts = """select relname, relkind, reloptions::text, relpersistence, pg_get_expr(relpartbound, oid),
-        obj_description(oid, 'pg_class'), (select string_agg(pg_get_indexdef(indexrelid), ';' order by 1) from pg_index
+        regexp_replace(obj_description(oid, 'pg_class'), ' ' || oid || ']', ' OID]'),
+        (select string_agg(pg_get_indexdef(indexrelid), ';' order by 1) from pg_index
           where indrelid = c.oid)
         from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') order by 1"""
     for method in ("copy", "server", "direct"):
@@ -396,7 +397,7 @@ def test_fewer_tables_replace_more(cluster: Server) -> None:
     cluster.start()
     names = "select string_agg(relname, ',' order by relname) from pg_class where relname ~ '^feed[0-9]*$'"
     assert cluster.sql(names) == [("feed1,feed2,feed3",)]
-    assert pgdyno("load", "feed", "--rows=10", "--target", cluster.conninfo(), "--force").code == 0
+    assert pgdyno("load", "feed", "--rows=10", "--target", cluster.conninfo(), "--force", "--replace").code == 0
     assert cluster.sql(names) == [("feed",)]
     cluster.sql("drop table feed")
 
@@ -460,7 +461,7 @@ def test_a_disk_that_gets_full_leaves_nothing(tmp_path: Path, monkeypatch: pytes
             )
             done = subprocess.run(
                 [PGDYNO.parent / "python", "-c", code, "load", "tpcb", "--scale", str(scale + 10), "--data",
-                 server.data, "--pg-bin", server.bin],
+                 server.data, "--pg-bin", server.bin, "--replace"],
                 capture_output=True, text=True, check=False, env=environment(),
             )  # fmt: skip
             assert done.returncode == 5 and "the disk is full" in done.stderr, done.stderr
@@ -486,7 +487,7 @@ def processes_of(server: Server) -> list[int]:
 def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
     """Fifty loads are killed; each time the server starts, with the tables of the load before or of this one."""
     rng = random.Random(4)
-    words = [PGDYNO, "load", "tpcb", "--data", cluster.data, "--pg-bin", cluster.bin, "--quiet", "--scale"]
+    words = [PGDYNO, "load", "tpcb", "--data", cluster.data, "--pg-bin", cluster.bin, "--quiet", "--replace", "--scale"]
     options: dict[str, Any] = {
         "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment(), "start_new_session": True
     }  # fmt: skip
@@ -543,7 +544,7 @@ def test_stopped_it_leaves_nothing(cluster: Server, method: str, sign: signal.Si
         cluster.start()
         # We are the other session that it would refuse to disturb.
         where = ["--target", cluster.conninfo(), "--method", method, "--force"]
-    words = [PGDYNO, "load", "tpcb", "--scale=150", *where]
+    words = [PGDYNO, "load", "tpcb", "--scale=150", "--replace", *where]
     load = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
     # In the middle of filling the tables.
     deadline = time.monotonic() + 30

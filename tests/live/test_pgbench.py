@@ -320,3 +320,37 @@ def test_a_session_that_dies_while_setting_up_is_told(server: Server, made: str)
     assert r.code == 1, r
     assert "pgbench: error: query failed: " in r.err
     assert pgbench(server, "-i", "-q").code == 0
+
+
+def test_a_database_of_any_bytes(server: Server, tmp_path: Path) -> None:
+    """SQL_ASCII: the session speaks as the database does, so that no byte is refused on its way."""
+    server.sql("drop database if exists anything")
+    server.sql("create database anything encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0")
+    script = tmp_path / "bytes.sql"
+    script.write_text("select E'\\351' as x \\gset\nselect ':x';\nselect 1 / (octet_length(':x') = 1)::int;\n")
+    done = subprocess.run(
+        [OURS, "-n", "-t3", "-f", script, "anything"],
+        capture_output=True,
+        env=environment(**where(server)),
+        check=False,
+    )
+    assert done.returncode == 0 and b"processed: 3/3" in done.stdout, done
+    server.sql("drop database anything")
+
+
+def test_it_is_called_pgbench(server: Server, made: str) -> None:
+    """Who looks for it among the processes looks for its first word."""
+    process = subprocess.Popen(
+        [OURS, "-n", "-S", "-T5", "-c2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=environment(**where(server)),
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 10
+        words = b""
+        while not words.startswith(b"pgbench") and time.monotonic() < deadline:
+            words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            time.sleep(0.01)
+        assert words.startswith(b"pgbench -n -S -T5 -c2")
+    finally:
+        process.terminate()
+        process.wait()

@@ -97,7 +97,7 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     done = pgdyno("run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert (
-        "creating pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history "
+        "creating pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers "
         f'in schema "public" of database "{database}"' in done.err
     )
     assert done.json["manifest"]["target"]["dbname"] == database
@@ -111,8 +111,8 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     again = pgdyno("run", "quick", *SHORT, "--runs", tmp_path, env=env)
     assert again.code == 0, again.err
     assert "dataset tpcb scale=1: found" in again.err
-    # Another scale: replaced, since it is ours.
-    bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--runs", tmp_path, env=env)
+    # Another scale: replaced, since it is ours, and we say so.
+    bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--replace", "--runs", tmp_path, env=env)
     assert bigger.code == 0 and "replacing pgdyno's dataset tpcb scale=1" in bigger.err
     assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
 

@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from pgdyno.cluster import clone, templates
+from pgdyno.cluster.account import owner_of
 
 from tests.support.cli import PGDYNO, SHORT, Result, environment, pgdyno
 from tests.support.server import Server
@@ -277,4 +278,4 @@ def test_links_are_not_copied(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "link").symlink_to("/etc/passwd")
     with pytest.raises(OSError, match="symbolic link"):
-        clone.tree(tmp_path / "a", tmp_path / "b")
+        clone.tree(tmp_path / "a", tmp_path / "b", owner_of(tmp_path / "a"))

@@ -24,7 +24,8 @@ def imports(path: Path) -> set[str]:
 
 def test_who_knows_the_native_module() -> None:
     users = {p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.py") if "pgdyno._core" in imports(p)}
-    assert users == {"run", "store", "pgbench", "load"}
+    # The cluster: whose rights a thread has.
+    assert users == {"run", "store", "pgbench", "load", "cluster"}
 
 
 def test_only_the_command_line_exits_and_prints() -> None:
@@ -38,8 +39,20 @@ def test_only_the_command_line_exits_and_prints() -> None:
 
 
 def test_pgbench_starts_without_what_experiments_need() -> None:
-    heavy = {"typer", "rich", "pydantic", "pyarrow", "duckdb", "numpy", "jinja2", "psutil", "vl_convert"}
-    code = "import sys; from pgdyno.cli import entry; from pgdyno.pgbench import bench, initialize, main, options\n"
+    heavy = {
+        "psycopg",
+        "asyncio",
+        "typer",
+        "rich",
+        "pydantic",
+        "pyarrow",
+        "duckdb",
+        "numpy",
+        "jinja2",
+        "psutil",
+        "vl_convert",
+    }
+    code = "import sys; from pgdyno.cli import entry; from pgdyno.pgbench import bench, main, options\n"
     done = subprocess.run(
         [sys.executable, "-c", code + "print(*{m.split('.')[0] for m in sys.modules})"],
         capture_output=True, text=True, check=True,

@@ -441,8 +441,13 @@ fn is_timeout(e: &std::io::Error) -> bool {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let mut out = Vec::new();
+        let (mut out, mut wire) = (Vec::new(), Vec::new());
         frontend::terminate(&mut out);
-        let _ = self.send(&out);
+        // Once: a server that reads no more, and will not fall silent, would keep us for ever.
+        if self.conversation.is_plain() {
+            let _ = self.stream.write(&out);
+        } else if self.conversation.seal(&out, &mut wire).is_ok() {
+            let _ = self.stream.write(&wire);
+        }
     }
 }

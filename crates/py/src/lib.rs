@@ -6,6 +6,7 @@ mod errors;
 mod histogram;
 mod interval;
 mod load;
+mod rights;
 mod run;
 mod script;
 
@@ -29,6 +30,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(load::heap_page, m)?)?;
+    m.add_function(wrap_pyfunction!(rights::thread_rights, m)?)?;
     m.add_function(wrap_pyfunction!(load::btree_pages, m)?)?;
     m.add_function(wrap_pyfunction!(load::page_checksum, m)?)?;
     m.add_function(wrap_pyfunction!(script::check_script, m)?)?;

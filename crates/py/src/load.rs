@@ -162,7 +162,7 @@ impl Dataset {
 
     /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises
     /// stops it; the files then stay as they are.
-    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, mode=0o600, owner=None))]
+    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, mode=0o600))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn write(
         &self,
@@ -173,7 +173,6 @@ impl Dataset {
         checksums: bool,
         direct_io: bool,
         mode: u32,
-        owner: Option<(u32, u32)>,
     ) -> PyResult<(u64, Vec<std::path::PathBuf>)> {
         let mut checked = Vec::new();
         for (table, part, path) in parts {
@@ -181,7 +180,7 @@ impl Dataset {
             checked.push((table, part_of(&part)?, path));
         }
         let dataset = self.inner.clone();
-        let options = files::Options { threads, checksums, direct_io, mode, owner };
+        let options = files::Options { threads, checksums, direct_io, mode };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, sender| {

@@ -5,7 +5,7 @@ use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError};
 use crate::functions::{evaluate, on_integers};
 use crate::program::{self, Capture, Delay, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
-use crate::scan::{is_only_comments, scan};
+use crate::scan::{end_of_quoted, is_only_comments, scan};
 use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Scalar;
 use pgdyno_base::Prng;
@@ -347,7 +347,7 @@ impl<'s> Compiler<'s> {
                     plain.push_str(text);
                 }
                 Part::Variable { name, offset, quoted } => {
-                    // Inside a literal a colon is more likely text than a variable.
+                    // There a colon is more likely text than a variable.
                     if self.options.strict && quoted && !self.symbols.is_defined(name) {
                         let text = &command.text[offset..offset + name.len() + 1];
                         prepared.push_str(text);
@@ -420,17 +420,17 @@ enum Part<'a> {
     Variable { name: &'a str, offset: usize, quoted: bool },
 }
 
-/// Cuts a statement at its `:name`s. `::` is a cast. As in pgbench, quotes do not protect a known name.
+/// Cuts a statement at its `:name`s. `::` is a cast. As in pgbench, quotes and comments do not protect a known name.
 fn variables_in(sql: &str) -> Vec<Part<'_>> {
     let bytes = sql.as_bytes();
     let mut parts = Vec::new();
-    let (mut from, mut at, mut quoted) = (0, 0, false);
+    // Up to where a literal, a quoted identifier or a comment goes.
+    let (mut from, mut at, mut quoted) = (0, 0, 0);
     while at < bytes.len() {
+        if at >= quoted {
+            quoted = end_of_quoted(sql, at).unwrap_or(at);
+        }
         match bytes[at] {
-            b'\'' => {
-                quoted = !quoted;
-                at += 1;
-            }
             b':' if bytes.get(at + 1) == Some(&b':') => {
                 while bytes.get(at) == Some(&b':') {
                     at += 1;
@@ -442,7 +442,7 @@ fn variables_in(sql: &str) -> Vec<Part<'_>> {
                     .position(|b| !(b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80))
                     .unwrap_or(sql.len() - at - 1);
                 parts.push(Part::Text(&sql[from..at]));
-                parts.push(Part::Variable { name: &sql[at + 1..at + 1 + len], offset: at, quoted });
+                parts.push(Part::Variable { name: &sql[at + 1..at + 1 + len], offset: at, quoted: at < quoted });
                 at += 1 + len;
                 from = at;
             }

@@ -63,12 +63,30 @@ impl ScriptError {
                 if let Some(caret) = fault.classic.caret {
                     // The end of a file is seen one byte before that of a line.
                     let caret = caret.min(text.len() - 1).max(c.start);
-                    out.push_str(&format!("\n{:>width$} error found here", '^', width = caret - c.start + 1));
+                    // A width of a format has 16 bits only.
+                    out.push_str(&format!("\n{}^ error found here", " ".repeat(caret - c.start)));
                 }
                 out.into()
             }
         };
         error
+    }
+}
+
+/// Characters of a line that are shown: more than anybody's terminal has.
+const SHOWN: usize = 200;
+
+impl ScriptError {
+    /// The first character that is shown of a line that is long.
+    fn first_shown(&self) -> usize {
+        if self.source.chars().count() <= SHOWN { 0 } else { (self.column - 1).saturating_sub(SHOWN / 2) }
+    }
+
+    /// The line, or of a long one what is about the place; with marks for what was left out.
+    fn excerpt(&self) -> (&'static str, String, &'static str) {
+        let (first, length) = (self.first_shown(), self.source.chars().count());
+        let shown = self.source.chars().skip(first).take(SHOWN).collect();
+        (if first > 0 { "…" } else { "" }, shown, if first + SHOWN < length { "…" } else { "" })
     }
 }
 
@@ -79,10 +97,12 @@ fn line_of(text: &str, offset: usize) -> usize {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)?;
-        writeln!(f, "    {}", self.source)?;
+        let (before, source, after) = self.excerpt();
+        writeln!(f, "    {before}{source}{after}")?;
         // Tabs are kept, so that the caret stands under its character however wide the terminal makes them.
+        let within = self.column - 1 - self.first_shown() + before.chars().count();
         let pad: String =
-            self.source.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            before.chars().chain(source.chars()).take(within).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         write!(f, "    {pad}^")?;
         if !self.hint.is_empty() {
             write!(f, "\n{}", self.hint)?;

@@ -39,10 +39,16 @@ pub enum TokenKind {
 const OPERATORS: [&str; 20] =
     ["<<", ">>", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "%", "=", "<", ">", "|", "#", "&", "~", "(", ")"];
 
-/// Cuts `text`, which begins at `base` in the script, into tokens.
+/// Cuts `text`, which begins at `base` in the script, into tokens. Of several mistakes we name the first; pgbench, which
+/// reads on to the end of the line when it has found one, the last.
 pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
+    let mut first: Option<Fault> = None;
+    let mut wrong = |fault: Fault| match &mut first {
+        Some(first) => first.classic = fault.classic,
+        None => first = Some(fault),
+    };
     let mut i = 0;
     while i < bytes.len() {
         let offset = base + i;
@@ -63,23 +69,31 @@ pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
             b':' => {
                 let end = run(i + 1, |b| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80);
                 if end == i + 1 {
-                    return Err(Fault::new(offset, "a variable's name must follow the colon")
-                        .classic("unexpected character (:)")
-                        .caret(offset));
+                    wrong(
+                        Fault::new(offset, "a variable's name must follow the colon")
+                            .classic("unexpected character (:)")
+                            .caret(offset),
+                    );
+                    i += 1;
+                    continue;
                 }
                 let name = text[i + 1..end].to_owned();
                 i = end;
                 TokenKind::Variable(name)
             }
-            b'0'..=b'9' | b'.' => {
-                let (kind, end) = number(text, i).map_err(|(ours, classic, length)| {
-                    Fault::new(offset, ours).classic(classic).caret(offset + length - 1)
-                })?;
-                i = end;
-                kind
-            }
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                let end = run(i, |b| b.is_ascii_alphanumeric() || b == b'_');
+            b'0'..=b'9' | b'.' => match number(text, i) {
+                Ok((kind, end)) => {
+                    i = end;
+                    kind
+                }
+                Err((ours, classic, length)) => {
+                    wrong(Fault::new(offset, ours).classic(classic).caret(offset + length - 1));
+                    i += length;
+                    continue;
+                }
+            },
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => {
+                let end = run(i, |b| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80);
                 let word = text[i..end].to_ascii_lowercase();
                 i = end;
                 TokenKind::Word(word)
@@ -94,16 +108,20 @@ pub fn tokenize(text: &str, base: usize) -> Result<Vec<Token>, Fault> {
                     TokenKind::Op(op)
                 }
                 None => {
-                    let c = text[i..].chars().next().unwrap_or('?');
-                    return Err(Fault::new(offset, format!("unexpected character \"{c}\""))
-                        .classic(format!("unexpected character ({c})"))
-                        .caret(offset));
+                    let c = char::from(c);
+                    wrong(
+                        Fault::new(offset, format!("unexpected character \"{c}\""))
+                            .classic(format!("unexpected character ({c})"))
+                            .caret(offset),
+                    );
+                    i += 1;
+                    continue;
                 }
             },
         };
         tokens.push(Token { offset, length: base + i - offset, kind });
     }
-    Ok(tokens)
+    first.map_or(Ok(tokens), Err)
 }
 
 /// Reads the number at byte `start`: the token and the offset behind it; or our words, pgbench's, and how many bytes

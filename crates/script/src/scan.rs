@@ -67,6 +67,33 @@ pub fn is_only_comments(text: &str) -> bool {
     }
 }
 
+/// Behind the literal, quoted identifier or comment that begins at `at`; `at` itself where none does. The statement
+/// begins at `start`.
+fn quoted(text: &str, start: usize, at: usize) -> Result<usize, Fault> {
+    let bytes = text.as_bytes();
+    match bytes[at] {
+        b'\'' => {
+            // E'...' has backslash escapes.
+            let escapes =
+                at > start && matches!(bytes[at - 1], b'e' | b'E') && (at < start + 2 || !is_identifier(bytes[at - 2]));
+            end_of_quote(text, at, b'\'', escapes)
+        }
+        b'"' => end_of_quote(text, at, b'"', false),
+        b'$' if at == start || !is_identifier(bytes[at - 1]) => {
+            let end = end_of_dollar_quote(text, at)?;
+            Ok(if end == at + 1 { at } else { end })
+        }
+        b'-' if text[at..].starts_with("--") => Ok(text[at..].find('\n').map_or(bytes.len(), |n| at + n)),
+        b'/' if text[at..].starts_with("/*") => end_of_comment(text, at),
+        _ => Ok(at),
+    }
+}
+
+/// The same in a statement that was cut out already; none where it does not end.
+pub fn end_of_quoted(sql: &str, at: usize) -> Option<usize> {
+    quoted(sql, 0, at).ok()
+}
+
 /// Behind the (nestable) comment that begins at `start`.
 fn end_of_comment(text: &str, start: usize) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
@@ -109,18 +136,12 @@ impl Sql {
         // What has been copied up to: `\;` and `\:` lose their backslash.
         let (mut out, mut copied) = (String::new(), start);
         while at < bytes.len() {
+            let behind = quoted(text, start, at)?;
+            if behind > at {
+                at = behind;
+                continue;
+            }
             match bytes[at] {
-                b'\'' => {
-                    // E'...' has backslash escapes.
-                    let escapes = at > start
-                        && matches!(bytes[at - 1], b'e' | b'E')
-                        && (at < start + 2 || !is_identifier(bytes[at - 2]));
-                    at = end_of_quote(text, at, b'\'', escapes)?;
-                }
-                b'"' => at = end_of_quote(text, at, b'"', false)?,
-                b'$' if at == start || !is_identifier(bytes[at - 1]) => at = end_of_dollar_quote(text, at)?,
-                b'-' if text[at..].starts_with("--") => at = text[at..].find('\n').map_or(bytes.len(), |n| at + n),
-                b'/' if text[at..].starts_with("/*") => at = end_of_comment(text, at)?,
                 b'(' => {
                     parentheses += 1;
                     at += 1;
@@ -150,7 +171,7 @@ impl Sql {
             }
         }
         out.push_str(&text[copied..at]);
-        Ok(Sql { text: out.trim_end().to_owned(), ended: false, next: at })
+        Ok(Sql { text: out, ended: false, next: at })
     }
 
     fn command(&self, offset: usize) -> Command {

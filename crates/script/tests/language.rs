@@ -364,7 +364,7 @@ fn the_body_of_an_sql_function_is_one_statement() {
 fn commands_are_shown_as_pgbench_shows_them() {
     let p = lenient("\\set a \\\n 1\nSELECT\n 1;\nSELECT 2;\nSELECT 3 \\gset\n\\IF 1\n\\endif\n");
     let shown: Vec<&str> = p.commands.iter().map(|c| c.text.as_str()).collect();
-    assert_eq!(shown, ["\\set a \\\n 1", "SELECT", "SELECT 2;", "SELECT 3", "\\IF 1", "\\endif"]);
+    assert_eq!(shown, ["\\set a \\\n 1", "SELECT", "SELECT 2;", "SELECT 3 ", "\\IF 1", "\\endif"]);
     assert_eq!(p.commands[4].name, "IF");
 }
 
@@ -383,6 +383,44 @@ fn marks_say_which_commands_are_executed() {
             }
         }
         assert_eq!(marks, want, "x = {x}");
+    }
+}
+
+#[test]
+fn a_colon_in_quotes_or_comments_is_no_variable() {
+    for text in [
+        "SELECT 1 AS \"a:b\";\n",
+        "SELECT $j${\"a\":true}$j$;\n",
+        "SELECT $$ :nowhere $$;\n",
+        "/* x:y */ SELECT 1;\n",
+        "SELECT 1 -- at 10:thirty\n;\n",
+        "SELECT E'it\\'s :nowhere';\n",
+        "SELECT 'a:b';\n",
+    ] {
+        let p = program(text);
+        assert!(p.statements[0].parameters.is_empty(), "{text}");
+        assert_eq!(p.statements[0].prepared.trim_end(), text.trim_end(), "{text}");
+    }
+    // What is known is put in everywhere, as pgbench does.
+    assert_eq!(program("\\set x 1\nSELECT $$ :x $$, \"a:b\";\n").statements[0].prepared, "SELECT $$ $1 $$, \"a:b\";");
+    // Behind them it is one again.
+    assert!(mistake("SELECT \"a:b\", :c;\n").contains("undefined variable \"c\""));
+}
+
+#[test]
+fn a_line_of_any_length_has_its_mistakes_shown() {
+    let blanks = " ".repeat(66_000);
+    for text in [
+        format!("{blanks}\\set a (\n"),
+        format!("\\set a {blanks}1 +\nSELECT 1;\n"),
+        format!("SELECT 1,{blanks}:b,{blanks};\n"),
+    ] {
+        let shown = mistake(&text);
+        assert!(shown.len() < 1000 && shown.contains('…') && shown.contains('^'), "{shown}");
+        let (line, caret) = (shown.lines().nth(1).unwrap(), shown.lines().nth(2).unwrap());
+        let under = line.chars().nth(caret.chars().count() - 1);
+        assert!(matches!(under, None | Some('+' | ':' | '(' | '…' | ' ')), "{shown}");
+        let _ = compiled(&text, &[], Options { strict: false, marks: true });
     }
 }
 

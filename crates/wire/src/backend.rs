@@ -161,10 +161,12 @@ impl ServerError {
     /// The message as libpq words it, and psql and pgbench show it: with the line of `sql` that it concerns, and a caret.
     pub fn classic(&self, sql: Option<&str>) -> String {
         let mut out = format!("{}:  {}", self.severity, self.message);
-        if let (Some(sql), Some(position)) = (sql, self.position) {
-            out.push_str(&excerpt(sql, position));
-        } else if let (Some(sql), Some(position)) = (&self.internal_query, self.internal_position) {
-            out.push_str(&excerpt(sql, position));
+        let places = [(sql, self.position), (self.internal_query.as_deref(), self.internal_position)];
+        match places.into_iter().find_map(|(sql, position)| position.map(|p| (sql, p))) {
+            Some((Some(sql), position)) => out.push_str(&excerpt(sql, position)),
+            // Of a statement that was prepared before, only the server knows the text.
+            Some((None, position)) => out.push_str(&format!(" at character {position}")),
+            None => {}
         }
         for (label, text) in [
             ("DETAIL", &self.detail),

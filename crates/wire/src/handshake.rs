@@ -33,9 +33,6 @@ impl Handshake {
     /// Begins, over a link that is ready; StartupMessage is appended to `out`.
     pub fn start(config: Arc<Config>, link: &mut Link, out: &mut Vec<u8>) -> Result<Handshake, WireError> {
         let mut parameters = vec![("user", config.user.as_str()), ("database", config.database.as_str())];
-        if !config.parameters.iter().any(|(name, _)| name == "client_encoding") {
-            parameters.push(("client_encoding", "UTF8"));
-        }
         parameters.extend(config.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         let mut startup = Vec::new();
         frontend::startup(&mut startup, &parameters);

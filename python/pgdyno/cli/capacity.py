@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from pgdyno.analysis.capacity import objective
+from pgdyno.cli import console
 from pgdyno.cli.as_json import as_json
 from pgdyno.cli.progress import listener_for
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
@@ -43,7 +42,7 @@ def main(
     prepared = prepare(experiment, adjust, runs)
     if prepared.resumed is not None:
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
-    errors = Console(stderr=True, highlight=False)
+    errors = console.errors()
     outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet))
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
@@ -52,13 +51,13 @@ def main(
     if json_output:
         sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
-        out = Console(highlight=False)
+        out = console.output()
         out.print()
         v = view.build(outcome.data, with_charts=False)
         terminal.render(replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")]), out)
     if outcome.error:
-        errors.print(f"pgdyno: {outcome.error}", markup=False, soft_wrap=True)
+        errors.print(f"pgdyno: {outcome.error}", soft_wrap=True)
     if outcome.path is not None and not quiet:
         for path in outcome.reports or [outcome.path]:
-            errors.print(f"report: {path}", markup=False, soft_wrap=True)
+            errors.print(f"report: {path}", soft_wrap=True)
     return outcome.exit_code

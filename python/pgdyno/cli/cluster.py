@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psycopg
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from pgdyno.cli import console
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import binaries, datadir, templates
@@ -31,7 +31,7 @@ from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load.dataset import mark_of
 from pgdyno.load.units import pg_size
 
-_out = Console(highlight=False)
+_out = console.output()
 
 
 def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:
@@ -167,10 +167,11 @@ def _contents(target: Target) -> tuple[list[str], str, list[str]]:
     for (dbname,) in databases:
         with targets.administrative(replace(target, dbname=dbname)) as conn:
             comments = conn.execute(
-                "select distinct obj_description(oid, 'pg_class') from pg_class where relkind in ('r', 'p')"
+                "select distinct pg_catalog.obj_description(oid, 'pg_class'::name) from pg_catalog.pg_class "
+                "where relkind in ('r', 'p')"
             ).fetchall()
         marks = [m for (comment,) in comments if (m := mark_of(comment)) is not None]
-        names |= {m.name for m in marks if m.ready}
+        names |= {m.name for m in marks if not m.state}
     return sorted(names), version, ["checksums"] if checksums == "on" else ["nochecksums"]
 
 
@@ -181,7 +182,7 @@ def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:
 
 @contextmanager
 def _watching(phase: str) -> Iterator[Callable[[int], object]]:
-    listener = listener_for(Console(stderr=True, highlight=False), quiet=False)
+    listener = listener_for(console.errors(), quiet=False)
     try:
         yield lambda done: listener.loading(phase, 0, 0, done, 0)
     finally:
@@ -200,4 +201,4 @@ def _how(copied: Copied) -> str:
 
 def _say(*lines: str) -> None:
     for line in lines:
-        _out.print(line, markup=False, soft_wrap=True)
+        _out.print(line, soft_wrap=True)

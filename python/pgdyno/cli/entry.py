@@ -23,11 +23,14 @@ def pgbench() -> NoReturn:
 def _pgbench(arguments: list[str]) -> NoReturn:
     import os
 
+    from setproctitle import setproctitle
+
+    from pgdyno.cli import streams
     from pgdyno.pgbench.main import main
 
-    # Closed by whoever started us: what is written goes nowhere.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    streams.prepare()
+    # Who looks for pgbench among the processes finds it by its first word, not by the interpreter's.
+    setproctitle(" ".join(["pgbench", *arguments]).encode("utf-8", "replace").decode())
     try:
         code = main(arguments)
         sys.stdout.flush()

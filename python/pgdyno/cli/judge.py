@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.analysis.compare import Verdict
+from pgdyno.cli import console
 from pgdyno.errors import EXIT_OK, UsageError
 from pgdyno.figures import COMPARED, higher_is_better
 from pgdyno.format import integer
@@ -53,7 +54,7 @@ def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
             }
         )
         return EXIT_OK
-    out = Console(highlight=False)
+    out = console.output()
     out.print(Text(f"A: {a}\nB: {b}\n"))
     _comparison_table(out, found.rows)
     out.print(
@@ -114,7 +115,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     if json_output:
         _print_json(asdict(found))
         return EXIT_OK
-    out = Console(highlight=False)
+    out = console.output()
     out.print(Text(f"{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("configuration", "figure"):
@@ -180,7 +181,7 @@ def scale(
     if json_output:
         _print_json([_plain(asdict(f)) for f in found])
         return EXIT_OK
-    out = Console(highlight=False)
+    out = console.output()
     out.print(Text(title, style="bold"))
     for f in found:
         out.print()

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from pgdyno.cli import console
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.managed import resolved
+from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import LocalError, UsageError
 from pgdyno.load import find, loader
+from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
 from pgdyno.load.result import Loaded
@@ -43,6 +45,7 @@ def main(
     disk_mbps: float | None,
     pg_bin: Path | None,
     force: bool,
+    replace: bool,
     ignore_archive: bool,
     connect_timeout_s: float,
     json_output: bool,
@@ -51,7 +54,7 @@ def main(
     """Plans or loads, shows, and returns the exit code."""
     if method not in METHODS:
         raise UsageError(f'--method: there is no "{method}"', f"There are {', '.join(METHODS)}.")
-    errors = Console(stderr=True, highlight=False)
+    errors = console.errors()
     if plan_only:
         with stoppable():
             planned = _planned(dataset, data, disk_mbps)
@@ -73,14 +76,18 @@ def main(
             "Stop it, and name its data directory: --data FOLDER.",
         )
     listener = listener_for(errors, quiet=quiet)
-    with stoppable():
+    with stoppable(), AtWork():
         try:
+            if others := others_at_work():
+                listener.note(words_for(others))
             if data is not None:
-                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, ignore_archive, listener)
+                done = _into_files(
+                    dataset, data, user, dbname, threads, pg_bin, force, replace, ignore_archive, listener
+                )
                 disk = None if done is None else _disk_of(resolved(data), done.moved_bytes)
             else:
                 done = _over_connections(
-                    dataset, target or "", method == "server", connections, connect_timeout_s, force, listener
+                    dataset, target or "", method == "server", connections, connect_timeout_s, force, replace, listener
                 )
                 disk = None
         finally:
@@ -97,6 +104,7 @@ def _into_files(
     threads: int | None,
     pg_bin: Path | None,
     force: bool,
+    replace: bool,
     ignore_archive: bool,
     listener: Any,
 ) -> Loaded | None:
@@ -104,7 +112,7 @@ def _into_files(
     with PrivateServer(
         directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
     ) as server:
-        return loader.into_server(server, dataset, force=force, threads=threads, listener=listener)
+        return loader.into_server(server, dataset, force=force, replace=replace, threads=threads, listener=listener)
 
 
 def _disk_of(folder: Path, written: int) -> float | None:
@@ -124,24 +132,24 @@ def _over_connections(
     connections: int | None,
     connect_timeout_s: float,
     force: bool,
+    replace: bool,
     listener: Any,
 ) -> Loaded | None:
     target = targets.resolve(conninfo, connect_timeout_s)
-    with targets.administrative(target) as conn:
-        listener.note(f"target: {target.where}")
-        find.claim(conn, target)
-        find.refuse_if_busy(conn, target, force)
-        found = find.look(conn, target, dataset, force=force)
-        if found.complete and found.name == dataset.name and not found.foreign:
+    listener.note(f"target: {target.where}")
+    with Claim(target, force=force) as claim:
+        found = find.look(claim.conn, target, dataset, force=force, replace=replace)
+        if found.holds(dataset):
             return None
         return loader.over_connections(
-            conn,
+            claim.conn,
             target,
             dataset,
             found,
             in_server=in_server,
             connections=connections,
             connect_timeout_s=connect_timeout_s,
+            claim=claim,
             listener=listener,
         )
 
@@ -160,7 +168,7 @@ def _show_plan(p: Plan, json_output: bool) -> None:
     if json_output:
         sys.stdout.write(json.dumps(p.as_json(), indent=2) + "\n")
         return
-    out, tables = Console(highlight=False), p.dataset.tables
+    out, tables = console.output(), p.dataset.tables
     table = Table(box=box.SIMPLE_HEAD, title=p.dataset.name, title_justify="left")
     table.add_column("table")
     for name in ("rows", "heap", "key", "key level"):
@@ -182,8 +190,8 @@ def _show_plan(p: Plan, json_output: bool) -> None:
         style="bold",
     )
     out.print(table)
-    out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.", markup=False)
-    out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.", markup=False)
+    out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.")
+    out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.")
 
 
 def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output: bool) -> None:
@@ -191,24 +199,21 @@ def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output
         facts = None if done is None else {**asdict(done), "total_s": done.total_s, "disk_bytes_per_s": disk}
         sys.stdout.write(json.dumps({"dataset": dataset.name, "loaded": facts}, indent=2) + "\n")
         return
-    out = Console(highlight=False)
+    out = console.output()
     if done is None:
-        out.print(f"{dataset.name}: it is there already; nothing was done.", markup=False)
+        out.print(f"{dataset.name}: it is there already; nothing was done.")
         return
     rate = done.dataset_bytes / done.total_s if done.total_s else 0
     phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items())
     out.print(
         f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {pg_size(done.dataset_bytes)}, "
         f"{rate / 1e6:,.0f} MB/s by {done.method}",
-        markup=False,
         soft_wrap=True,
     )
     writing = done.phases_s.get("generate", 0.0) + done.phases_s.get("keys", 0.0)
     if disk and writing:
         share = f"; its disk takes {disk / 1e6:,.0f} MB/s by the same writer, measured just now" if disk else ""
-        out.print(
-            f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced{share}", markup=False, soft_wrap=True
-        )
+        out.print(f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced{share}", soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

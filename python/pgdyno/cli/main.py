@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated, NoReturn
 
 import typer
 
-from pgdyno.cli import verbs_judge, verbs_load, verbs_run
+from pgdyno.cli import streams, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
 script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
-machine refuses (disk full, permissions); 130 Ctrl-C; 143 SIGTERM.
+machine refuses (disk full, permissions); 70 a defect of pgdyno; 130 Ctrl-C; 143 SIGTERM.
 """
 
 app = typer.Typer(
@@ -45,6 +44,13 @@ def common(
     ] = False,
 ) -> None:
     """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
+    from pgdyno.cluster import registry
+
+    if not registry.is_empty():
+        from pgdyno.cluster import leftovers
+
+        for folder in leftovers.sweep():
+            sys.stderr.write(f"pgdyno: removed {folder}, which a pgdyno had left that was killed\n")
 
 
 for _verb in (
@@ -75,31 +81,41 @@ def pgbench(arguments: Annotated[list[str] | None, typer.Argument(metavar="[OPTI
 
 def entry() -> NoReturn:
     """The console script: every error of ours becomes a message and an exit code, never a traceback."""
-    from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, PgdynoError
+    from pgdyno.errors import EXIT_DEFECT, EXIT_SIGINT, EXIT_SIGTERM, LocalError, PgdynoError
     from pgdyno.interrupt import Terminated
 
+    streams.prepare()
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except PgdynoError as e:
-        sys.stderr.write(f"pgdyno: {e}\n")
+        streams.say(str(e))
         code = e.exit_code
     except (KeyboardInterrupt, typer.Abort):
         # Before a run has begun; a run winds itself up.
-        sys.stderr.write("pgdyno: interrupted by Ctrl-C\n")
+        streams.say("interrupted by Ctrl-C")
         code = EXIT_SIGINT
     except Terminated:
         code = EXIT_SIGTERM
     except PermissionError as e:
-        sys.stderr.write(f"pgdyno: permission denied: {e.filename}\nUse the account that it belongs to, or root.\n")
-        code = 5
+        streams.say(f"permission denied: {e.filename}\nUse the account that it belongs to, or root.")
+        code = LocalError.exit_code
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up_output()
         code = 141
+    except OSError as e:
+        # Of files whoever works with them says more; what comes up to here is mostly standard output, on a full disk.
+        named = f": {e.filename}" if e.filename else ""
+        streams.give_up_output()
+        streams.say(f"{e.strerror or e}{named}")
+        code = LocalError.exit_code
     except Exception as e:
         # The command line's own mistakes know how to show themselves.
-        if not hasattr(e, "show"):
-            raise
-        e.show()
-        code = getattr(e, "exit_code", 2)
+        if hasattr(e, "show"):
+            e.show()
+            code = getattr(e, "exit_code", 2)
+        else:
+            streams.say(f"{type(e).__name__}: {e}\nThis is a defect of pgdyno. {streams.written_down(e)}")
+            code = EXIT_DEFECT
     sys.exit(code or 0)

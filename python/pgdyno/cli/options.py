@@ -44,12 +44,15 @@ Rate = Annotated[
 Workers = Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)]
 Driver = Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")]
 Seed = Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)]
-ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1)]
+ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)]
 Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Drop a dataset of pgdyno's of another size that the target has.")
 ]
 PgBin = Annotated[
     Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")

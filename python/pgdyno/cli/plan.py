@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from pgdyno.cli import console
 from pgdyno.cli.load import duration
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
@@ -156,10 +156,10 @@ def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[pl
 
 
 def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
-    out = Console(highlight=False)
-    out.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
+    out = console.output()
+    out.print(f"{experiment.name}: {experiment.title}", style="bold")
     if facts["shrunk"]:
-        out.print(f"Shrunk: {'; '.join(facts['shrunk'])}.", markup=False)
+        out.print(f"Shrunk: {'; '.join(facts['shrunk'])}.")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("server", "dataset"):
         table.add_column(name, overflow="fold")
@@ -172,16 +172,15 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
         table.add_row(server, p["dataset"], f"{p['rows']:,}", pg_size(p["bytes"]), str(p["trials"]))
     out.print(table)
     if facts["varied"]:
-        out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.", markup=False)
+        out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.")
     out.print(
         f"{facts['trials']} trials: {facts['configurations']} configurations, {facts['repetitions']} repetitions, "
         f"order "
         f"{facts['order']}; {facts['seconds_a_trial']:.1f} s each.",
-        markup=False,
     )
     parts = [f"trials {duration(facts['trials_s'])}", f"loading {duration(facts['load_s'])}"]
     parts += [f"storage probe {duration(facts['storage_s'])}"] if facts["storage_s"] else []
-    out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.", markup=False)
+    out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.")
     elsewhere: dict[str, int] = {}
     for p in facts["places"]:
         if p["private"] and p["folder"] is not None:
@@ -190,21 +189,20 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
         out.print(
             f"{pg_size(facts['bytes'])} of tables and keys in the temporary folder, WAL besides; "
             f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
-            markup=False,
         )
     for folder, size in elsewhere.items():
-        out.print(f"{pg_size(size)} of tables and keys in {folder}, WAL besides.", markup=False)
+        out.print(f"{pg_size(size)} of tables and keys in {folder}, WAL besides.")
     if facts["size_left_open"]:
-        out.print("The size was left open: where a target has a complete dataset, that one's is taken.", markup=False)
+        out.print("The size was left open: where a target has a complete dataset, that one's is taken.")
     if facts["setup"]:
-        out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).", markup=False)
+        out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).")
     for problem in facts["problems"]:
-        out.print(problem, style="bold", markup=False)
+        out.print(problem, style="bold")
 
 
 def listing() -> int:
     """Shows the ready-made experiments."""
-    out = Console(highlight=False)
+    out = console.output()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()

@@ -106,7 +106,7 @@ class RichProgress(Listener):
 class PlainProgress(Listener):
     """One line for each thing, for logs."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._total = 0
         self._ended = 0

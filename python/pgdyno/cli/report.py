@@ -6,8 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
+from pgdyno.cli import console
 from pgdyno.cli.as_json import as_json
 from pgdyno.errors import UsageError
 from pgdyno.report import heading, html, terminal, view, words, write
@@ -26,7 +25,7 @@ def main(path: Path, json_output: bool, lang: str) -> int:
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
     html.prepare()
     v = view.build(data, lang=lang)
-    terminal.render(v, Console(highlight=False))
+    terminal.render(v, console.output())
     for written in write.write(v, rundir.RunDirectory(path).write_text):
         sys.stderr.write(f"report: {written}\n")
     return 0

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from rich.console import Console
 
+from pgdyno.cli import console
 from pgdyno.cli.as_json import as_json
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
@@ -51,6 +51,11 @@ def one_configuration(
     """Axes with one value each: what is named, else all rows, 16 connections a core, the first workload."""
 
     def of(experiment: Experiment) -> dict[str, Any]:
+        if workload is not None and workload not in experiment.workloads:
+            raise UsageError(
+                f'--workload: {experiment.name} has no workload "{workload}"',
+                f"It has {', '.join(experiment.workloads)}.",
+            )
         return {
             "workload": [workload or next(iter(experiment.workloads))],
             "clients": [clients or 16 * host.cores()],
@@ -80,8 +85,10 @@ def adjusted(
     except ValidationError as e:
         first = mistakes(e)[0]
         named = [str(x) for x in first["loc"][1:] if isinstance(x, str) and not x.startswith("alternative-")]
-        option = "--" + (named or ["?"])[0].removesuffix("_s").replace("_", "-")
-        raise SpecError(f"{option}: {first['msg'].removeprefix('Value error, ')} (it is {first.get('input')!r})") from e
+        option = f"--{named[0].removesuffix('_s').replace('_', '-')}: " if named else ""
+        value = first.get("input")
+        shown = f" (it is {value!r})" if isinstance(value, str | int | float | list) else ""
+        raise SpecError(f"{option}{first['msg'].removeprefix('Value error, ')}{shown}") from e
 
 
 def main(
@@ -101,13 +108,13 @@ def main(
     prepared = prepare(experiment, adjust, runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
-    errors = Console(stderr=True, highlight=False)
+    errors = console.errors()
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)
     if json_output:
         sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
-        out = Console(highlight=False)
+        out = console.output()
         out.print()
         terminal.render(view.build(outcome.data, with_charts=False), out)
     if outcome.error:
@@ -116,5 +123,5 @@ def main(
         )
     if outcome.path is not None and not quiet:
         for path in outcome.reports or [outcome.path]:
-            errors.print(f"{'report' if outcome.reports else 'run directory'}: {path}", markup=False, soft_wrap=True)
+            errors.print(f"{'report' if outcome.reports else 'run directory'}: {path}", soft_wrap=True)
     return outcome.exit_code

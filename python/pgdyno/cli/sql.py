@@ -7,9 +7,9 @@ import math
 import sys
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from pgdyno.cli import console
 from pgdyno.store import query
 
 
@@ -25,7 +25,7 @@ def main(text: str, runs: Path, json_output: bool) -> int:
         return 0
     cells = [["" if v is None else f"{v:,.6g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    out = Console(highlight=False, markup=False)
+    out = console.output()
     if sum(widths) + len(widths) > out.width:
         # As psql's expanded display: a row that does not fit is a list.
         for n, row in enumerate(cells, 1):

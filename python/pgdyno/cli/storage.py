@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from pgdyno.cli import console
 from pgdyno.cli.progress import Steps
 from pgdyno.cli.stopping import stoppable
+from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.storage.probe import probe
@@ -35,7 +36,10 @@ def bytes_of(text: str | None) -> int | None:
 
 def main(path: Path, *, seconds: float, size: str | None, threads: int | None, json_output: bool, quiet: bool) -> int:
     """Measures, shows, and returns the exit code."""
-    with stoppable(), Steps(Console(stderr=True, highlight=False), quiet=quiet) as steps:
+    errors = console.errors()
+    with stoppable(), AtWork(), Steps(errors, quiet=quiet) as steps:
+        if others := others_at_work():
+            errors.print(words_for(others), soft_wrap=True)
         found = probe(path, seconds=seconds, size=bytes_of(size), threads=threads, watch=steps.show)
     if json_output:
         sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
@@ -45,15 +49,14 @@ def main(path: Path, *, seconds: float, size: str | None, threads: int | None, j
 
 
 def _show(p: Probe) -> None:
-    out = Console(highlight=False)
+    out = console.output()
     for caveat in p.caveats:
-        out.print(f"! {caveat}", markup=False)
-    out.print(f"{p.path}: {p.file_system} on {p.device}", markup=False)
+        out.print(f"! {caveat}")
+    out.print(f"{p.path}: {p.file_system} on {p.device}")
     if p.jobs:
         out.print(
             f"{p.fio_version}: {p.threads} threads, 8 kB, 65% reads, a file of {pg_size(p.file_bytes)}, "
             f"{p.seconds:g} s a job; direct: libaio, queue of 16; buffered: sync",
-            markup=False,
         )
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("latency in ms", no_wrap=True)

@@ -61,13 +61,16 @@ def load(
         bool,
         typer.Option("--force", help="Drop tables of these names that pgdyno did not make; ignore other sessions."),
     ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Drop a dataset of pgdyno's of another size that is there.")
+    ] = False,
     ignore_archive: Annotated[
         bool,
         typer.Option(
             "--ignore-archive", help="With --data: load although WAL is archived; take a new base backup then."
         ),
     ] = False,
-    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1)] = 10.0,
+    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)] = 10.0,
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -103,6 +106,7 @@ def load(
         disk_mbps=disk_mbps,
         pg_bin=pg_bin,
         force=force,
+        replace=replace,
         ignore_archive=ignore_archive,
         connect_timeout_s=connect_timeout,
         json_output=json_output,

@@ -37,6 +37,7 @@ def run(
     runs: options.Runs = Path("runs"),
     keep: options.Keep = False,
     force: options.Force = False,
+    replace: options.Replace = False,
     pg_bin: options.PgBin = None,
     templates: options.Templates = "use",
     json_output: options.Json = False,
@@ -63,7 +64,7 @@ def run(
     )
     code = verb.main(
         experiment,
-        servers=Options(target, embedded, keep, force, pg_bin, templates),
+        servers=Options(target, embedded, keep, force, replace, pg_bin, templates),
         adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
         runs=runs,
         json_output=json_output,
@@ -130,6 +131,7 @@ def capacity(
     connect_timeout: options.ConnectTimeout = None,
     runs: options.Runs = Path("runs"),
     force: options.Force = False,
+    replace: options.Replace = False,
     pg_bin: options.PgBin = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
@@ -153,7 +155,7 @@ def capacity(
     code = searching.main(
         experiment,
         slo=slo,
-        servers=Options(target, embedded, False, force, pg_bin),
+        servers=Options(target, embedded, False, force, replace, pg_bin),
         adjust=lambda e: verb.adjusted(e, scale, run_options, axes(e), shrink),
         runs=runs,
         json_output=json_output,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgdyno.errors import ClusterError
+from pgdyno import _core
+from pgdyno.errors import ClusterError, LocalError
+from pgdyno.interrupt import signals_held
 
 #: Accounts that exist on most systems and may do nothing; the first that exists is used.
 CANDIDATES = ("postgres", "nobody")
@@ -36,10 +40,32 @@ class Account:
         if self.other:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
-    @property
-    def ids(self) -> tuple[int, int] | None:
-        """User and group that files must be handed to; None when they are ours as they are."""
-        return (self.uid, self.gid) if self.other else None
+    @contextmanager
+    def rights(self) -> Iterator[None]:
+        """Within it this thread opens, makes and removes files with the account's rights, not with root's: below a
+        folder of the account's any name may be a link, laid at any moment. Programs are not started within it.
+        """
+        before = None
+        try:
+            if self.other:
+                with signals_held():
+                    before = _core.thread_rights(self.uid, self.gid, [])
+            yield
+        finally:
+            if before is not None:
+                with signals_held():
+                    _core.thread_rights(*before)
+
+    def refuse_if_out_of_reach(self, folder: Path) -> None:
+        """Raises LocalError where the account cannot get to a folder that its server is to work in."""
+        try:
+            with self.rights():
+                (folder / ".").stat()
+        except OSError as e:
+            raise LocalError(
+                f'the account "{self.name}", which runs the server, cannot reach {folder}: {e.strerror}',
+                f"Name a folder that it can get to (by TMPDIR a temporary one), or another account: {VARIABLE}=NAME.",
+            ) from e
 
     def can_run(self, program: Path) -> bool:
         """Whether the account can reach and run a program."""
@@ -48,6 +74,19 @@ class Account:
         except (OSError, subprocess.SubprocessError):
             return False
         return done.returncode == 0
+
+
+def owner_of(folder: Path) -> Account:
+    """Who owns a folder: as whom root works in it. Raises OSError."""
+    status = folder.stat()
+    ours = os.geteuid()
+    other = ours == 0 and status.st_uid != 0
+    try:
+        # Not the folder's: that may be root's group.
+        group = pwd.getpwuid(status.st_uid).pw_gid
+    except KeyError:
+        group = status.st_gid or status.st_uid
+    return Account(_entry(status.st_uid), status.st_uid, group if other else os.getegid(), other=other)
 
 
 def server_account() -> Account:

@@ -6,11 +6,13 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno import home
+from pgdyno.cluster.account import Account
 
 #: ioctl(destination, FICLONE, source): the destination shares the source's blocks until either is written.
 _FICLONE = 0x40049409
@@ -32,6 +34,7 @@ class Copied:
 def tree(
     source: Path,
     destination: Path,
+    account: Account,
     watch: Callable[[int], object] = lambda _: None,
     owner: tuple[int, int] | None = None,
     *,
@@ -40,51 +43,72 @@ def tree(
     """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files,
     folders, modes and owners (or `owner`, as uid and gid, where we are root); syncs all of it.
 
-    `watch` is told of bytes. Raises OSError, also of a symbolic link: what is behind it would not be copied.
+    `account` owns the source: it is read with that account's rights, by descriptors, never through a link. Nobody else
+    may reach the destination meanwhile. `watch` is told of bytes. Raises OSError, also of a symbolic link: what is
+    behind it would not be copied.
     """
-    done = Copied()
+    copy = _Copy(account, watch, owner)
     if not exists:
         destination.mkdir(mode=0o700)
-    _folder(source, destination, done, watch, owner)
-    return done
+    # It may lie where only we can go (a store of root's). What is opened must be the account's, wherever it leads.
+    fd = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if account.other and os.fstat(fd).st_uid != account.uid:
+        os.close(fd)
+        raise OSError(errno.EPERM, f"it is not {account.name}'s", str(source))
+    copy.folder(fd, source, destination)
+    return copy.done
 
 
-def _folder(
-    source: Path, destination: Path, done: Copied, watch: Callable[[int], object], owner: tuple[int, int] | None
-) -> None:
-    """Into a folder that is there, and empty."""
-    status = source.stat()
-    with os.scandir(source) as entries:
-        for entry in sorted(entries, key=lambda e: e.name):
-            to = destination / entry.name
-            if entry.is_symlink():
-                raise OSError(errno.ELOOP, "a symbolic link", entry.path)
-            if entry.is_dir():
-                to.mkdir(mode=0o700)
-                _folder(Path(entry.path), to, done, watch, owner)
-            elif entry.is_file():
-                _file(Path(entry.path), to, done, owner)
-                watch(done.shared_bytes + done.copied_bytes)
-    _like(destination, status, owner)
-    home.sync(destination)
+class _Copy:
+    def __init__(self, account: Account, watch: Callable[[int], object], owner: tuple[int, int] | None) -> None:
+        self.account = account
+        self.watch = watch
+        self.owner = owner
+        self.done = Copied()
 
-
-def _file(source: Path, destination: Path, done: Copied, owner: tuple[int, int] | None) -> None:
-    # Somebody might lay a link there between the look and the opening.
-    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as read, destination.open("xb") as write:
-        status = os.fstat(read.fileno())
+    def folder(self, source: int, name: Path, destination: Path) -> None:
+        """Copies the open folder `source`, which it closes, into one that is there, and empty."""
         try:
-            fcntl.ioctl(write.fileno(), _FICLONE, read.fileno())
-            done.shared_bytes += status.st_size
-        except OSError as e:
-            if e.errno not in _NO_REFLINK:
-                raise
-            shutil.copyfileobj(read, write, _CHUNK)
-            write.flush()
-            done.copied_bytes += status.st_size
-        os.fsync(write.fileno())
-    _like(destination, status, owner)
-    done.files += 1
+            status = os.fstat(source)
+            with os.scandir(source) as entries:
+                found = sorted(entries, key=lambda e: e.name)
+            for entry in found:
+                path, to = name / entry.name, destination / entry.name
+                if entry.is_symlink():
+                    raise OSError(errno.ELOOP, "a symbolic link", str(path))
+                if entry.is_dir(follow_symlinks=False):
+                    to.mkdir(mode=0o700)
+                    self.folder(self._opened(source, entry.name, os.O_DIRECTORY), path, to)
+                elif entry.is_file(follow_symlinks=False):
+                    self._file(self._opened(source, entry.name, os.O_NONBLOCK), path, to)
+        finally:
+            os.close(source)
+        _like(destination, status, self.owner)
+        home.sync(destination)
+
+    def _opened(self, folder: int, name: str, flags: int) -> int:
+        # Somebody might lay a link there between the look and the opening, of either kind.
+        with self.account.rights():
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
+
+    def _file(self, source: int, name: Path, destination: Path) -> None:
+        with os.fdopen(source, "rb") as read, destination.open("xb") as write:
+            status = os.fstat(source)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "no regular file", str(name))
+            try:
+                fcntl.ioctl(write.fileno(), _FICLONE, source)
+                self.done.shared_bytes += status.st_size
+            except OSError as e:
+                if e.errno not in _NO_REFLINK:
+                    raise
+                shutil.copyfileobj(read, write, _CHUNK)
+                write.flush()
+                self.done.copied_bytes += status.st_size
+            os.fsync(write.fileno())
+        _like(destination, status, self.owner)
+        self.done.files += 1
+        self.watch(self.done.shared_bytes + self.done.copied_bytes)
 
 
 def _like(path: Path, status: os.stat_result, owner: tuple[int, int] | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import re
 import struct
 import subprocess
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.cluster import binaries
-from pgdyno.cluster.account import Account
+from pgdyno.cluster.account import Account, owner_of
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.process import ServerProcess, environment
 from pgdyno.cluster.scratch import Scratch
@@ -57,8 +56,10 @@ def examine(path: Path) -> DataDirectory:
     """
     path = path.resolve()
     try:
-        text = (path / "PG_VERSION").read_text().strip()
-        owner = path.stat()
+        (path / "PG_VERSION").lstat()
+        account = _owner(path)
+        with account.rights():
+            text = (path / "PG_VERSION").read_text(errors="replace").strip()
     except OSError as e:
         raise RefusedError(
             f"{path} is no data directory that we can read: {e.strerror}", "Give the folder that holds PG_VERSION."
@@ -68,16 +69,20 @@ def examine(path: Path) -> DataDirectory:
             f"{path} is of PostgreSQL {text}; pgdyno writes the files of {min(VERSIONS)} to {max(VERSIONS)}",
             "Load over a connection instead: --method copy.",
         )
-    found = DataDirectory(path, int(text), _owner(path, owner))
-    refuse_if_running(found)
-    if (path / "standby.signal").exists() or (path / "recovery.signal").exists():
+    found = DataDirectory(path, int(text), account)
+    with account.rights():
+        is_standby = (path / "standby.signal").exists() or (path / "recovery.signal").exists()
+        kinds = (("pg_replslot", "replication slots"), ("pg_twophase", "prepared transactions"))
+        held = [what for folder, what in kinds if any((path / folder).glob("*"))]
+    # First what it is: of a standby the control file says something else than of a server that was stopped.
+    if is_standby:
         raise RefusedError(f"{path} is a standby, or about to be restored", "Load through its primary.")
-    for folder, what in (("pg_replslot", "replication slots"), ("pg_twophase", "prepared transactions")):
-        if any((path / folder).glob("*")):
-            raise RefusedError(
-                f"{path} has {what}: files written past the server would not reach whoever relies on them",
-                "Remove them first, or load over a connection: --method copy.",
-            )
+    refuse_if_running(found)
+    if held:
+        raise RefusedError(
+            f"{path} has {held[0]}: files written past the server would not reach whoever relies on them",
+            "Remove them first, or load over a connection: --method copy.",
+        )
     return found
 
 
@@ -85,7 +90,8 @@ def refuse_if_running(directory: DataDirectory) -> None:
     """Raises RefusedError unless the server is stopped, and was stopped in order."""
     path = directory.path
     try:
-        first = (path / PID_FILE).read_text().splitlines()[:1]
+        with directory.account.rights():
+            first = (path / PID_FILE).read_text(errors="replace").splitlines()[:1]
     except FileNotFoundError:
         pass
     except OSError as e:
@@ -95,7 +101,7 @@ def refuse_if_running(directory: DataDirectory) -> None:
             f"a server is at work in {path}, or did not end in order: {PID_FILE} names process {' '.join(first)}",
             f"Stop it: pg_ctl -D {path} stop. After a crash start it once, and stop it.",
         )
-    version, state = _control(path)
+    version, state = _control(directory)
     if version != VERSIONS[directory.major]:
         raise RefusedError(
             f"{path}/global/pg_control is of format {version}, not {VERSIONS[directory.major]}: it is no PostgreSQL "
@@ -152,7 +158,8 @@ def kept_stopped(directory: DataDirectory) -> Iterator[None]:
             **directory.account.popen(),
         )
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with directory.account.rights():
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         except OSError as e:
             _end(stand_in)
             raise RefusedError(
@@ -160,18 +167,17 @@ def kept_stopped(directory: DataDirectory) -> Iterator[None]:
             ) from e
         with os.fdopen(fd, "w") as f:
             f.write(f"{stand_in.pid}\n{directory.path}\n0\n0\n\n\n\nstarting\n")
-            if directory.account.ids is not None:
-                os.fchown(f.fileno(), *directory.account.ids)
     try:
         # Whoever started it between the look and the claim would have left its traces by now.
-        if _control(directory.path)[1] != _SHUT_DOWN:
+        if _control(directory)[1] != _SHUT_DOWN:
             raise RefusedError(f"a server was started in {directory.path} just now", "Stop it: pg_ctl stop.")
         yield
     finally:
         with signals_held():
             # First the process: later it would remove the file of the server that comes.
             _end(stand_in)
-            path.unlink(missing_ok=True)
+            with directory.account.rights():
+                path.unlink(missing_ok=True)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -210,6 +216,7 @@ class PrivateServer:
             with signals_held():
                 self._scratch = Scratch()
             base, account = self._scratch.path, self.account
+            account.refuse_if_out_of_reach(base)
             named = self._pg_bin or _programs_of(self.directory)
             self.programs = binaries.for_major(account, base / "programs", self.directory.major, named)
             if not self._archives:
@@ -302,7 +309,8 @@ class PrivateServer:
 
 def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
     """Raises RefusedError where WAL is archived, as far as can be known while the server is stopped."""
-    waiting = any((directory.path / "pg_wal" / "archive_status").glob("*.ready"))
+    with directory.account.rights():
+        waiting = any((directory.path / "pg_wal" / "archive_status").glob("*.ready"))
     # Debian has the configuration elsewhere; it names the data directory.
     elsewhere = [p.parent for p in Path("/etc/postgresql").glob(f"{directory.major}/*/postgresql.conf")]
     if named := re.search(r'"config_file=([^"]+)"', _last_command(directory)):
@@ -329,7 +337,8 @@ def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
 def _last_command(directory: DataDirectory) -> str:
     """What the server was started with last: program, and options in double quotes."""
     try:
-        return (directory.path / "postmaster.opts").read_text()
+        with directory.account.rights():
+            return (directory.path / "postmaster.opts").read_text(errors="replace")
     except OSError:
         return ""
 
@@ -356,26 +365,24 @@ def _configured(programs: Binaries, account: Account, folder: Path, name: str) -
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _control(path: Path) -> tuple[int, int]:
+def _control(directory: DataDirectory) -> tuple[int, int]:
     """The control file's format and the cluster's state."""
+    path = directory.path
     try:
-        head = (path / "global" / "pg_control").read_bytes()[:20]
+        with directory.account.rights():
+            head = (path / "global" / "pg_control").read_bytes()[:20]
         version, _, state = struct.unpack("=8x I I I", head)
     except (OSError, struct.error) as e:
         raise RefusedError(f"cannot read {path}/global/pg_control: {e}", "Is this a data directory?") from e
     return version, state
 
 
-def _owner(path: Path, status: os.stat_result) -> Account:
-    ours = os.geteuid()
-    if status.st_uid == 0:
+def _owner(path: Path) -> Account:
+    account = owner_of(path)
+    if account.uid == 0:
         raise RefusedError(f"{path} belongs to root, as which no server runs", "Give a server's own data directory.")
-    if ours not in (0, status.st_uid):
+    if os.geteuid() not in (0, account.uid):
         raise RefusedError(
-            f"{path} belongs to another account (uid {status.st_uid})", "Run pgdyno as that account, or as root."
+            f"{path} belongs to another account (uid {account.uid})", "Run pgdyno as that account, or as root."
         )
-    try:
-        name = pwd.getpwuid(status.st_uid).pw_name
-    except KeyError:
-        name = str(status.st_uid)
-    return Account(name, status.st_uid, status.st_gid, other=ours != status.st_uid)
+    return account

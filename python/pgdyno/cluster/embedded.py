@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pgdyno.cluster import binaries, clone
+from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.held import HeldCluster, Hold
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.limits import Limits
@@ -45,11 +46,12 @@ class EmbeddedCluster(HeldCluster):
                 self._scratch = Scratch(self._parent)
                 self.layout = Layout(self._scratch.path)
             self.layout.refuse_bad_path()
+            self.account.refuse_if_out_of_reach(self.base)
             self.layout.make_folder(self.layout.socket, self.account)
             self.binaries = binaries.find(self.account, self.base / "programs", self._pg_bin)
             template = self._template(self.binaries)
             if template is not None:
-                clone.tree(template, self.data, owner=(self.account.uid, self.account.gid))
+                clone.tree(template, self.data, owner_of(template), owner=(self.account.uid, self.account.gid))
             else:
                 self.layout.make_folder(self.data, self.account)
                 initdb(self.layout, self.binaries, self.account)

@@ -4,6 +4,7 @@ parent-death signal.
 
 from __future__ import annotations
 
+import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 
+#: Bytes that are kept of each end of a log that is longer than both.
+_HALF_LOG = 16 << 20
 #: Is told the server's process id.
 Hold = Callable[[int], None]
 
@@ -67,9 +70,14 @@ class HeldCluster(ABC):
         self.stop()
 
     def append_log(self, to: Path) -> None:
-        """Appends what the server has said since it was first started by us."""
+        """Appends what the server has said since it was first started by us; of very much the beginning and the end."""
         with self.log.open("rb") as source, home.opened_to_append(to) as out:
-            source.seek(self._log_before or 0)
+            first, end = self._log_before or 0, source.seek(0, os.SEEK_END)
+            source.seek(first)
+            if end - first > 2 * _HALF_LOG:
+                out.write(source.read(_HALF_LOG))
+                source.seek(end - _HALF_LOG)
+                out.write(f"\n[pgdyno: {end - first - 2 * _HALF_LOG:,} bytes left out]\n".encode())
             shutil.copyfileobj(source, out)
 
     def is_alive(self) -> bool:

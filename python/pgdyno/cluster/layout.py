@@ -11,7 +11,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.process import carried_out
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, RefusedError
+from pgdyno.errors import ClusterError, LocalError, RefusedError
 
 #: The role and the database that a cluster begins with.
 SUPERUSER = "postgres"
@@ -61,10 +61,12 @@ class Layout:
         """The same for data that came from elsewhere; settings stay but for the socket's folder."""
         self._let_in(account)
         conf, auto = self.data / "postgresql.conf", self.data / "postgresql.auto.conf"
-        if not conf.exists():
+        with account.rights():
+            has_conf = conf.exists()
+            lines = auto.read_text().splitlines() if auto.exists() else []
+        if not has_conf:
             # Debian's is in /etc.
             self._write(account, conf, "")
-        lines = auto.read_text().splitlines() if auto.exists() and not auto.is_symlink() else []
         # A copy is not the original: it does not listen for it, archive for it, or subscribe for it.
         ours = {
             "port": str(PORT),
@@ -88,8 +90,8 @@ class Layout:
         self._write(account, self.data / "postgresql.auto.conf", text + "\n")
 
     def _write(self, account: Account, path: Path, text: str) -> None:
-        write(path, text)
-        account.own(path)
+        with account.rights():
+            write(path, text)
 
     def refuse_bad_path(self) -> None:
         """Raises RefusedError where no server could have its socket."""
@@ -128,7 +130,8 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
     )
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise ClusterError(f"initdb failed: {reason}", _remedy(reason, layout.base.parent))
+        kind = LocalError if "No space left" in reason else ClusterError
+        raise kind(f"initdb failed: {reason}", _remedy(reason, layout.base.parent))
 
 
 def write(path: Path, text: str) -> None:

@@ -18,11 +18,14 @@ from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.process import ServerProcess, carried_out
+from pgdyno.cluster.registry import Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
 
+#: In the register of temporary things, while a cluster is being made.
+KIND = "cluster"
 #: What the cluster was made with.
 FACTS = "cluster.json"
 #: There, and locked, while a cluster is being made: whoever is killed leaves it unlocked.
@@ -38,6 +41,7 @@ class ManagedCluster:
         self.account: Account = server_account()
         self._made: Made | None = None
         self._unfinished: TextIO | None = None
+        self._entry: Entry | None = None
 
     @property
     def data(self) -> Path:
@@ -65,15 +69,20 @@ class ManagedCluster:
         try:
             self.base.mkdir(mode=0o755, parents=True, exist_ok=True)
             if (self.base / _UNFINISHED).exists():
-                self._sweep()
+                self.sweep()
             if any(self.base.iterdir()):
                 raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
             self._made = None if existed else Made.at(self.base)
             self._unfinished = (self.base / _UNFINISHED).open("x", encoding="utf-8")
             fcntl.flock(self._unfinished, fcntl.LOCK_EX)
+            self._entry = Entry(KIND, Made.at(self.base), existed=existed)
             # The server's account must get through.
             self.base.chmod(self.base.stat().st_mode | 0o111)
+            self.account.refuse_if_out_of_reach(self.base)
             self.layout.make_folder(self.layout.socket, self.account)
+        except LocalError:
+            self.abandon()
+            raise
         except OSError as e:
             raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
 
@@ -85,8 +94,10 @@ class ManagedCluster:
                 self._unfinished.close()
             if self._made is not None:
                 self._made.remove()
+            if self._entry is not None:
+                self._entry.done()
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Removes what a pgdyno has left that was killed while it made this cluster."""
         fd = os.open(self.base / _UNFINISHED, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -118,6 +129,8 @@ class ManagedCluster:
         if self._unfinished is not None:
             (self.base / _UNFINISHED).unlink(missing_ok=True)
             self._unfinished.close()
+        if self._entry is not None:
+            self._entry.done()
 
     def programs(self) -> Path:
         """The programs that the cluster was made with."""
@@ -175,6 +188,15 @@ class ManagedCluster:
         """After the data came from a template: where the socket is, who gets in."""
         self.layout.move_in(self.account)
         self.remember(programs)
+
+
+def remove_abandoned(made: Made, *, existed: bool) -> bool:
+    """Removes what a pgdyno has left that was killed while it made a cluster; the folder as well, unless it existed."""
+    if (made.path / _UNFINISHED).exists():
+        ManagedCluster(made.path).sweep()
+    if not existed and not any(made.path.iterdir()):
+        made.path.rmdir()
+    return True
 
 
 def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Account) -> None:

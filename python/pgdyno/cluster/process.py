@@ -144,8 +144,8 @@ def environment() -> dict[str, str]:
     return {**env, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def run_while_we_live(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-    """Runs a program that works on files of ours; it ends when pgdyno does, however that ends."""
+def run_while_we_live(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:
+    """Runs a program that works on files of ours, as the account; it ends when pgdyno does, however that ends."""
     linux = sys.platform == "linux"
     return subprocess.run(
         argv,
@@ -154,6 +154,7 @@ def run_while_we_live(argv: Sequence[str | Path]) -> subprocess.CompletedProcess
         check=False,
         cwd="/",
         preexec_fn=partial(_die_with, os.getpid(), signal.SIGKILL) if linux else None,
+        **account.popen(),
     )
 
 

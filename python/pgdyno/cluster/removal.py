@@ -45,6 +45,14 @@ class Made:
         self.path.rename(path)
         return Made(path, self.device, self.inode)
 
+    def is_there(self) -> bool:
+        """Whether it still stands at its path."""
+        try:
+            status = self.path.lstat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == (self.device, self.inode)
+
     def remove(self, *, last: str = "") -> bool:
         """Removes it with all that is in it, the file `last` after everything else; returns whether it is gone. Where
         something else stands in its place, that stays.

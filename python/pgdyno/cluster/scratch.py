@@ -6,17 +6,20 @@ import contextlib
 import fcntl
 import os
 import signal
-import stat
 import subprocess
 import tempfile
 from pathlib import Path
 
 import psutil
 
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.registry import Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.interrupt import signals_held
 
 PREFIX = "pgdyno-cluster-"
+#: In the register of temporary things.
+KIND = "scratch"
 #: Locked by the pgdyno that the folder belongs to, for as long as it lives.
 OWNER = "owner"
 
@@ -26,19 +29,24 @@ class Scratch:
     or remove or keep it.
     """
 
-    def __init__(self, parent: Path | None = None, prefix: str = PREFIX) -> None:
-        """In `parent`, or in the temporary folder."""
-        sweep(parent, prefix)
-        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        # Other accounts must get through to what is theirs.
-        self.path.chmod(0o755)
-        self._made = Made.at(self.path)
-        # The lock says that we are alive, whatever clocks and process numbers say; it goes with us. It is taken before
-        # the file has its name: others must not find it unlocked.
-        young = self.path / f"{OWNER}.young"
-        self._owner = young.open("w", encoding="utf-8")
-        fcntl.flock(self._owner, fcntl.LOCK_EX)
-        young.rename(self.path / OWNER)
+    def __init__(self, parent: Path | None = None, prefix: str = PREFIX, account: Account | None = None) -> None:
+        """In `parent`, or in the temporary folder; made and removed with the rights of the account that owns the
+        parent, where one is given.
+        """
+        self._rights = account.rights if account is not None else contextlib.nullcontext
+        with self._rights():
+            sweep(parent, prefix)
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            # Other accounts must get through to what is theirs.
+            self.path.chmod(0o755)
+            self._made = Made.at(self.path)
+            # The lock says that we are alive, whatever clocks and process numbers say; it goes with us. It is taken
+            # before the file has its name: others must not find it unlocked.
+            young = self.path / f"{OWNER}.young"
+            self._owner = young.open("w", encoding="utf-8")
+            fcntl.flock(self._owner, fcntl.LOCK_EX)
+            young.rename(self.path / OWNER)
+        self._entry = Entry(KIND, self._made)
 
     def __enter__(self) -> Path:
         return self.path
@@ -49,12 +57,16 @@ class Scratch:
 
     def remove(self) -> None:
         """Removes it, the owner's file last: what is left of a removal that failed can be swept later."""
-        self._made.remove(last=OWNER)
+        with self._rights():
+            gone = self._made.remove(last=OWNER)
+        if gone:
+            self._entry.done()
         self._owner.close()
 
     def keep(self) -> None:
         """Leaves it for good."""
         (self.path / OWNER).unlink(missing_ok=True)
+        self._entry.done()
         self._owner.close()
 
 
@@ -62,11 +74,21 @@ def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
     """Removes what killed pgdynos left in `parent` (the temporary folder): only folders of ours whose owner is dead."""
     for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
-            status = folder.lstat()
-            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _is_abandoned(folder):
-                _kill_postmaster(folder)
-                _unmount(folder)
-                Made(folder, status.st_dev, status.st_ino).remove(last=OWNER)
+            remove_abandoned(Made.at(folder))
+
+
+def remove_abandoned(made: Made) -> bool:
+    """Removes a folder of ours whose owner is dead, the server that still runs in it, and what is mounted there;
+    returns whether it is gone, or is nobody's to remove.
+    """
+    status = made.path.lstat()
+    if not made.is_there() or status.st_uid != os.geteuid() or not (made.path / OWNER).exists():
+        return True
+    if not _is_abandoned(made.path):
+        return False
+    _kill_postmaster(made.path)
+    _unmount(made.path)
+    return made.remove(last=OWNER)
 
 
 def _is_abandoned(folder: Path) -> bool:

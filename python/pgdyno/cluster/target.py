@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import psycopg
-from psycopg import pq
-from psycopg.abc import RV, PQGen
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pgdyno import conninfo as conninfos
+from pgdyno import libpq
 from pgdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    import psycopg
 
 #: How long an administrative statement waits for a lock.
 LOCK_S = 30.0
+#: And how long it may take where nothing else is said: a CHECKPOINT of a large server takes minutes.
+STATEMENT_S = 3600.0
 #: How long a question may take that a server answers at once, if nothing is wrong.
 PATIENCE_S = 60.0
 #: Variables that say that the user means a server of their own.
@@ -36,6 +41,8 @@ class Target:
     server_version: int = 0
     #: How long to wait for a connection.
     connect_timeout_s: float = 10.0
+    #: In which our own client speaks, unless PGCLIENTENCODING says another; empty: in the database's.
+    client_encoding: str = "UTF8"
 
     @property
     def where(self) -> str:
@@ -60,7 +67,7 @@ class Target:
             "password": self.password,
             **self.options,
         }
-        return psycopg.conninfo.make_conninfo("", **{k: v for k, v in values.items() if v not in (None, "")})
+        return libpq.conninfo({k: v for k, v in values.items() if v not in (None, "")})
 
     def core_arguments(self) -> dict[str, Any]:
         """What the native module's ConnConfig takes."""
@@ -68,13 +75,14 @@ class Target:
             "hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options", "application_name"
         )  # fmt: skip
         given = {k: self.options[k] for k in names if self.options.get(k)}
+        encoding = {"client_encoding": self.client_encoding} if self.client_encoding else {}
         return {
             "host": self.host,
             "port": self.port,
             "user": self.user,
             "dbname": self.dbname,
             "password": self.password,
-            "settings": session_settings(),
+            "settings": {**encoding, **session_settings()},
             **given,
         }
 
@@ -105,19 +113,22 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--t
     given = conninfos.read(conninfo, named=named)
     given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))
     given.setdefault("application_name", "pgdyno")
-    conn = _connected(_full(given), connect_timeout_s)
+    conn = _connected(libpq.conninfo(given), connect_timeout_s)
     try:
-        if conn.status != pq.ConnStatus.OK:
-            reason = _clean(conn.error_message.decode("utf-8", "replace"))
+        if conn.status != libpq.OK:
+            reason = clean(conn.error_message)
             raise TargetError(reason, remedy_for(reason))
-        return replace(target_of(conn), connect_timeout_s=connect_timeout_s)
+        # SQL_ASCII holds any bytes, and a client that is to get UTF-8 is refused those that are none.
+        any_bytes = conn.parameter_status("server_encoding") == "SQL_ASCII"
+        encoding = "" if any_bytes else "UTF8"
+        return replace(target_of(conn), connect_timeout_s=connect_timeout_s, client_encoding=encoding)
     finally:
         conn.finish()
 
 
 def connect(
     dbname: str, parameters: dict[str, str], application: str, ask: Callable[[], str] | None = None
-) -> pq.abc.PGconn:
+) -> libpq.Connection:
     """A libpq connection as PostgreSQL's own programs make it, time-outs and lists of hosts included: `dbname` may be a
     whole connection string, which then wins over `parameters`; `ask` gives a password where the server wants one.
     Blocks, and Ctrl-C ends the program meanwhile: nothing has been done yet. Raises TargetError in libpq's words.
@@ -125,52 +136,56 @@ def connect(
     given: dict[str, Any] = dict(parameters)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
         try:
-            given |= psycopg.conninfo.conninfo_to_dict(dbname)
-        except psycopg.ProgrammingError as e:
-            raise TargetError(str(e).strip()) from e
+            given |= libpq.parse(dbname)
+        except libpq.LibpqError as e:
+            raise TargetError(str(e)) from e
     elif dbname:
         given["dbname"] = dbname
     given["fallback_application_name"] = application
-    conn = _blocking(_full(given))
-    if conn.status != pq.ConnStatus.OK and conn.needs_password and ask is not None:
+    conn = _blocking(libpq.conninfo(given))
+    if conn.status != libpq.OK and conn.needs_password and ask is not None:
         conn.finish()
-        conn = _blocking(_full({**given, "password": ask()}))
-    if conn.status != pq.ConnStatus.OK:
-        reason = conn.error_message.decode("utf-8", "replace").strip()
+        conn = _blocking(libpq.conninfo({**given, "password": ask()}))
+    if conn.status != libpq.OK:
+        reason = conn.error_message.strip()
         conn.finish()
         raise TargetError(reason)
     return conn
 
 
-def _blocking(conninfo: bytes) -> pq.abc.PGconn:
-    # Python's handler would run only when libpq returns.
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _blocking(conninfo: str) -> libpq.Connection:
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        # Python's handler would run only when libpq returns.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        return pq.PGconn.connect(conninfo)
+        return libpq.Connection.connect(conninfo)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def connect_timeout_of(conn: pq.abc.PGconn) -> float | None:
+def connect_timeout_of(conn: libpq.Connection) -> float | None:
     """The connect_timeout that a connection was made with, in seconds; none: without end."""
-    found = next((o.val for o in conn.info if o.keyword == b"connect_timeout"), None)
-    text = (found or b"").decode().strip()
+    text = next((p.value or "" for p in conn.info if p.keyword == "connect_timeout"), "").strip()
     return float(max(2, int(text))) if text.isdigit() and int(text) else None
 
 
-def _full(given: dict[str, Any]) -> bytes:
-    full: str = psycopg.conninfo.make_conninfo("", **given)
-    return full.encode()
-
-
-def target_of(conn: pq.abc.PGconn) -> Target:
-    """What an open connection was made of. Raises TargetError where our own client cannot do the same."""
-    used = {o.keyword.decode(): (o.val or b"").decode() for o in conn.info if o.val}
-    _refuse_what_is_not_heeded(used)
-    password = conn.password.decode() or used.get("password") or None
+def target_of(conn: libpq.Connection) -> Target:
+    """What an open connection was made of; it spoke in the database's encoding. Raises TargetError where our own client
+    cannot do the same.
+    """
+    used = {p.keyword: p.value for p in conn.info if p.value}
+    if conn.host.startswith("@"):
+        raise TargetError(
+            f"host={conn.host}: sockets in the abstract namespace are not supported by pgdyno's own client",
+            "Use one in a folder (unix_socket_directories), or TCP.",
+        )
+    _refuse_what_is_not_heeded(conn, used)
+    password = conn.password or used.get("password") or None
     # After a list of hosts: the one that answered.
     hostaddr = used.get("hostaddr", "")
-    options = {**used, "hostaddr": "" if "," in hostaddr else hostaddr}
+    options = {**used, "hostaddr": "" if "," in hostaddr else hostaddr, "sslcert": "", "sslkey": ""}
+    options |= _client_certificate(used)
     names = (
         "hostaddr",
         "sslmode",
@@ -182,56 +197,83 @@ def target_of(conn: pq.abc.PGconn) -> Target:
         "application_name",
     )
     return Target(
-        host=conn.host.decode() or used.get("host", "/tmp"),
-        port=int(conn.port.decode() or 5432),
-        user=conn.user.decode(),
-        dbname=conn.db.decode(),
+        host=conn.host or used.get("host", "/tmp"),
+        port=int(conn.port or 5432),
+        user=conn.user,
+        dbname=conn.db,
         password=password,
         options={k: options[k] for k in names if options.get(k)},
         server_version=conn.server_version,
+        client_encoding="",
     )
 
 
-#: What libpq would heed and our client does not yet; ignoring it would weaken what the user asked for.
-_NOT_HEEDED = {"require_auth": (), "sslcrl": (), "sslcrldir": (), "sslnegotiation": ("postgres",), "sslpassword": ()}
+#: Parameters that are heeded: by our own client, or by libpq before it starts (which of several hosts, passwords,
+#: services, time-outs); and those that only say something of what is not used (GSSAPI).
+_HEEDED = {
+    "host", "hostaddr", "port", "user", "dbname", "password", "passfile", "service", "servicefile", "connect_timeout",
+    "options", "application_name", "fallback_application_name", "client_encoding", "target_session_attrs",
+    "load_balance_hosts", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "krbsrvname", "gsslib",
+    "gssdelegation", "sslcertmode", "sslcompression",
+}  # fmt: skip
+#: Values of others that ask for nothing else than what our client does.
+_HARMLESS = {
+    "gssencmode": {"prefer", "disable"},
+    "sslnegotiation": {"postgres"},
+    "ssl_min_protocol_version": {"TLSv1", "TLSv1.1", "TLSv1.2"},
+    "ssl_max_protocol_version": {"TLSv1.3"},
+    "sslsni": {"1"},
+    "keepalives": {"1"},
+    "replication": {"false", "off", "no", "0"},
+    "min_protocol_version": {"3.0"},
+    "max_protocol_version": {"3.0", "latest", "3.2"},
+}
 
 
-def _refuse_what_is_not_heeded(used: dict[str, str]) -> None:
-    for name, harmless in _NOT_HEEDED.items():
-        if used.get(name) and used[name] not in harmless:
-            raise TargetError(
-                f"{name} is not supported by pgdyno's own client", f"Leave {name} out, or its variable unset."
-            )
+def _refuse_what_is_not_heeded(conn: libpq.Connection, used: dict[str, str]) -> None:
+    """What libpq would heed and our client does not: ignoring it would weaken what the user asked for."""
+    compiled = {p.keyword: p.compiled or "" for p in conn.info}
+    for name, value in used.items():
+        if name in _HEEDED or value == compiled.get(name) or value in _HARMLESS.get(name, set()):
+            continue
+        shown = "" if conninfos.is_secret(name) else f"={value}"
+        raise TargetError(
+            f"{name}{shown} is not supported by pgdyno's own client", f"Leave {name} out, or its variable unset."
+        )
+    if used.get("sslcertmode") == "require":
+        raise TargetError("sslcertmode=require is not supported by pgdyno's own client", "Leave it out.")
     if used.get("sslrootcert") == "system" and used.get("sslmode") == "verify-full":
         raise TargetError(
             "sslrootcert=system is not supported by pgdyno's own client", "Name the file: sslrootcert=FILE."
         )
 
 
-def _connected(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
+def _client_certificate(used: dict[str, str]) -> dict[str, str]:
+    """The certificate that libpq would show, and its key: each from the file that is named, or in ~/.postgresql."""
+    folder = Path.home() / ".postgresql"
+    certificate = Path(used.get("sslcert") or folder / "postgresql.crt")
+    key = used.get("sslkey") or str(folder / "postgresql.key")
+    # Without the file libpq goes without a certificate.
+    if used.get("sslcertmode") == "disable" or not certificate.exists():
+        return {}
+    return {"sslcert": str(certificate), "sslkey": key}
+
+
+def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
     """Connects without psycopg's assumptions about the server; libpq's own time-out applies. The result may be a
     connection that has failed.
     """
-    import select
-    import time
-
-    conn = pq.PGconn.connect_start(conninfo)
+    conn = libpq.Connection.start(conninfo)
     deadline = time.monotonic() + timeout_s
-    state = None
-    while conn.status != pq.ConnStatus.BAD and state != pq.PollingStatus.OK:
-        state = conn.connect_poll()
-        if state == pq.PollingStatus.FAILED:
-            break
-        if state == pq.PollingStatus.OK:
-            break
+    while conn.status != libpq.BAD and (state := conn.poll()) not in (libpq.FAILED, libpq.READY):
         left = deadline - time.monotonic()
         ready = False
         if left > 0 and conn.socket >= 0:
-            reading = [conn.socket] if state == pq.PollingStatus.READING else []
+            reading = [conn.socket] if state == libpq.READING else []
             writing = [] if reading else [conn.socket]
             ready = any(select.select(reading, writing, [], left))
         if not ready:
-            host, port = conn.host.decode(), conn.port.decode()
+            host, port = conn.host, conn.port
             conn.finish()
             raise TargetError(
                 f"cannot connect to {host} port {port}: no answer within {timeout_s:g} s",
@@ -240,7 +282,8 @@ def _connected(conninfo: bytes, timeout_s: float) -> pq.abc.PGconn:
     return conn
 
 
-def _clean(message: str) -> str:
+def clean(message: str) -> str:
+    """In one line."""
     return " ".join(message.split()).removeprefix("connection is bad: ")
 
 
@@ -264,50 +307,22 @@ def remedy_for(reason: str) -> str:
         "root certificate file": "Give it as sslrootcert=FILE, or use sslmode=require to go without verification.",
         "server certificate for": "Connect by a name that the certificate holds, or use sslmode=verify-ca.",
         "starting up": "Wait until the server has finished its recovery, then try again.",
+        "too many connections for role": "Raise its limit (ALTER ROLE … CONNECTION LIMIT), or use fewer --clients.",
+        "too many connections for database": "Raise its limit (ALTER DATABASE … CONNECTION LIMIT), or fewer --clients.",
+        "read-only transaction": "Is it a standby, or default_transaction_read_only on for this role or database?",
+        "statement timeout": "The role or the database has a statement_timeout: lift it, or use another role.",
+        "idle-session timeout": "The role or the database has an idle_session_timeout: lift it, or use another role.",
+        "is not permitted to log in": "Let the role log in: ALTER ROLE … LOGIN, or use another role.",
+        "not currently accepting connections": "ALTER DATABASE … ALLOW_CONNECTIONS true, or use another database.",
     }
     return next((remedy for words, remedy in cases.items() if words in reason), "")
 
 
-class _Connection(psycopg.Connection[tuple[Any, ...]]):
-    """As psycopg's; but what is asked is answered within `patience_s`, or the connection is given up: a server that is
-    frozen does not heed its own time-outs.
-    """
-
-    patience_s: float | None = None
-
-    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        try:
-            return super().wait(gen, interval, self.patience_s if timeout is None else timeout)
-        except psycopg.errors._WaitTimeout as e:
-            self.close()
-            raise psycopg.OperationalError("the server does not answer") from e
-
-
-def administrative(target: Target, *, patience_s: float | None = None) -> psycopg.Connection[tuple[Any, ...]]:
+def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:
     """A connection for administrative SQL; the caller closes it. No statement waits for a lock longer than LOCK_S, and
-    none for anything longer than `patience_s`, where that is given.
+    none takes longer than `patience_s`; None is for what takes as long as there are rows (indexes).
     """
-    try:
-        conn = _Connection.connect(
-            target.conninfo,
-            autocommit=True,
-            application_name="pgdyno admin",
-            # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
-            client_encoding="UTF8",
-            connect_timeout=max(2, round(target.connect_timeout_s)),
-        )
-        try:
-            conn.patience_s = target.connect_timeout_s if patience_s is None else patience_s + 1
-            limits = {"lock_timeout": LOCK_S if patience_s is None else patience_s / 2, "statement_timeout": patience_s}
-            for name, seconds in limits.items():
-                if seconds is not None:
-                    conn.execute("select set_config(%s, %s, false)", [name, f"{round(seconds * 1000)}ms"])
-            conn.patience_s = None if patience_s is None else patience_s + 1
-        except psycopg.errors.DatabaseError:
-            # Not quite PostgreSQL, unless it is gone.
-            if conn.closed:
-                raise
-        return conn
-    except psycopg.Error as e:
-        reason = _clean(str(e))
-        raise TargetError(reason, remedy_for(reason)) from e
+    # What it needs takes long to import, and pgbench does without it.
+    from pgdyno.cluster import administration
+
+    return administration.connect(target, patience_s)

@@ -24,9 +24,10 @@ from typing import Any
 
 from pgdyno import __version__, home
 from pgdyno.cluster import clone, datadir
-from pgdyno.cluster.account import Account
+from pgdyno.cluster.account import Account, owner_of
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.datadir import DataDirectory
+from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.errors import LocalError, RefusedError
 from pgdyno.interrupt import signals_held
@@ -110,9 +111,10 @@ class Store:
         name = self._free_name(name or name_of(datasets, version, settings))
 
         def fill(folder: Path) -> clone.Copied:
-            _refuse_links(source.path)
+            with source.account.rights():
+                _refuse_links(source.path)
             with datadir.kept_stopped(source):
-                copied = clone.tree(source.path, folder / "data", watch)
+                copied = clone.tree(source.path, folder / "data", source.account, watch)
             (folder / "data" / datadir.PID_FILE).unlink()
             return copied
 
@@ -166,7 +168,8 @@ class Store:
         made: Made | None = None
         try:
             made = Made.new(part)
-            copied = clone.tree(source, part, watch, (account.uid, account.gid), exists=True)
+            entry = Entry(FOLDER, made)
+            copied = clone.tree(source, part, owner_of(source), watch, (account.uid, account.gid), exists=True)
             part.rename(destination)
         except OSError as e:
             raise LocalError(
@@ -175,8 +178,8 @@ class Store:
             ) from e
         finally:
             with signals_held():
-                if made is not None:
-                    made.remove()
+                if made is not None and made.remove():
+                    entry.done()
         return copied
 
     def drop(self, name: str) -> None:
@@ -193,10 +196,12 @@ class Store:
             )
         try:
             doomed = Made.at(folder).moved(self.folder / f"{_UNFINISHED}{uuid.uuid4().hex}")
+            entry = Entry(FOLDER, doomed, last=FACTS)
         except OSError as e:
             raise LocalError(f"{name} could not be removed: {e.strerror}", "May you write there?") from e
         if not doomed.remove(last=FACTS):
             raise LocalError(f"{name} could not be removed whole", f"Remove {doomed.path} by hand.")
+        entry.done()
 
     def _sweep(self) -> None:
         """Removes what snapshots and removals have left that were killed."""
@@ -240,6 +245,7 @@ class Store:
             fcntl.flock(held, fcntl.LOCK_EX)
             facts = _maker(self.folder / name)
             _write(part / FACTS, facts)
+            entry = Entry(FOLDER, made, last=FACTS)
         except OSError as e:
             raise LocalError(
                 f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."
@@ -249,7 +255,6 @@ class Store:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             template = Template(name, datasets, version, settings, copied.shared_bytes + copied.copied_bytes, now)
             _write(part / FACTS, {**asdict(template), **facts})
-            part.chmod(0o755)
             home.sync(part)
             part.rename(self.folder / name)
             home.sync(self.folder)
@@ -260,7 +265,8 @@ class Store:
         finally:
             with signals_held():
                 # Where it was renamed, nothing stands at its old name.
-                made.remove(last=FACTS)
+                if made.remove(last=FACTS):
+                    entry.done()
                 os.close(held)
         return template, copied
 

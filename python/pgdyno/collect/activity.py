@@ -19,7 +19,8 @@ _CHECKPOINTS: dict[int, LiteralString] = {
 }
 _TABLES: LiteralString = """
     select coalesce(sum(n_tup_ins), 0), coalesce(sum(n_tup_upd), 0), coalesce(sum(n_tup_hot_upd), 0),
-           coalesce(sum(n_tup_del), 0), coalesce(sum(pg_table_size(relid)), 0), coalesce(sum(pg_indexes_size(relid)), 0)
+           coalesce(sum(n_tup_del), 0), coalesce(sum(pg_catalog.pg_table_size(relid::regclass)), 0),
+           coalesce(sum(pg_catalog.pg_indexes_size(relid::regclass)), 0)
     from pg_stat_user_tables"""
 _TABLE_NAMES = ("rows_inserted", "rows_updated", "rows_hot_updated", "rows_deleted", "table_bytes", "index_bytes")
 #: Sizes stand as they were at the end, too; of the rest only the difference says anything.

@@ -22,7 +22,8 @@ def describe(conn: Connection, tables: Sequence[str]) -> list[dict[str, Any]]:
         try:
             rows = conn.execute(
                 """select c.relname, c.relkind, coalesce(am.amname, ''), greatest(c.reltuples, 0)::bigint,
-                          case when c.relkind in ('r', 'p') then pg_table_size(c.oid) else pg_relation_size(c.oid) end,
+                          case when c.relkind in ('r', 'p') then pg_catalog.pg_table_size(c.oid::regclass)
+                            else pg_catalog.pg_relation_size(c.oid::regclass) end,
                           c.oid::int8
                    from pg_class c left join pg_am am on am.oid = c.relam
                    where c.oid = to_regclass(%s)

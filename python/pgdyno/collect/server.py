@@ -41,7 +41,7 @@ _QUERIES: dict[str, LiteralString] = {
     "in_recovery": "select pg_is_in_recovery()",
     # Null over a Unix-domain socket; equal addresses over TCP.
     "same_machine": "select coalesce(inet_server_addr() = inet_client_addr(), true)",
-    "database_bytes": "select pg_database_size(current_database())",
+    "database_bytes": "select pg_catalog.pg_database_size(pg_catalog.current_database())",
 }
 
 
@@ -70,7 +70,9 @@ def relation_sizes(conn: psycopg.Connection[tuple[Any, ...]], tables: list[str])
     sizes = {}
     for table in tables:
         try:
-            row = conn.execute("select pg_total_relation_size(to_regclass(%s))", [table]).fetchone()
+            row = conn.execute(
+                "select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass(%s::text))", [table]
+            ).fetchone()
         except psycopg.Error:
             continue
         if row and row[0] is not None:

@@ -10,10 +10,13 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.target import Target
+from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import LocalError, PgdynoError, TargetError
+from pgdyno.load import drop as dropping
+from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset, quoted
-from pgdyno.load.find import Connection
+from pgdyno.load.drop import BATCH
+from pgdyno.load.find import Connection, Table, find
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.result import Loaded
 
@@ -26,9 +29,8 @@ _UNFINISHED = "not complete"
 #: What a load that failed has left.
 _UNCHANGED = "Nothing was changed."
 _GONE = "Nothing was kept."
+_PARTLY = "Of the tables that were to be replaced some are gone, others not; load again."
 _KEPT = "The tables could not be dropped; they are marked as not complete, and the next load replaces them."
-#: Tables in a transaction.
-_BATCH = 500
 #: Parts of a table after which VACUUM freezes what is there, beside the connections that go on.
 _FREEZE_AT = (0.5, 0.75)
 #: Rows from which on a table is worth several connections.
@@ -66,10 +68,13 @@ class Connected:
         self._timeout = connect_timeout_s
         self._config = _core.ConnConfig(**target.core_arguments())
         # What is made and dropped lies in this schema, whatever else the search path names.
-        self._begin = [f"set search_path to {quoted(schema)}"]
+        # And a backslash in a name is a backslash, whatever the database's owner has set.
+        self._begin = ["set standard_conforming_strings to on", f"set search_path to {quoted(schema)}"]
 
-    def make(self, drop: Sequence[str]) -> Loaded:
-        """Makes everything; tables in `drop` go first. What was made is dropped again when it cannot be finished."""
+    def make(self, drop: Sequence[Table], claim: Claim | None = None) -> Loaded:
+        """Makes everything; tables in `drop` go first, as long as the `claim` on the database holds. What was made is
+        dropped again when it cannot be finished.
+        """
         data = self.dataset
         done = Loaded(
             "server" if self.in_server else "copy",
@@ -77,21 +82,22 @@ class Connected:
             data.heap_bytes + data.key_bytes,
             connections=self.connections,
         )
-        made = False
+        made, dropping_many = False, False
         try:
             with done.phase("create"):
                 self._tell("create")
-                create, marks = data.create(), data.marks(_UNFINISHED)
-                remove = _drops(drop)
-                if len(create) <= _BATCH and len(remove) <= 1:
-                    self.carry_out([["begin", *remove, *create, *marks, "commit"]])
+                create = data.create_marked(_UNFINISHED)
+                guard = claim.guard() if claim is not None else []
+                if len(create) <= 2 * BATCH and len(drop) <= BATCH:
+                    self.carry_out([["begin", *guard, *dropping.statements(drop), *create, "commit"]])
                     made = True
                 else:
-                    # A transaction locks each table that it touches, and the server's table of locks has an end.
-                    self.carry_out([[r] for r in remove])
-                    made = True
-                    pairs = [x for pair in zip(create, marks, strict=True) for x in pair]
-                    self.carry_out(_batches(pairs, 2 * _BATCH))
+                    # One after the other, over one connection: a partition needs its parent.
+                    made, dropping_many = True, bool(drop)
+                    drops = [["begin", *guard, *batch, "commit"] for batch in dropping.batches(drop)]
+                    self.carry_out([[s for batch in drops for s in batch]] if drops else [])
+                    dropping_many = False
+                    self.carry_out([[s for batch in _batches(create, 2 * BATCH) for s in batch]])
             with done.phase("generate"):
                 _, done.moved_bytes = self.carry_out(self.fill(), self._progress("generate", data.rows))
             with done.phase("keys"):
@@ -103,6 +109,7 @@ class Connected:
                 self.vacuum()
         except BaseException as e:
             left = _KEPT if made and self._remove() else _GONE if made else _UNCHANGED
+            left = _PARTLY if dropping_many else left
             if isinstance(e, _core.CoreError):
                 raise explained(str(e), self.target, left) from e
             raise
@@ -137,7 +144,7 @@ class Connected:
                     # Columns at the end that the query leaves out stay NULL.
                     jobs.append([f"insert into {table.name} {query}"])
             elif not split:
-                jobs.append(frozen(number, table))
+                jobs.append(frozen(number, table, self.dataset.refuse_another(table.name, _UNFINISHED)))
             else:
                 jobs += shared(number, table, ranges)
         return jobs
@@ -155,7 +162,7 @@ class Connected:
                 connect_timeout_s=self._timeout,
             )
         except _core.ConnectError as e:
-            raise TargetError(f"loading failed: {e}") from e
+            raise TargetError(f"loading failed: {e}", remedy_for(str(e))) from e
 
     def _tell(self, phase: str) -> None:
         self.listener.loading(phase, 0, 0, 0, 0)
@@ -169,34 +176,19 @@ class Connected:
         meanwhile, and that may be why we failed.
         """
         with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
-            conn.execute(self._begin[0].encode())
-            names = self.dataset.relations
-            for batch in (names[i : i + _BATCH] for i in range(0, len(names), _BATCH)):
+            for statement in self._begin:
+                conn.execute(statement.encode())
+            for batch in dropping.batches(self._unfinished(conn)):
                 with conn.transaction():
-                    if unfinished := self._unfinished(conn, batch):
-                        # Whoever renames or replaces one of them now waits, or was before us and is seen.
-                        conn.execute(f"lock table {', '.join(map(quoted, unfinished))}".encode())
-                        if self._unfinished(conn, batch) == unfinished:
-                            conn.execute(_drops(list(unfinished))[0].encode())
-            return any(self._unfinished(conn, names))
+                    for statement in batch:
+                        conn.execute(statement.encode())
+            return bool(self._unfinished(conn))
         return True
 
-    def _unfinished(self, conn: Connection, names: Sequence[str]) -> dict[str, int]:
-        """Of these tables, those that a load under way has made; by name their OIDs."""
-        rows = conn.execute(
-            """select c.relname, c.oid from pg_class c
-               join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
-               where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')
-                 and c.relname = any(%s) and d.description = %s
-               order by 1""",
-            [list(names), self.dataset.mark(_UNFINISHED)],
-        ).fetchall()
-        return {str(name): int(oid) for name, oid in rows}
-
-
-def _drops(names: Sequence[str]) -> list[str]:
-    batches = [names[i : i + _BATCH] for i in range(0, len(names), _BATCH)]
-    return [f"drop table if exists {', '.join(map(quoted, batch))}" for batch in batches]
+    def _unfinished(self, conn: Connection) -> list[Table]:
+        """Of the dataset's tables, those that a load under way has made."""
+        tables = find(conn, self.dataset).ours
+        return [t for t in tables if t.mark and (t.mark.name, t.mark.state) == (self.dataset.name, _UNFINISHED)]
 
 
 def _batches(statements: Sequence[str], size: int = 500) -> list[list[Step]]:
@@ -211,12 +203,13 @@ def pieces(first: int, end: int, connections: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def frozen(number: int, table: _core.Table) -> list[Step]:
+def frozen(number: int, table: _core.Table, *guard: str) -> list[Step]:
     """Fills a table at once, in the transaction that empties it: its rows are frozen from the start, and where
-    wal_level is minimal no WAL is written.
+    wal_level is minimal no WAL is written. `guard` is SQL that fails where it must not be emptied.
     """
     copy = f"copy {table.name} from stdin (format binary, freeze on)"
-    return ["begin", f"truncate {table.name}", (copy, number, table.first, table.end), "commit"]
+    lock = f"lock table {table.name} in access exclusive mode"
+    return ["begin", lock, *guard, f"truncate {table.name}", (copy, number, table.first, table.end), "commit"]
 
 
 def shared(number: int, table: _core.Table, ranges: Sequence[tuple[int, int]]) -> list[list[Step]]:
@@ -259,4 +252,4 @@ def explained(message: str, target: Target, left: str) -> PgdynoError:
             f'Let "{target.user}" create tables: GRANT CREATE ON SCHEMA public TO "{target.user}", '
             "or use a database that it owns.",
         )
-    return TargetError(f"loading failed: {message}", left)
+    return TargetError(f"loading failed: {message}", f"{left} {remedy_for(message)}".strip())

@@ -16,13 +16,19 @@ KINDS = {
     "pk": ("rows", 50_000_000, "one table with a primary key: id, a text of 29 bytes, a time"),
     "feed": ("rows", 0, "what sensors send: id, value, time, with a BRIN index; one table or many"),
 }
+#: What the tables of each may be called.
+NAMES = {
+    "tpcb": re.compile(r"pgbench_(accounts(_\d+)?|branches|history|tellers)"),
+    "pk": re.compile("pk"),
+    "feed": re.compile(r"feed\d*"),
+}
 #: On feed's time.
 INDEXES = ("brin", "btree", "none")
 #: Rows in a unit of --scale.
 ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
 #: What the comments on tables of ours begin with.
 MARK = "pgdyno dataset"
-_MARK = re.compile(rf"^{MARK} (.*?)( \(not complete\)| \(not vacuumed yet\))?$")
+_MARK = re.compile(rf"^{MARK} (.*?)(?: \[(.+) (\d+)\])?(?: \((not complete|not vacuumed yet)\))?$")
 _PAGE, _PAGES_MAX = 8192, 2**32 - 1
 #: What an int column can count.
 _INT_MAX = 2**31 - 1
@@ -69,6 +75,8 @@ class Dataset:
                 partitions=self.partitions,
                 fillfactor=self.fillfactor,
             )
+        except OverflowError as e:
+            raise UsageError(f"{self.kind} cannot be as large as that: {self.name}", "Use smaller numbers.") from e
         except _core.CoreError as e:
             raise UsageError(f"{self.kind}: {e}") from e
         object.__setattr__(self, "core", core)
@@ -184,13 +192,39 @@ class Dataset:
         return [f"create index idx_{t.name} on {t.name} using {self.index} ({t.brin}){space}" for t in timed]
 
     def marks(self, state: str = "") -> list[str]:
-        """COMMENT ON TABLE, for all: whose they are, and what."""
-        text = literal(self.mark(state))
-        return [f"comment on table {name} is {text}" for name in self.relations]
+        """The comments on all its tables: whose they are, and what. Each is bound to the table's name and OID, so that
+        one that was renamed, or made from a dump, is not taken for what we have made.
+        """
+        return list(self._marks(state).values())
 
-    def mark(self, state: str = "") -> str:
-        """What a table's comment says of it."""
-        return f"{MARK} {self.name}" + (f" ({state})" if state else "")
+    def create_marked(self, state: str) -> list[str]:
+        """CREATE TABLE and its mark, for each table in turn; a parent before its partitions."""
+        marks, out = self._marks(state), []
+        leaf = next((t.name for t in self.tables if self.is_partition(t)), None)
+        names = [n for t in self.tables for n in ([self.parent, t.name] if t.name == leaf else [t.name])]
+        for name, create in zip(names, self.create(), strict=True):
+            out += [create, marks[name]]
+        return out
+
+    def _marks(self, state: str) -> dict[str, str]:
+        return {
+            name: block(f"execute pg_catalog.format('comment on table {name} is %L'::text, {self._mark(name, state)});")
+            for name in self.relations
+        }
+
+    def refuse_another(self, table: str, state: str) -> str:
+        """SQL that fails where `table` is not the one that we have marked."""
+        message = literal(f"{table} is another table by now")
+        comment = f"pg_catalog.obj_description({literal(table)}::pg_catalog.regclass::pg_catalog.oid, 'pg_class'::name)"
+        return block(f"if {comment} is distinct from {self._mark(table, state)} then raise {message}; end if;")
+
+    def _mark(self, table: str, state: str) -> str:
+        """SQL's expression for a mark. All types are said: whoever may create functions or operators in this database
+        could have laid one that fits better than the server's own.
+        """
+        begin, end = literal(f"{MARK} {self.name} [{table} "), literal(f"] ({state})" if state else "]")
+        oid = f"{literal(table)}::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text"
+        return f"pg_catalog.concat({begin}::pg_catalog.text, {oid}, {end}::pg_catalog.text)"
 
 
 @dataclass(frozen=True)
@@ -199,19 +233,35 @@ class Mark:
 
     #: As Dataset.name.
     name: str
-    ready: bool
+    #: The table that it was written on; empty and 0 in marks that are older than that.
+    table: str
+    oid: int
+    #: What is missing: "not complete", "not vacuumed yet"; or nothing.
+    state: str
+
+    def is_of(self, table: str, oid: int) -> bool:
+        """Whether it was written on this table."""
+        return (self.table, self.oid) == (table, oid)
 
 
 def mark_of(comment: str | None) -> Mark | None:
     """What a comment says, if it is a mark of ours."""
     match = _MARK.match(comment or "")
-    return Mark(match[1], match[2] is None) if match else None
+    return Mark(match[1], match[2] or "", int(match[3] or 0), match[4] or "") if match else None
 
 
 def quoted(name: str) -> str:
     """An identifier."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
+
+
+def block(body: str, declare: str = "") -> str:
+    """An anonymous block of PL/pgSQL, whatever names stand in it."""
+    tag = "$pgdyno$"
+    while tag in body:
+        tag = f"{tag[:-1]}_$"
+    return f"do {tag} {declare} begin {body} end {tag}"
 
 
 def literal(text: str) -> str:

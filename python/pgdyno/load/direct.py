@@ -18,13 +18,15 @@ from pgdyno import _core, home
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import Account
+from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
+from pgdyno.load import drop as dropping
 from pgdyno.load.connected import Connected
 from pgdyno.load.dataset import Dataset, literal, quoted
-from pgdyno.load.find import Connection
+from pgdyno.load.find import Connection, Table
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.result import Loaded
 
@@ -74,12 +76,12 @@ class Direct:
         self.schema = schema
         self.threads = threads
         self.listener = listener
-        #: Folders that were made, and files with where they belong.
-        #: Of files that are being written, by path.
+        #: Folders in which files are written, as they were made; and files with where they belong.
         self._folders: dict[Path, Made] = {}
+        self._entries: list[Entry] = []
         self._written: list[tuple[Path, Path]] = []
 
-    def make(self, drop: list[str]) -> Loaded:
+    def make(self, drop: list[Table]) -> Loaded:
         """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
         data = self.dataset
         moved = False
@@ -128,7 +130,7 @@ class Direct:
 
     # ------------------------------------------------------------ steps
 
-    def _create(self, drop: list[str]) -> tuple[list[_File], bool]:
+    def _create(self, drop: list[Table]) -> tuple[list[_File], bool]:
         """Makes the empty tables; returns the files to be written, and whether pages have checksums."""
         with self._connection() as conn:
             shown = {
@@ -184,19 +186,16 @@ class Direct:
         def watch(written: int, rows_done: int) -> None:
             self.listener.loading(phase, rows_done, rows, written, total)
 
-        for folder in {self.server.data / f.staging for f in files}:
-            if folder not in self._folders:
+        parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
+        for folder in {self.server.data / f.staging for f in files} - self._folders.keys():
+            with self.server.account.rights():
                 # It must be ours: in what we did not make somebody may have laid links.
                 self._folders[folder] = Made.new(folder)
-        parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
-        written, paths = self.dataset.core.write(
-            parts,
-            watch,
-            threads=self.threads,
-            checksums=checksums,
-            mode=(self.server.data / "PG_VERSION").stat().st_mode & 0o666,
-            owner=self.server.account.ids,
-        )
+            self._entries.append(Entry(FOLDER, self._folders[folder]))
+        # The threads that write are started within, and have them as well.
+        with self.server.account.rights():
+            mode = (self.server.data / "PG_VERSION").stat().st_mode & 0o666
+            written, paths = self.dataset.core.write(parts, watch, threads=self.threads, checksums=checksums, mode=mode)
         done.moved_bytes += written
         homes = {Path(f.path).name: (self.server.data / f.path).parent for f in files}
         self._written += [(path, homes[path.name.split(".")[0]] / path.name) for path in paths]
@@ -207,15 +206,17 @@ class Direct:
         First segments go last: a table that has none is empty. The others go in rising order, so that whoever unlinks
         the table finds each by the one before it.
         """
-        for path, place in sorted(self._written, key=lambda x: not x[0].suffix):
-            path.rename(place)
-        for folder in {place.parent for _, place in self._written}:
-            home.sync(folder)
-        for folder in self._folders:
-            folder.rmdir()
-            home.sync(folder.parent)
+        with self.server.account.rights():
+            for path, place in sorted(self._written, key=lambda x: not x[0].suffix):
+                path.rename(place)
+            for folder in {place.parent for _, place in self._written}:
+                home.sync(folder)
+            for folder in self._folders:
+                folder.rmdir()
+                home.sync(folder.parent)
+        self._forget()
 
-    def _move(self, conn: Connection, drop: list[str]) -> None:
+    def _move(self, conn: Connection, drop: list[Table]) -> None:
         """Moves the tables to where they belong, in one transaction."""
         data = self.dataset
         where = quoted(self.schema)
@@ -223,12 +224,11 @@ class Direct:
             conn.execute(f"set local search_path to {SCHEMA}".encode())
             for statement in data.time_indexes():
                 conn.execute(statement.encode())
-            if drop:
-                names = ", ".join(f"{where}.{quoted(name)}" for name in drop)
-                conn.execute(f"drop table if exists {names}".encode())
+            conn.execute(f"set local search_path to {where}".encode())
+            for statement in dropping.statements(drop):
+                conn.execute(statement.encode())
             for name in data.relations:
                 conn.execute(f"alter table {SCHEMA}.{quoted(name)} set schema {where}".encode())
-            conn.execute(f"set local search_path to {where}".encode())
             for statement in data.marks("not vacuumed yet"):
                 conn.execute(statement.encode())
             conn.execute(f"drop schema {SCHEMA}".encode())
@@ -252,6 +252,7 @@ class Direct:
 
     def _clean(self, *, tell: bool = True) -> None:
         """Removes what a load that was killed has left."""
+        # With our own rights: what a pgdyno of old has left may be root's. It is removed by its descriptor.
         for folder in self._staging_folders():
             # A link is not ours; what it leads to stays.
             if folder.is_symlink():
@@ -260,7 +261,9 @@ class Direct:
                 Made.at(folder).remove()
         with self._connection() as conn:
             row = conn.execute(
-                "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [SCHEMA]
+                "select pg_catalog.obj_description(oid, 'pg_namespace'::name) from pg_catalog.pg_namespace "
+                "where nspname = %s",
+                [SCHEMA],
             ).fetchone()
             if row is None:
                 return
@@ -276,8 +279,10 @@ class Direct:
 
     def _undo(self) -> str:
         """After a failure: the server runs again, and nothing of ours is in it. Says what is so."""
-        for made in self._folders.values():
-            made.remove()
+        with self.server.account.rights():
+            gone = [made.remove() for made in self._folders.values()]
+        if all(gone):
+            self._forget()
         try:
             self.server.start()
             self._clean(tell=False)
@@ -287,8 +292,13 @@ class Direct:
 
     # ------------------------------------------------------------ inside
 
+    def _forget(self) -> None:
+        for entry in self._entries:
+            entry.done()
+
     def _major(self) -> int:
-        text = (self.server.data / "PG_VERSION").read_text().strip()
+        with self.server.account.rights():
+            text = (self.server.data / "PG_VERSION").read_text(errors="replace").strip()
         if not text.isdigit() or int(text) not in datadir.VERSIONS:
             raise RefusedError(
                 f"the cluster is of PostgreSQL {text}; pgdyno writes the files of {min(datadir.VERSIONS)} to "
@@ -298,7 +308,8 @@ class Direct:
         return int(text)
 
     def _connection(self) -> Connection:
-        return targets.administrative(self.server.target)
+        # It also makes indexes.
+        return targets.administrative(self.server.target, patience_s=None)
 
     def _tell(self, phase: str) -> None:
         self.listener.loading(phase, 0, 0, 0, 0)

@@ -2,115 +2,194 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
-from pgdyno.cluster.target import Target
+from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import RefusedError, TargetError
-from pgdyno.load.dataset import MARK, Dataset, mark_of
+from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of
+from pgdyno.load.units import pg_size
 
-#: Of the advisory lock that a running pgdyno holds on its database: "pgdyno" in ASCII.
-_CLAIM = 0x7067_6479_6E6F
 Connection = psycopg.Connection[tuple[Any, ...]]
+
+#: Whoever may create functions in a schema of the path could lay one that fits better than the server's own: each is
+#: named with its schema, and has arguments of exactly its types.
+_TABLES = """
+with here as (select oid from pg_catalog.pg_namespace where nspname = pg_catalog.current_schema()),
+named as (
+  select c.oid from pg_catalog.pg_class c join here on c.relnamespace = here.oid
+    left join pg_catalog.pg_description d
+      on d.objoid = c.oid and d.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.objsubid = 0
+  where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+    and (c.relname::text = any(%s::text[]) or d.description like %s::text)),
+whole as (  -- Who drops a partitioned table drops what is attached to it.
+  select oid from named
+  union select t.relid::pg_catalog.oid from named n join pg_catalog.pg_class c on c.oid = n.oid and c.relkind = 'p',
+    pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) t)
+select c.oid, c.relname, c.relkind::text,
+  case when c.relnamespace = here.oid then '' else pg_catalog.quote_ident(n.nspname::text) || '.' end
+    || pg_catalog.quote_ident(c.relname::text),
+  c.relnamespace = here.oid,
+  coalesce(pg_catalog.pg_total_relation_size(c.oid::pg_catalog.regclass), 0),
+  c.relkind = 'p' or pg_catalog.pg_relation_size(c.oid::pg_catalog.regclass) > 0,
+  pg_catalog.obj_description(c.oid, 'pg_class'::name)
+from whole join pg_catalog.pg_class c using (oid) join pg_catalog.pg_namespace n on n.oid = c.relnamespace, here
+order by c.relkind = 'p', c.oid"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that stands in a dataset's place, as it was when we looked."""
+
+    oid: int
+    name: str
+    #: As pg_class has it: "r", "p" and so on.
+    kind: str
+    #: Its name as SQL takes it in the schema where we looked.
+    sql: str
+    #: With indexes and the like.
+    bytes: int
+    has_rows: bool
+    #: What its comment says; None where that is no mark of pgdyno's.
+    mark: Mark | None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether pgdyno made it: its mark was written on it and on nothing else, and it can be one of that dataset."""
+        if self.mark is None or self.kind not in ("r", "p") or not self.mark.is_of(self.name, self.oid):
+            return False
+        names = NAMES.get(self.mark.name.split(" ")[0])
+        return names is not None and names.fullmatch(self.name) is not None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its mark says what is in it, even if it came from a dump, or from a pgdyno of old."""
+        return self.mark is not None and self.mark.table in ("", self.name)
 
 
 @dataclass(frozen=True)
 class Found:
     """What stands in the database under the names of a dataset."""
 
-    #: Tables that exist and do not carry pgdyno's mark.
-    foreign: list[str]
-    #: Tables that do.
-    ours: list[str]
-    #: What their marks say; None when no table is ours, or when they disagree.
+    #: Tables that pgdyno did not make.
+    foreign: list[Table]
+    #: Tables that it made.
+    ours: list[Table]
+    #: What the marks say that there is; None when there is none, or when they disagree.
     name: str | None
     #: Whether all tables are there, and loaded.
     complete: bool
+
+    def holds(self, dataset: Dataset) -> bool:
+        """Whether it is this dataset, and complete."""
+        return self.complete and self.name == dataset.name
+
+    @property
+    def tables(self) -> list[Table]:
+        """All that go where the dataset is made anew."""
+        return [*self.foreign, *self.ours]
 
 
 def find(conn: Connection, dataset: Dataset) -> Found:
     """Looks for the dataset's tables in the schema where they would be made; also for those of its kind that another
     size had.
     """
-    rows = conn.execute(
-        """select c.relname, d.description, c.relkind = 'p' or pg_relation_size(c.oid) > 0
-           from pg_class c join pg_namespace n on n.oid = c.relnamespace
-             left join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
-           where n.nspname = current_schema() and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
-             and (c.relname = any(%s) or d.description like %s)""",
-        [dataset.relations, f"{MARK} {dataset.kind} %"],
-    ).fetchall()
-    marks = {name: mark_of(comment) for name, comment, _ in rows}
+    rows = conn.execute(_TABLES, [dataset.relations, f"{MARK} {dataset.kind} %"]).fetchall()
+    wanted = set(dataset.relations)
+    tables, foreign, ours = [], [], []
+    for oid, name, kind, sql, is_here, size, has_rows, comment in rows:
+        table = Table(oid, name, kind, sql, size, has_rows, mark_of(comment))
+        if is_here and table.is_ours:
+            ours.append(table)
+        elif not is_here or name in wanted or table.mark is None:
+            foreign.append(table)
+        else:
+            # A table of ours that somebody has renamed: theirs now, and not in our way.
+            continue
+        tables.append(table)
+    names = {t.mark.name for t in tables if t.mark is not None and t.is_usable}
     # After a crash unlogged tables are empty.
     filled = {t.name for t in dataset.tables if t.end > t.first}
-    emptied = any(name in filled and not there for name, _, there in rows)
-    ours = [name for name, mark in marks.items() if mark]
-    names = {m.name for m in marks.values() if m}
-    ready = not emptied and all(m is not None and m.ready for m in marks.values())
-    complete = ready and len(names) == 1 and set(marks) == set(dataset.relations)
-    foreign = [n for n in dataset.relations if n in marks and marks[n] is None]
+    ready = all(
+        t.mark is not None and t.is_usable and not t.mark.state and (t.has_rows or t.name not in filled) for t in tables
+    )
+    complete = ready and len(names) == 1 and {t.name for t in tables} == wanted
     return Found(foreign, ours, names.pop() if len(names) == 1 else None, complete)
 
 
-def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool) -> Found:
-    """As `find`, and raises RefusedError when somebody else's tables are there and `force` is not."""
+def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, replace: bool) -> Found:
+    """As `find`. Raises RefusedError where other tables stand in the dataset's place: somebody else's, unless `force`;
+    a dataset of ours of another size, unless `replace`.
+    """
     try:
         found = find(conn, dataset)
     except psycopg.Error as e:
-        raise TargetError(f"cannot look for tables in {target.where}: {' '.join(str(e).split())}") from e
-    if found.foreign and not force:
-        some = ", ".join(found.foreign[:4]) + (" …" if len(found.foreign) > 4 else "")
+        reason = " ".join(str(e).split())
+        raise TargetError(f"cannot look for tables in {target.where}: {reason}", remedy_for(reason)) from e
+    if found.holds(dataset):
+        return found
+    # Marks of old name no table; what they say is all there is to go by, and whoever says --replace knows it.
+    of_old = all(t.mark is not None and not t.mark.table for t in found.foreign)
+    if found.foreign and not force and not (of_old and replace):
+        why = "which pgdyno did not make"
+        if all(t.mark is not None for t in found.foreign):
+            why = "whose marks pgdyno wrote on other tables (were they renamed, or restored from a dump?)"
+        if of_old:
+            raise RefusedError(
+                f"{target.where} holds another dataset of pgdyno's, of a version before this: {found.name} "
+                f"({listed(found.foreign)}: {pg_size(sum(t.bytes for t in found.foreign))})",
+                f"--replace drops it and loads {dataset.name}. Or use a database of its own.",
+            )
         raise RefusedError(
-            f"{target.where} already has {some}, which pgdyno did not make",
+            f"{target.where} already has {listed(found.foreign)}, {why}",
             "Use a database of its own (createdb bench, then dbname=bench). --force drops and remakes them.",
+        )
+    finished = [t for t in found.ours if t.mark is not None and not t.mark.state and t.mark.name != dataset.name]
+    if finished and not replace:
+        raise RefusedError(
+            f"{target.where} holds another dataset of pgdyno's: {found.name or 'of several kinds'} "
+            f"({listed(found.ours)}: {pg_size(sum(t.bytes for t in found.ours))})",
+            f"--replace drops it and loads {dataset.name}. Or use a database of its own.",
         )
     return found
 
 
-def claim(conn: Connection, target: Target) -> None:
-    """Keeps other pgdynos off this database for as long as `conn` is open: they would measure into each other."""
-    try:
-        row = conn.execute("select pg_try_advisory_lock(%s)", [_CLAIM]).fetchone()
-    except psycopg.Error:
-        # Not quite PostgreSQL.
-        return
-    if row and not row[0]:
-        raise RefusedError(f"another pgdyno is at work in {target.where}", "Wait for it, or use a database of its own.")
+def listed(tables: Sequence[Table]) -> str:
+    """As `listed_names`."""
+    return listed_names([t.sql for t in tables])
 
 
-def refuse_if_busy(conn: Connection, target: Target, force: bool) -> None:
-    """A load test would slow down whoever else is at work in this database."""
-    try:
-        row = conn.execute(
-            # What other roles do is hidden from a role that is no member of pg_monitor: it may be work that matters.
-            """select count(*), string_agg(distinct coalesce(nullif(application_name, ''), usename), ', '),
-                      count(*) filter (where backend_type is null)
-               from pg_stat_activity
-               where datname = current_database() and pid <> pg_backend_pid() and usesysid is not null
-                 and (backend_type is null or backend_type = 'client backend')
-                 and coalesce(application_name, '') not like 'pgdyno%%'
-                 and (state is null or state <> 'idle' or state_change > now() - interval '1 minute')"""
-        ).fetchone()
-    except psycopg.Error:
-        return
-    if row and row[2] and not force:
-        raise RefusedError(
-            f"{target.where} may be in use: there are {row[2]} session(s) of other roles ({row[1]}), and what they do "
-            f'is hidden from "{target.user}"',
-            f'Let it be seen: GRANT pg_monitor TO "{target.user}". Or use a database of its own, or --force.',
-        )
-    if row and row[0] and not force:
-        raise RefusedError(
-            f"{target.where} is in use: {row[0]} other session(s) were active within the last minute ({row[1]})",
-            "A load test would slow them down. Use a database of its own, or --force if that is what you want.",
-        )
+def listed_names(names: Sequence[str]) -> str:
+    """Every one of the names; those that differ in a number at the end as "feed0 to feed9 (10 tables)"."""
+    runs: list[tuple[str, list[int]]] = []
+    for name in sorted(names, key=_by_number):
+        stem, number = _by_number(name)
+        if runs and number >= 0 and runs[-1][0] == stem and runs[-1][1][-1] == number - 1:
+            runs[-1][1].append(number)
+        else:
+            runs.append((stem, [number]))
+    words = []
+    for stem, numbers in runs:
+        first, last = (stem if n < 0 else f"{stem}{n}" for n in (numbers[0], numbers[-1]))
+        words.append(f"{first} to {last} ({len(numbers)} tables)" if len(numbers) > 2 else
+                     ", ".join(dict.fromkeys([first, last])))  # fmt: skip
+    return ", ".join(words)
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    """A name without the number at its end, and that; -1 where it has none."""
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    # What begins with 0 would not be spelled the same again.
+    return (stem, int(digits)) if digits and (digits == "0" or digits[0] != "0") else (name, -1)
 
 
 def refuse_a_standby(conn: Connection, target: Target) -> None:
     """Nothing can be loaded there."""
-    row = conn.execute("select pg_is_in_recovery()").fetchone()
+    row = conn.execute("select pg_catalog.pg_is_in_recovery()").fetchone()
     if row and row[0]:
         raise RefusedError(
             f"{target.where} is a standby: nothing can be loaded there", "Load through its primary first, or name that."
@@ -119,7 +198,7 @@ def refuse_a_standby(conn: Connection, target: Target) -> None:
 
 def schema_of(conn: Connection, target: Target) -> str:
     """The schema where tables would be made."""
-    row = conn.execute("select current_schema()").fetchone()
+    row = conn.execute("select pg_catalog.current_schema()").fetchone()
     if not row or row[0] is None:
         raise TargetError(
             f"no schema in the search path of {target.where} exists", "Create one: CREATE SCHEMA, or set search_path."

@@ -11,6 +11,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import UsageError
 from pgdyno.load import find
+from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected, may_split
 from pgdyno.load.dataset import KINDS, ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Direct, Server
@@ -37,9 +38,10 @@ def over_connections(
     in_server: bool = False,
     connections: int | None = None,
     connect_timeout_s: float = 10.0,
+    claim: Claim | None = None,
     listener: LoadListener,
 ) -> Loaded:
-    """The methods copy and server."""
+    """The methods copy and server, as long as the `claim` on the database holds."""
     find.refuse_a_standby(conn, target)
     schema = find.schema_of(conn, target)
     _announce(dataset, found, f'schema "{schema}" of {target.where}', listener)
@@ -58,7 +60,7 @@ def over_connections(
         connect_timeout_s=connect_timeout_s,
         listener=listener,
     )
-    return method.make([*found.foreign, *found.ours])
+    return method.make(found.tables, claim)
 
 
 def into_files(
@@ -73,17 +75,23 @@ def into_files(
         refuse_if_too_small(server.data, round((dataset.heap_bytes + dataset.key_bytes) * _MAPS), dataset.name)
     _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
     # Some wait for the disk while others fill pages.
-    return Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make([*found.foreign, *found.ours])
+    return Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make(found.tables)
 
 
 def into_server(
-    server: Server, dataset: Dataset, *, force: bool, threads: int | None = None, listener: LoadListener
+    server: Server,
+    dataset: Dataset,
+    *,
+    force: bool,
+    replace: bool,
+    threads: int | None = None,
+    listener: LoadListener,
 ) -> Loaded | None:
     """The method direct, unless the dataset is there already: then None."""
     target = server.target
     with targets.administrative(target) as conn:
-        found = find.look(conn, target, dataset, force=force)
-        if found.complete and found.name == dataset.name and not found.foreign:
+        found = find.look(conn, target, dataset, force=force, replace=replace)
+        if found.holds(dataset):
             return None
         schema = find.schema_of(conn, target)
     return into_files(server, dataset, found, schema, threads=threads, listener=listener)
@@ -131,15 +139,13 @@ def dataset_of(
 
 def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener) -> None:
     if found.foreign:
-        listener.note(f"dropping {_some(found.foreign)} in {where} (--force)")
-    elif found.ours:
-        listener.note(f"replacing pgdyno's dataset {found.name or 'of several kinds'} in {where}")
+        listener.note(f"dropping {find.listed(found.foreign)} in {where} (--force)")
+    if found.ours:
+        size = pg_size(sum(t.bytes for t in found.ours))
+        what = found.name or "of several kinds"
+        listener.note(f"replacing pgdyno's dataset {what} in {where}: {find.listed(found.ours)} ({size})")
     size = pg_size(dataset.heap_bytes + dataset.key_bytes)
-    listener.note(f"creating {_some(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" … ({len(names)} tables)" if len(names) > 4 else "")
+    listener.note(f"creating {find.listed_names(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}")
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

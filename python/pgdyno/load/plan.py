@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import _core
+from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.errors import LocalError
 from pgdyno.load.dataset import Dataset
@@ -79,7 +80,8 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
         if shutil.disk_usage(folder).free < 2 * scale * PROBE_BYTES_PER_SCALE + RESERVE:
             raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
         # Base backups leave out what is called so, where it is a data directory that is measured.
-        with Scratch(folder, "pgsql_tmp_pgdyno_probe_") as probe:
+        account = owner_of(folder)
+        with Scratch(folder, "pgsql_tmp_pgdyno_probe_", account) as probe, account.rights():
             start = time.monotonic()
             written, _ = core.write(
                 [(2, "heap", probe / "probe")], lambda *_: None, threads=max(2, os.cpu_count() or 1)

@@ -106,13 +106,12 @@ def _target(connection: Connection) -> Target:
 def prepare(o: Options, connection: Connection) -> Setup:
     """The banner, the scale, VACUUM. Raises Exit."""
     conn = connection.pgconn
-    server = (conn.parameter_status(b"server_version") or b"").decode()
+    server = conn.parameter_status("server_version") or ""
     same = conn.server_version == VERSION_NUMBER
     out(f"{PROGRAM} ({VERSION})\n" if same else f"{PROGRAM} ({VERSION}, server {server})\n")
     if o.debug:
         what = f"duration: {o.duration}" if o.duration else f"nxacts: {o.transactions}"
-        host, port = conn.host.decode(), conn.port.decode()
-        log("", f"pghost: {host} pgport: {port} nclients: {o.clients} {what} dbName: {connection.dbname}")
+        log("", f"pghost: {conn.host} pgport: {conn.port} nclients: {o.clients} {what} dbName: {connection.dbname}")
     timeout = connect_timeout_of(conn)
     setup = Setup(o.scale, threads(o), targets=[_target(connection)], connect_timeout_s=timeout)
     if any(s.builtin for s in o.scripts):

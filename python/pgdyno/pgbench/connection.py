@@ -7,9 +7,7 @@ import os
 import select
 from collections.abc import Callable
 
-import psycopg
-from psycopg import pq
-
+from pgdyno import libpq
 from pgdyno.cluster.target import connect
 from pgdyno.errors import TargetError
 from pgdyno.pgbench.messages import fail, log, plain
@@ -27,26 +25,26 @@ class RefusedError(Exception):
 class Connection:
     """A session that carries out one command after the other."""
 
-    def __init__(self, conn: pq.abc.PGconn) -> None:
+    def __init__(self, conn: libpq.Connection) -> None:
         self.pgconn = conn
-        conn.notice_handler = lambda result: plain(result.error_message.decode("utf-8", "replace"))
-        conn.nonblocking = 1
+        conn.notices(plain)
+        conn.do_not_block()
 
     @property
     def dbname(self) -> str:
         """The database."""
-        return self.pgconn.db.decode()
+        return self.pgconn.db
 
-    def execute(self, sql: str) -> pq.abc.PGresult:
+    def execute(self, sql: str) -> libpq.Result:
         """The last result of `sql`. Raises RefusedError. Ctrl-C cancels it in the server."""
         self._send(sql)
         return self._result()
 
     def _send(self, sql: str) -> None:
         try:
-            self.pgconn.send_query(sql.encode())
-        except psycopg.Error as e:
-            raise RefusedError(_said(e), "08006") from e
+            self.pgconn.send_query(sql)
+        except libpq.LibpqError as e:
+            raise RefusedError(str(e), "08006") from e
 
     def copy(self, sql: str, chunks: Callable[[], bytes]) -> None:
         """COPY FROM STDIN; `chunks` gives data until it gives none. Raises RefusedError."""
@@ -55,16 +53,16 @@ class Connection:
             # Not ended yet: the result says that the server is ready for data.
             self._wait_for_input()
             result = self.pgconn.get_result()
-            if result is None or result.status != pq.ExecStatus.COPY_IN:
+            if result is None or result.status != libpq.COPY_IN:
                 raise _refused(result)
             while data := chunks():
-                while self.pgconn.put_copy_data(data) == 0:
+                while not self.pgconn.put_copy_data(data):
                     select.select([], [self.pgconn.socket], [])
                 self._flush()
-            while self.pgconn.put_copy_end() == 0:
+            while not self.pgconn.put_copy_end():
                 select.select([], [self.pgconn.socket], [])
-        except psycopg.Error as e:
-            raise RefusedError(_said(e), "08006") from e
+        except libpq.LibpqError as e:
+            raise RefusedError(str(e), "08006") from e
         except KeyboardInterrupt:
             self.pgconn.put_copy_end(b"canceled by user")
             self._flush()
@@ -84,7 +82,7 @@ class Connection:
             select.select([self.pgconn.socket], [], [])
             self.pgconn.consume_input()
 
-    def _result(self) -> pq.abc.PGresult:
+    def _result(self) -> libpq.Result:
         last, failed = None, None
         try:
             while True:
@@ -93,13 +91,13 @@ class Connection:
                 if result is None:
                     break
                 last = result
-                if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR):
+                if result.status in (libpq.FATAL_ERROR, libpq.NONFATAL_ERROR):
                     failed = failed or result
         except KeyboardInterrupt:
-            self.pgconn.get_cancel().cancel()
+            self.pgconn.cancel()
             raise
-        except psycopg.Error as e:
-            raise RefusedError(_said(e), "08006") from e
+        except libpq.LibpqError as e:
+            raise RefusedError(str(e), "08006") from e
         if failed is not None or last is None:
             raise _refused(failed)
         return last
@@ -109,18 +107,10 @@ class Connection:
         self.pgconn.finish()
 
 
-def _said(e: psycopg.Error) -> str:
-    """What libpq says, without the name of the function that psycopg puts in front."""
-    return (
-        str(e).split(": ", 1)[-1].strip() if str(e).startswith(("sending", "consuming", "flushing")) else str(e).strip()
-    )
-
-
-def _refused(result: pq.abc.PGresult | None) -> RefusedError:
+def _refused(result: libpq.Result | None) -> RefusedError:
     if result is None:
         return RefusedError("the connection was lost", "08006")
-    state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
-    return RefusedError(result.error_message.decode("utf-8", "replace").rstrip(), state.decode())
+    return RefusedError(result.error_message.rstrip(), result.sqlstate)
 
 
 def parameters(o: Options) -> dict[str, str]:

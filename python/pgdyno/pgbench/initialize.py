@@ -175,7 +175,7 @@ class _Initializer:
         would be lost when we are stopped; and foreign keys let nobody empty them one by one.
         """
         before = (self.o.steps or "").replace(" ", "").partition("g")[0]
-        host = self.connection.pgconn.host.decode()
+        host = self.connection.pgconn.host
         if "t" not in before or "f" in before or not host.startswith("/"):
             return 1
         return min(8, os.cpu_count() or 1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
-import secrets
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import cast
 
 from pgdyno import _core
 from pgdyno.engine import Protocol
+from pgdyno.files import LONGEST
 from pgdyno.pgbench import builtins
 from pgdyno.pgbench.getopt import Option, scan
 from pgdyno.pgbench.messages import HELP_HINT, Exit, fail, log, plain
@@ -184,7 +186,7 @@ def seed_of(value: str | None, source: str) -> int:
     if value is None or value == "time":
         seed = time.time_ns() // 1000
     elif value == "rand":
-        seed = secrets.randbits(64)
+        seed = int.from_bytes(os.urandom(8), "big")
     else:
         if not re.fullmatch(r"\s*[+-]?\d+", value):
             log("error", f'unrecognized random seed option "{value}"')
@@ -269,7 +271,7 @@ class _Reader:
         if not name:
             fail('could not open file "": No such file or directory')
         try:
-            raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+            raw = _read(name)
         except OSError as e:
             verb = "read" if name == "-" or isinstance(e, IsADirectoryError) else "open"
             fail(f'could not {verb} file "{name}": {e.strerror}')
@@ -506,3 +508,16 @@ def _check_benchmark(o: Options, initialization: bool) -> None:
         fail("an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)")
     if o.constant_arrivals and not o.rate:
         fail("--arrivals is allowed only with --rate", hint="Give the rate: --rate=1000.")
+
+
+def _read(name: str) -> bytes:
+    """A script: a file, standard input, or a pipe that somebody writes to (of the shell, `-f <(...)`)."""
+    if name == "-":
+        return sys.stdin.buffer.read(LONGEST)
+    if stat.S_ISCHR(Path(name).stat().st_mode):
+        raise OSError(0, "it is a device")
+    with Path(name).open("rb") as f:
+        raw = f.read(LONGEST + 1)
+    if len(raw) > LONGEST:
+        raise OSError(0, f"it is longer than {LONGEST >> 20} MB")
+    return raw

@@ -52,8 +52,8 @@ def _as_data(t: Table) -> dict[str, object]:
 
 
 def _embedded(data: Any) -> str:
-    # "</" must not end the script element early.
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    # Nothing in it may end the script element early, or begin what hides its end ("<!--<script>").
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
 def prepare() -> None:

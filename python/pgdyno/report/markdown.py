@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from functools import partial
 
@@ -16,42 +17,45 @@ MOST = 300
 def render(view: View, chart_files: dict[str, str]) -> str:
     """Tables, and pictures where `chart_files` names them by chart."""
     say = partial(words.said, lang=view.lang)
-    out = [f"# {view.title}", "", view.subtitle, ""]
+    out = [f"# {_flat(view.title)}", "", _flat(view.subtitle), ""]
     if view.error:
         out += [f"> **{say('This run went wrong:')}** {_flat(view.error)}", ""]
     if view.shrunk:
-        out += [f"> **{say('Made smaller by --shrink:')}** {'; '.join(view.shrunk)}", ""]
+        out += [f"> **{say('Made smaller by --shrink:')}** {_flat('; '.join(view.shrunk))}", ""]
     if view.caveats:
         out += [f"**{say('To bear in mind')}**", ""]
-        out += [f"- {text} ({where}); {remedy}" for text, remedy, where in view.caveats]
+        out += [f"- {_flat(f'{text} ({where}); {remedy}')}" for text, remedy, where in view.caveats]
         out.append("")
     for table in view.tables:
         out += _table(table, say)
     for chart in view.charts:
         if chart.name in chart_files:
-            out += [f"## {chart.title}", "", f"![{chart.title}]({chart_files[chart.name]})", "", chart.note, ""]
+            title = _flat(chart.title)
+            out += [f"## {title}", "", f"![{title}]({chart_files[chart.name]})", "", _flat(chart.note), ""]
     out += [f"## {say('Environment')}", "", "| | |", "|---|---|"]
     out += [f"| {name} | {_cell(value)} |" for name, value in view.environment]
     return "\n".join(out) + "\n"
 
 
 def _table(table: Table, say: Callable[[str], str]) -> list[str]:
-    out = [f"## {table.title}", ""]
-    out.append("| " + " | ".join(table.columns) + " |")
+    out = [f"## {_flat(table.title)}", ""]
+    out.append("| " + " | ".join(map(_cell, table.columns)) + " |")
     out.append("|" + "|".join("---" if i < table.text_columns else "---:" for i in range(len(table.columns))) + "|")
     shown = table.texts()[:MOST]
-    # A row of trials leads to their folders.
     for i, row in enumerate(shown):
+        cells = [_cell(c) for c in row]
+        # A row of trials leads to their folders.
         if table.folders:
-            row[0] = f"[{row[0]}]({table.folders[i]}/)"
-        out.append("| " + " | ".join(_cell(c) for c in row) + " |")
+            cells[0] = f"[{cells[0]}]({table.folders[i]}/)"
+        out.append("| " + " | ".join(cells) + " |")
     if len(table.cells) > MOST:
         out += ["", f"{say('The rest is in')} report-{table.name}.csv ({len(table.cells)})."]
-    return [*out, "", table.note, ""] if table.note else [*out, ""]
+    return [*out, "", _flat(table.note), ""] if table.note else [*out, ""]
 
 
 def _flat(text: str) -> str:
-    return " ".join(text.split())
+    """In one line; what would be HTML is text: of a statement, a title, a server's words."""
+    return html.escape(" ".join(text.split()), quote=False)
 
 
 def _cell(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pgdyno.format import printable
 from pgdyno.report import charts, comparisons, curves, facts, heading, outcomes, tables, words
-from pgdyno.report.cells import Table
+from pgdyno.report.cells import Cell, Table
 from pgdyno.report.groups import Group, groups_of
 from pgdyno.store.reading import RunData
 
@@ -76,7 +77,26 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         environment=facts.environment(data),
         charts=pictures,
     )
+    view = _printable(view)
     return view if lang == "en" else words.translated(view, data, lang)
+
+
+def _printable(view: View) -> View:
+    """Without what would steer a terminal: titles, statements and messages are somebody else's words."""
+
+    def cell(c: str | Cell) -> str | Cell:
+        return printable(c) if isinstance(c, str) else replace(c, text=printable(c.text))
+
+    return replace(
+        view,
+        title=printable(view.title),
+        subtitle=printable(view.subtitle),
+        error=printable(view.error),
+        shrunk=[printable(s) for s in view.shrunk],
+        caveats=[(printable(a), printable(b), printable(c)) for a, b, c in view.caveats],
+        tables=[replace(t, cells=[[cell(c) for c in row] for row in t.cells]) for t in view.tables],
+        environment=[(printable(a), printable(b)) for a, b in view.environment],
+    )
 
 
 def _charts(data: RunData, groups: list[Group]) -> list[Chart]:

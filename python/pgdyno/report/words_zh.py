@@ -140,6 +140,8 @@ ZH = {
     "client and server ran on the same machine and shared its CPUs": "客户端与服务器在同一台机器上,共享 CPU",
     "measure from another machine with --target for figures that are the server's alone": "要得到服务器单独的数据,请在另一台机器上用 "
     "--target 测量",
+    "another pgdyno was at work on this machine: each slowed the other down": "本机上还有另一个 pgdyno 在运行:彼此拖慢",
+    "run one after the other": "请依次运行",
     "open loop (--rate): the throughput is what was asked for, not what the server can do": "开环(--rate):吞吐是所要求的速率,而不是"
     "服务器的能力",
     "read the latencies, which count from when each transaction was due": "请看延迟:从事务应开始的时刻算起",

@@ -7,7 +7,9 @@ from typing import Any
 
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
+from pgdyno.errors import RefusedError
 from pgdyno.load import find, loader
+from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
 from pgdyno.load.find import Connection
@@ -54,19 +56,29 @@ def chosen(definition: spec.Dataset, *, local_data: Path | None) -> Dataset:
 
 
 def ensure(
-    conn: Connection, target: Target, dataset: Dataset, *, force: bool, connect_timeout_s: float, listener: Listener
+    conn: Connection,
+    target: Target,
+    dataset: Dataset,
+    *,
+    force: bool,
+    replace: bool,
+    connect_timeout_s: float,
+    claim: Claim | None,
+    listener: Listener,
 ) -> dict[str, Any]:
     """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
-    found = find.look(conn, target, dataset, force=force)
-    if found.complete and found.name == dataset.name and not found.foreign:
+    found = find.look(conn, target, dataset, force=force, replace=replace)
+    if found.holds(dataset):
         return _found(dataset, target, listener)
-    done = loader.over_connections(conn, target, dataset, found, connect_timeout_s=connect_timeout_s, listener=listener)
+    done = loader.over_connections(
+        conn, target, dataset, found, connect_timeout_s=connect_timeout_s, claim=claim, listener=listener
+    )
     return _facts(dataset, done)
 
 
-def ensure_in(server: Server, dataset: Dataset, *, force: bool, listener: Listener) -> dict[str, Any]:
+def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, listener: Listener) -> dict[str, Any]:
     """The same for a cluster of our own, by writing its files."""
-    done = loader.into_server(server, dataset, force=force, listener=listener)
+    done = loader.into_server(server, dataset, force=force, replace=replace, listener=listener)
     return _found(dataset, server.target, listener) if done is None else _facts(dataset, done)
 
 
@@ -87,7 +99,18 @@ def _facts(dataset: Dataset, done: Loaded) -> dict[str, Any]:
 
 
 def refresh(conn: Connection, dataset: Dataset) -> None:
-    """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike."""
+    """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike. What
+    is emptied is the table that pgdyno made or was given, or this fails.
+    """
     if dataset.kind == "tpcb":
-        for statement in ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"):
-            conn.execute(statement)
+        for name in ("pgbench_branches", "pgbench_tellers"):
+            conn.execute(f"vacuum {name}".encode())
+        with conn.transaction():
+            conn.execute("lock table pgbench_history in access exclusive mode")
+            there = [t for t in find.find(conn, dataset).tables if t.name == "pgbench_history" and t.is_usable]
+            if not there:
+                raise RefusedError(
+                    "pgbench_history is another table by now: it was not emptied",
+                    "Who else is at work in this database?",
+                )
+            conn.execute("truncate pgbench_history")

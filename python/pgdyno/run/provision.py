@@ -43,6 +43,8 @@ class Options:
     embedded: bool = False
     keep: bool = False
     force: bool = False
+    #: Datasets of another size that a target has may go.
+    replace: bool = False
     pg_bin: Path | None = None
     #: What is done about templates: "use" one that holds the dataset, also "keep" what was loaded as one, "off".
     templates: str = "use"

@@ -24,6 +24,7 @@ from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, RefusedError, SpecError
 from pgdyno.load import find
+from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.run import dataset
 from pgdyno.run.listener import Listener
@@ -43,7 +44,7 @@ class Site:
     #: Where we start and stop it.
     cluster: HeldCluster | None = None
     #: Holds the claim on a database that is not ours alone.
-    claim: psycopg.Connection[tuple[Any, ...]] | None = None
+    claim: Claim | None = None
     loaded: dict[str, Any] = field(default_factory=dict)
     #: Where a server or a cluster is that stays; of a private one nothing, its folder is another each time.
     reached: dict[str, Any] = field(default_factory=dict)
@@ -130,27 +131,38 @@ class Servers:
                 if not by_files:
                     site.loaded = self._over_connections(conn, site, run)
             if by_files:
-                force = self.options.force
-                site.loaded = dataset.ensure_in(site.cluster, wanted, force=force, listener=self.listener)
+                site.loaded = dataset.ensure_in(
+                    site.cluster, wanted, force=self.options.force, replace=self._may_replace(site),
+                    listener=self.listener,
+                )  # fmt: skip
             # A cluster that stays is kept by itself.
             if isinstance(site.cluster, EmbeddedCluster) and self.options.templates == "keep" and site.loaded["loaded"]:
                 self._provision.keep_as_template(site.cluster, wanted)
         else:
             assert site.claim is not None
-            site.loaded = self._over_connections(site.claim, site, run)
+            site.claim.renew()
+            site.loaded = self._over_connections(site.claim.conn, site, run)
         self._set_up(site)
 
     def survey(self) -> None:
-        """Asks the targets which datasets they have already, where sizes were left open: before anything is loaded,
-        since what the run itself makes says nothing. Clusters that are stopped are started for the question.
+        """Asks the targets what they have already, before anything is loaded, since what the run itself makes says
+        nothing: sizes that were left open are taken from there, for which clusters that are stopped are started; and
+        what would have to go is refused at once, not after the first trials.
         """
+        datasets = self.experiment.all_datasets
         open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
-        wanted = {name: self.experiment.all_datasets[name] for name in open_}
         self._found = {
-            name: self._sizes_there(name, dataset.chosen(w, local_data=None))
-            for name, w in wanted.items()
-            if w.left_open
+            name: self._sizes_there(name, dataset.chosen(datasets[name], local_data=None))
+            for name in open_
+            if datasets[name].left_open
         }
+        for place in dict.fromkeys(c.place for c in self._configurations):
+            conninfo = self._conninfo(place.target)
+            if conninfo is not None:
+                target, options = self._resolved(place.target, conninfo), self.options
+                with targets.administrative(target) as conn:
+                    wanted = self.dataset_of(place, folder=None)
+                    find.look(conn, target, wanted, force=options.force, replace=options.replace)
 
     def dataset_of(self, place: Place, *, folder: Path | None) -> Dataset:
         """The dataset of a place. Where its size is left to us, it is that of one that a target was found to have by
@@ -268,10 +280,8 @@ class Servers:
         if previous is not None:
             claim = previous.claim
         else:
-            claim = self._stack.enter_context(targets.administrative(target))
             self.listener.note(f"target: {target.where}")
-            find.claim(claim, target)
-            find.refuse_if_busy(claim, target, self.options.force)
+            claim = self._stack.enter_context(Claim(target, force=self.options.force))
         wanted = self.dataset_of(configuration.place, folder=None)
         reached = {"host": target.host, "port": target.port, "dbname": target.dbname}
         return Site(configuration.place, target, wanted, claim=claim, reached=reached)
@@ -305,11 +315,11 @@ class Servers:
     def _still_there(self, site: Site) -> bool:
         """Another place of the same database may have replaced it."""
         if site.claim is not None:
-            found = find.find(site.claim, site.dataset)
+            found = find.find(site.claim.conn, site.dataset)
         else:
             with targets.administrative(site.target) as conn:
                 found = find.find(conn, site.dataset)
-        return found.complete and found.name == site.dataset.name
+        return found.holds(site.dataset)
 
     def _over_connections(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, run: spec.Run) -> dict[str, Any]:
         return dataset.ensure(
@@ -317,15 +327,23 @@ class Servers:
             site.target,
             site.dataset,
             force=self.options.force,
+            replace=self._may_replace(site),
             connect_timeout_s=run.connect_timeout_s,
+            claim=site.claim,
             listener=self.listener,
         )
+
+    def _may_replace(self, site: Site) -> bool:
+        """A dataset of ours of another size goes without a question where this run has made it."""
+        ours = isinstance(site.cluster, EmbeddedCluster)
+        made = any(s.database == site.database and s.loaded.get("loaded") for s in self.sites)
+        return self.options.replace or ours or made
 
     def _set_up(self, site: Site) -> None:
         statements = self.experiment.all_datasets[site.place.dataset].setup
         if not statements:
             return
-        with targets.administrative(site.target) as conn:
+        with targets.administrative(site.target, patience_s=None) as conn:
             for n, statement in enumerate(statements):
                 try:
                     conn.execute(statement.encode())
@@ -343,7 +361,7 @@ def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: Dataset) -> in
     wanted = replace(guess, size=int(match[2]))
     # Complete for its own size, not for the one that we would have chosen.
     found = find.find(conn, wanted)
-    return wanted.size if found.complete and found.name == wanted.name else None
+    return wanted.size if found.holds(wanted) else None
 
 
 def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: HeldCluster) -> bool:

@@ -14,6 +14,7 @@ import psycopg
 
 from pgdyno.cluster import target as targets
 from pgdyno.collect import activity, server
+from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import (
     EXIT_OK,
     EXIT_SIGINT,
@@ -21,6 +22,7 @@ from pgdyno.errors import (
     ClusterError,
     LocalError,
     PgdynoError,
+    RefusedError,
     TargetError,
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
@@ -72,7 +74,9 @@ class Session:
 
     def run(self) -> Outcome:
         """Carries it out, signals included."""
-        with signals_raise():
+        with signals_raise(), AtWork():
+            if others := others_at_work():
+                self.listener.note(words_for(others))
             return self._run()
 
     def _run(self) -> Outcome:
@@ -173,8 +177,9 @@ class Session:
         writer = self.recorder.begin_trial(trial, parameters)
         if refused:
             writer.event(0, "preparing", refused)
+        self._look_for_others(writer, known)
         self.listener.trial_started(trial)
-        did = partial(self._activity, site, before, writer)
+        did = partial(self._activity, site, before, writer, known)
         record, raised = run_trial(context, trial, scripts, seed, writer, did)
         self.listener.trial_ended(record)
         if raised is not None:
@@ -194,6 +199,8 @@ class Session:
             self._drop_caches(site)
             site.cluster.start()
         try:
+            if site.claim is not None:
+                site.claim.renew()
             with targets.administrative(site.target) as conn:
                 try:
                     dataset.refresh(conn, site.dataset)
@@ -210,6 +217,8 @@ class Session:
             with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
                 # What is missing now is said when it is asked for again.
                 counters, _ = activity.snapshot(conn, record)
+        except RefusedError:
+            raise
         except (TargetError, psycopg.Error) as e:
             refused.append(" ".join(str(e).split()))
         if refused:
@@ -229,10 +238,19 @@ class Session:
                 f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
             ) from e
 
-    def _activity(self, site: Site, before: dict[str, float], writer: TrialWriter) -> dict[str, float]:
+    def _look_for_others(self, writer: TrialWriter, known: list[Caveat]) -> None:
+        """At a trial's beginning and its end."""
+        if Caveat.BESIDE_ANOTHER not in known and (others := others_at_work()):
+            known.append(Caveat.BESIDE_ANOTHER)
+            writer.event(0, "beside another", words_for(others))
+
+    def _activity(
+        self, site: Site, before: dict[str, float], writer: TrialWriter, known: list[Caveat]
+    ) -> dict[str, float]:
         """What the server did meanwhile. What cannot be asked, of a server that is gone or frozen, or of a table that
         somebody has locked, is a gap: it is said, and the trial is none the worse.
         """
+        self._look_for_others(writer, known)
         after: dict[str, float] = {}
         try:
             with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:

@@ -11,7 +11,7 @@ from pgdyno import _core, engine
 from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.target import Target, remedy_for
-from pgdyno.errors import ClusterError, PgdynoError, SpecError, TargetError, TrialError
+from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
 from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.run.certainty import with_half_widths
@@ -314,7 +314,7 @@ def _translated(e: _core.CoreError) -> PgdynoError:
         return SpecError(text)
     if isinstance(e, _core.ConnectError):
         return TargetError(text, remedy_for(text))
-    return TrialError(text)
+    return LocalError(text) if "file descriptors" in text else TrialError(text)
 
 
 def summarise(result: _core.RunResult) -> TrialSummary | None:

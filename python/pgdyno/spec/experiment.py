@@ -278,10 +278,10 @@ class Run(Strict):
     protocol: Protocol = "prepared"
     duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
     #: Seconds before the measurement; "steady": until the throughput has no trend any more.
-    warmup_s: Literal["steady"] | Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    warmup_s: Literal["steady"] | Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)] = 5.0
     #: With "steady": at most so long.
     warmup_limit_s: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 300.0
-    interval_s: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] = 1.0
+    interval_s: Annotated[float, Field(ge=0.01, le=10_000_000, allow_inf_nan=False)] = 1.0
     repetitions: Annotated[int, Field(ge=1, le=10_000)] = 3
     #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B).
     order: Literal["random", "interleaved", "written"] = "random"
@@ -292,7 +292,7 @@ class Run(Strict):
     workers: Annotated[int, Field(ge=1)] | None = None
     driver: Literal["auto", "epoll", "uring", "polling"] = "auto"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 20180901
-    connect_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
+    connect_timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
     #: What is recorded of the server beside the client's figures: before and after each trial.
     record: list[Literal["tables", "wal", "checkpoints"]] = ["tables", "wal", "checkpoints"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pgdyno import files
 from pgdyno.errors import SpecError
 from pgdyno.spec import builtins
 from pgdyno.spec.experiment import Experiment
@@ -32,10 +33,11 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         return parse(text, f"{name_or_path}.toml"), text, None
     path = Path(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
-        raise SpecError(f"cannot read {path}: {reason}", f"Ready-made experiments: {', '.join(names())}.") from e
+        text = files.read_text(path)
+    except (OSError, ValueError) as e:
+        raise SpecError(
+            f"cannot read {path}: {getattr(e, 'strerror', e)}", f"Ready-made experiments: {', '.join(names())}."
+        ) from e
     return parse(text, str(path)), text, path.parent
 
 
@@ -107,8 +109,8 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
                 continue
             path = (folder or Path()) / str(script.file)
             try:
-                out[name].append((str(path), path.read_text(encoding="utf-8"), script.weight))
-            except (OSError, UnicodeDecodeError) as e:
-                reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+                out[name].append((str(path), files.read_text(path), script.weight))
+            except (OSError, ValueError) as e:
+                reason = getattr(e, "strerror", e)
                 raise SpecError(f"workloads.{name}.scripts.{i}.file: cannot read {path}: {reason}") from e
     return out

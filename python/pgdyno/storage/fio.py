@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import run_while_we_live
 from pgdyno.errors import LocalError
 from pgdyno.store.probe import FioJob, Stream
@@ -42,10 +43,17 @@ def version(program: str) -> str:
 
 
 def run(
-    program: str, folder: Path, *, size: int, threads: int, seconds: float, watch: Callable[[str, int], object]
+    program: str,
+    folder: Path,
+    account: Account,
+    *,
+    size: int,
+    threads: int,
+    seconds: float,
+    watch: Callable[[str, int], object],
 ) -> list[FioJob]:
-    """Runs the jobs on one file of `size` bytes in `folder`; `watch` is told of each job's title and number. Raises
-    LocalError with fio's words.
+    """Runs the jobs as the account, on one file of `size` bytes in `folder`; `watch` is told of each job's title and
+    number. Raises LocalError with fio's words.
     """
     results = []
     for number, (name, title, (pattern, engine)) in enumerate(JOBS):
@@ -57,7 +65,7 @@ def run(
             "--lat_percentiles=1",
             "--clat_percentiles=0", "--output-format=json", "--fallocate=none", pattern, *_ENGINES[engine],
         ]  # fmt: skip
-        done = run_while_we_live(argv)
+        done = run_while_we_live(argv, account)
         if done.returncode != 0:
             reason = " ".join((done.stderr or done.stdout).split())[:300]
             raise LocalError(f"fio failed in the job {title}: {reason}", "Is there space, and may you write there?")

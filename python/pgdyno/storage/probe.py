@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgdyno.cluster import binaries
+from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.collect import host
 from pgdyno.errors import LocalError
@@ -59,18 +60,26 @@ def probe(
     total = (len(fio.JOBS) * (seconds + fio.RAMP_S) if fio_program else 0) + (17 * per_sync if fsync_program else 0)
     jobs, syncs = [], []
     try:
-        with Scratch(path, "pgdyno-storage-") as folder:
+        # In another account's folder with its rights: any name there may be a link, laid at any moment.
+        account = owner_of(path)
+        if fsync_program is not None and not account.can_run(fsync_program):
+            caveats.append(
+                f"pg_test_fsync was left out: {account.name}, who owns the folder, cannot run {fsync_program}"
+            )
+            fsync_program = None
+        with Scratch(path, "pgdyno-storage-", account) as folder:
             passed = 0.0
             if fsync_program is not None:
                 watch("pg_test_fsync", passed, total)
-                syncs = sync.run(fsync_program, folder, per_sync)
+                syncs = sync.run(fsync_program, folder, account, per_sync)
                 passed += 17 * per_sync
-            else:
+            elif _pg_test_fsync() is None:
                 caveats.append("pg_test_fsync was not found: it comes with PostgreSQL's server, or pgdyno[embedded]")
             if fio_program is not None:
                 jobs = fio.run(
                     fio_program,
                     folder,
+                    account,
                     size=wanted,
                     threads=n,
                     seconds=seconds,

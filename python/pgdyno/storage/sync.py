@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import run_while_we_live
 from pgdyno.errors import LocalError
 from pgdyno.store.probe import SyncMethod
@@ -13,10 +14,12 @@ _LINE = re.compile(r"^\s+(.+?)\s+(?:([\d.]+) ops/sec.*|(n/a\*?))$")
 _GROUP = re.compile(r"^(Compare|Test|Non-sync)")
 
 
-def run(program: Path, folder: Path, seconds: int) -> list[SyncMethod]:
-    """Each method for so many seconds, on a file in `folder`. Raises LocalError with the program's words."""
+def run(program: Path, folder: Path, account: Account, seconds: int) -> list[SyncMethod]:
+    """Each method for so many seconds, as the account, on a file in `folder`. Raises LocalError with the program's
+    words.
+    """
     argv: list[str | Path] = [program, "-s", str(seconds), "-f", folder / "fsync"]
-    done = run_while_we_live(argv)
+    done = run_while_we_live(argv, account)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())
         raise LocalError(f"pg_test_fsync failed: {reason}", "Is there space, and may you write there?")

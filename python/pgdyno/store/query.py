@@ -32,6 +32,8 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
     """Column names, rows, and what could not be read."""
     if not text.strip(" ;\n\t"):
         raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise UsageError("the query is not UTF-8", "Write it as the terminal's encoding has it, which must be UTF-8.")
     folders = [runs] if (runs / FILE).exists() else sorted(p.parent for p in runs.glob(f"*/{FILE}"))
     if not folders:
         raise UsageError(f"there is no run in {runs}", "Name a run directory, or a folder of them: --runs FOLDER.")

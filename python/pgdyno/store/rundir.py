@@ -73,9 +73,12 @@ class RunDirectory:
             for n in range(100):
                 path = parent / (f"{stamp}-{name}" if n == 0 else f"{stamp}-{name}-{n}")
                 try:
-                    (path / "trials").mkdir(parents=True)
+                    # Ours alone: statements and a server's log may hold what is not for everybody.
+                    parent.mkdir(parents=True, exist_ok=True)
+                    path.mkdir(mode=0o700)
                 except FileExistsError:
                     continue
+                (path / "trials").mkdir()
                 run = cls(path)
                 run._claim()
                 replace_file(path / "experiment.toml", experiment_text)

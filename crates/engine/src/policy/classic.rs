@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::plan::{OnError, Plan, Protocol, Voice};
 use crate::worker::events::Events;
 use crate::workload::{Cause, Failure, Label};
-use pgdyno_wire::{Refusal, ServerError, SqlState};
+use pgdyno_wire::{Refusal, ServerError};
 
 /// See the module.
 pub(crate) struct Classic;
@@ -29,14 +29,13 @@ impl Policy for Classic {
         let failed = scene.refused_statement(refusal).unwrap_or(command);
         let parsed = scene.prepared[failed];
         let sql = scene.script.and_then(|s| s.text(failed, protocol, !parsed));
-        let mut text = refusal.error.classic(sql.as_deref());
-        let mut code = refusal.error.state();
-        // libpq prepares in a step of its own: its failure is told, and then that the statement is not there.
-        if protocol == Protocol::Prepared && commands[failed].is_sql && !parsed && !code.is_retryable() {
+        let text = refusal.error.classic(sql.as_deref());
+        let code = refusal.error.state();
+        // pgbench prepares in a step of its own, tells of its failure, and executes: the statement may be there all the
+        // same (behind a pooler, or prepared by the script).
+        if protocol == Protocol::Prepared && commands[failed].is_sql && !parsed {
             events.say("error", client, scene.now, text);
-            let name = scene.script.map_or_else(String::new, |s| s.sent(failed, protocol));
-            text = format!("ERROR:  prepared statement \"{name}\" does not exist");
-            code = SqlState(*b"26000");
+            return Decision::ExecuteAllTheSame(failed);
         }
         if code.is_retryable() || scene.plan.on_error == OnError::EndClientUnlessSql {
             if is_verbose(scene.plan) {

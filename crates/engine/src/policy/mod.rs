@@ -20,6 +20,8 @@ pub(crate) use counting::Counting;
 pub(crate) enum Decision {
     /// It is no trouble.
     GoOn,
+    /// This statement could not be prepared; it is executed as if it were.
+    ExecuteAllTheSame(usize),
     /// The transaction is rolled back; then it is tried again, where that may help, or has failed with this code.
     Recover(SqlState),
     /// The connection is given up and made again.

@@ -90,9 +90,9 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// One step of the client's actor, which writes its requests to `out`.
+    /// One step of the client's actor, which writes its requests to `out`; or the last one `again`.
     #[inline]
-    fn step(&mut self, i: Token, out: &mut Vec<u8>, now: Nanos) -> Result<Step, Box<Failure>> {
+    fn step(&mut self, i: Token, out: &mut Vec<u8>, now: Nanos, again: bool) -> Result<Step, Box<Failure>> {
         let client = &mut self.clients[i];
         let mut requests = Requests {
             conversation: &mut client.connection.conversation,
@@ -106,27 +106,37 @@ impl<D: Driver> Worker<D> {
             last: client.transaction.last,
             dry_run: false,
         };
-        let step = client.actor.step(&mut requests);
+        let step = if again { client.actor.again(&mut requests) } else { client.actor.step(&mut requests) };
         client.transaction.last = requests.last;
         step
     }
 
     /// Lets the client's actor go on until it has to wait for something.
     #[inline]
-    pub(super) fn drive(&mut self, i: Token, mut now: Nanos) -> Result<(), EngineError> {
+    pub(super) fn drive(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
+        self.drive_from(i, now, false)
+    }
+
+    /// The same, from the client's last step on: its requests are written again, without what was prepared meanwhile.
+    pub(super) fn drive_again(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
+        self.drive_from(i, now, true)
+    }
+
+    #[inline]
+    fn drive_from(&mut self, i: Token, mut now: Nanos, again: bool) -> Result<(), EngineError> {
         let mut out = std::mem::take(&mut self.sockets.out);
         out.clear();
         if !self.clients[i].connection.held.is_empty() {
             out.append(&mut self.clients[i].connection.held);
         }
-        let result = self.drive_with(i, &mut out, &mut now);
+        let result = self.drive_with(i, &mut out, &mut now, again);
         self.sockets.out = out;
         result
     }
 
-    fn drive_with(&mut self, i: Token, out: &mut Vec<u8>, now: &mut Nanos) -> Result<(), EngineError> {
+    fn drive_with(&mut self, i: Token, out: &mut Vec<u8>, now: &mut Nanos, mut again: bool) -> Result<(), EngineError> {
         loop {
-            let step = self.step(i, out, *now);
+            let step = self.step(i, out, *now, std::mem::take(&mut again));
             if !self.shown.is_empty() {
                 self.show(i, *now);
             }

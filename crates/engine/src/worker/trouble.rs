@@ -60,6 +60,10 @@ impl<D: Driver> Worker<D> {
     ) -> Result<(), EngineError> {
         match decision {
             Decision::GoOn => Ok(()),
+            Decision::ExecuteAllTheSame(statement) => {
+                self.clients[i].connection.prepared[statement] = true;
+                self.drive_again(i, now)
+            }
             Decision::Recover(code) => self.recover(i, code, command, now),
             Decision::Reconnect(reason) => self.lost(i, now, &reason),
             Decision::EndClient => self.abort(i),

@@ -148,6 +148,10 @@ pub trait Actor: Send {
     fn begin(&mut self, choose: &mut Prng) -> usize;
     /// Goes on with it: writes what is to be sent, and says what to do then.
     fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>>;
+    /// Does the last step again, which waited for answers: what was sent was not carried out.
+    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        self.step(requests)
+    }
     /// The command that the last step came from.
     fn here(&self) -> usize;
     /// The transaction has failed; the next call is `begin`.

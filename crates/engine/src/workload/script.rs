@@ -106,6 +106,7 @@ impl Workload for ScriptWorkload {
             rng,
             current: 0,
             in_pipeline: false,
+            sent: Sent::Statement(0),
             result: Captured::default(),
         })
     }
@@ -142,7 +143,18 @@ pub struct ScriptActor {
     at_begin: Prng,
     current: usize,
     in_pipeline: bool,
+    /// What the last step has sent.
+    sent: Sent,
     result: Captured,
+}
+
+/// What a step that waits has sent.
+#[derive(Clone, Copy)]
+enum Sent {
+    /// A statement, by its number in the script.
+    Statement(usize),
+    /// Preparations of a pipeline's statements: the first, and behind the last.
+    Preparations(usize, usize),
 }
 
 impl ScriptActor {
@@ -195,6 +207,7 @@ impl ScriptActor {
     /// Writes a statement; says how to go on.
     #[inline]
     fn send(&mut self, number: usize, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        self.sent = Sent::Statement(number);
         let program = self.program();
         let statement = self.statement(number);
         if self.in_pipeline {
@@ -247,6 +260,12 @@ impl ScriptActor {
         if requests.protocol() != Protocol::Prepared {
             return Ok(None);
         }
+        Ok(self.prepare(first, end, requests))
+    }
+
+    /// Prepares what is not prepared yet of some statements.
+    fn prepare(&mut self, first: usize, end: usize, requests: &mut Requests<'_>) -> Option<Step> {
+        self.sent = Sent::Preparations(first, end);
         let mut prepares = None;
         for number in first..end {
             let statement = self.statement(number);
@@ -255,12 +274,12 @@ impl ScriptActor {
                 prepares.get_or_insert(statement.command);
             }
         }
-        let Some(command) = prepares else { return Ok(None) };
+        let command = prepares?;
         requests.sync(command);
         // libpq finds out when the pipeline ends.
         let ends = |c: &&CommandInfo| c.script == self.current && c.name.eq_ignore_ascii_case("endpipeline");
         let end = self.shared.commands[command..].iter().position(|c| ends(&c)).map_or(command, |n| command + n);
-        Ok(Some(Step::Wait { command: end, what: Awaited::Preparation }))
+        Some(Step::Wait { command: end, what: Awaited::Preparation })
     }
 
     fn in_pipeline(&self, name: &str) -> Result<(), Box<Failure>> {
@@ -365,6 +384,14 @@ impl Actor for ScriptActor {
         }
         self.at_begin = self.rng.clone();
         self.current
+    }
+
+    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+        match self.sent {
+            Sent::Statement(number) => self.send(number, requests),
+            // Without a preparation that is left the pipeline goes on.
+            Sent::Preparations(first, end) => Ok(self.prepare(first, end, requests).unwrap_or(Step::Again)),
+        }
     }
 
     #[inline]

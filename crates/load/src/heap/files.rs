@@ -42,8 +42,6 @@ pub struct Options {
     pub direct_io: bool,
     /// Permissions of the files.
     pub mode: u32,
-    /// Who they are handed to: user and group.
-    pub owner: Option<(u32, u32)>,
 }
 
 /// What was written.
@@ -195,9 +193,6 @@ fn make(path: &Path, options: Options) -> std::io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(options.mode).custom_flags(flags).open(path)?;
     // By the open file, not by its name, which may lead elsewhere by now. The umask has taken its part from the mode.
     file.set_permissions(std::fs::Permissions::from_mode(options.mode))?;
-    if let Some((user, group)) = options.owner {
-        std::os::unix::fs::fchown(&file, Some(user), Some(group))?;
-    }
     Ok(file)
 }
 

@@ -1,0 +1,28 @@
+"""The terminal, safe from what is shown: titles, statements and a server's words may hold what would steer it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from pgdyno.format import printable
+
+
+class SafeConsole(Console):
+    """Prints texts without their control characters; its own colours are no part of them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def output() -> Console:
+    """Standard output."""
+    return SafeConsole(highlight=False, markup=False)
+
+
+def errors() -> Console:
+    """Standard error: progress and notes."""
+    return SafeConsole(stderr=True, highlight=False, markup=False)

@@ -1,0 +1,77 @@
+"""Standard output and standard error, whatever whoever started us has made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any, TextIO, cast
+
+from pgdyno.format import printable
+
+#: No message is longer: of a server's or a file's words the beginning says enough.
+_LONGEST = 20_000
+
+
+class _Lossy:
+    """A stream that takes everything, whether it can be written or not: no run is lost for its progress."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def prepare() -> None:
+    """Where they are closed, what is written goes nowhere. A program that starts without one would otherwise give its
+    number to the next file that it opens, and write messages into that. What standard error cannot take is lost;
+    standard output is what we are called for, and says so.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = cast(TextIO, _Lossy(sys.stderr or open(2, "w", closefd=False)))  # noqa: SIM115
+
+
+def give_up_output() -> None:
+    """What is left in standard output's buffer goes nowhere: it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def say(message: str) -> None:
+    """A message on standard error, without what would steer a terminal, and of bounded length."""
+    text = printable(message)
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} … ({len(message):,} characters in all)"
+    sys.stderr.write(f"pgdyno: {text}\n")
+    sys.stderr.flush()
+
+
+def written_down(error: BaseException) -> str:
+    """Writes the error's traceback to a file; says where it is."""
+    import traceback
+    from datetime import UTC, datetime
+
+    from pgdyno import home
+
+    try:
+        folder = home.state()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"defect-{datetime.now(UTC):%Y%m%dT%H%M%S}.txt"
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="replace")
+    except OSError:
+        return "Its traceback could not be written down."
+    return f"Please report it, with {path}."

@@ -1,0 +1,96 @@
+"""Connections for administrative SQL: bounded in time, and heedful of signals, whatever the server does."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import select
+import time
+from typing import Any
+
+import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg.waiting import Ready, Wait
+
+from pgdyno.cluster.target import LOCK_S, Target, clean, remedy_for
+from pgdyno.errors import TargetError
+from pgdyno.interrupt import Terminated, signals_held
+
+_LIMITS = """
+select name, setting::bigint from pg_catalog.pg_settings where name in ('lock_timeout', 'statement_timeout')"""
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """As psycopg's; but what is asked is answered within `patience_s`, or the connection is given up: a server that is
+    frozen does not heed its own time-outs. And signals are heeded whatever the server does: one that sends notices
+    without end keeps us in libpq's callbacks, where an exception would be lost.
+    """
+
+    patience_s: float | None = None
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        patience = self.patience_s if timeout is None else timeout
+        deadline = None if patience is None else time.monotonic() + patience
+        try:
+            return _waited(gen, self.pgconn.socket, interval, deadline)
+        except TimeoutError as e:
+            self.close()
+            raise psycopg.OperationalError("the server does not answer") from e
+        except (KeyboardInterrupt, Terminated):
+            with contextlib.suppress(psycopg.Error):
+                self.cancel_safe(timeout=1.0)
+            self.close()
+            raise
+
+
+def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None) -> RV:
+    """What psycopg's generator returns in the end. Raises TimeoutError."""
+    # Not select: of descriptors there may be more than 1024.
+    poll, ready = select.poll(), None
+    while True:
+        with signals_held():
+            try:
+                # It begins with None.
+                state = gen.send(ready)  # type: ignore[arg-type]
+            except StopIteration as e:
+                result: RV = e.value
+                return result
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeoutError
+        poll.register(fd, (select.POLLIN if state & Wait.R else 0) | (select.POLLOUT if state & Wait.W else 0))
+        happened = sum(event for _, event in poll.poll(1000 * interval_s))
+        readable = happened & (select.POLLIN | select.POLLERR | select.POLLHUP) and state & Wait.R
+        ready = (Ready.R if readable else 0) | (Ready.W if happened & select.POLLOUT else 0)
+
+
+def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
+    """See `target.administrative`."""
+    try:
+        conn = _Connection.connect(
+            target.conninfo,
+            autocommit=True,
+            application_name="pgdyno admin",
+            # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
+            client_encoding="UTF8",
+            connect_timeout=max(2, round(target.connect_timeout_s)),
+        )
+        try:
+            conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
+            # Whoever owns the database may have set it off, and then a backslash in a name would end a literal.
+            conn.execute("set standard_conforming_strings to on")
+            lock_s = LOCK_S if patience_s is None else min(LOCK_S, patience_s / 2)
+            limits = {"lock_timeout": lock_s, "statement_timeout": patience_s}
+            # Those that the role has for itself stay where they are shorter; 0 is none.
+            set_already = dict(conn.execute(_LIMITS).fetchall())
+            for name, seconds in limits.items():
+                if seconds is not None and not 0 < set_already.get(name, 0) <= seconds * 1000:
+                    conn.execute("select pg_catalog.set_config(%s, %s, false)", [name, f"{round(seconds * 1000)}ms"])
+            conn.patience_s = None if patience_s is None else patience_s + 1
+        except psycopg.errors.DatabaseError:
+            # Not quite PostgreSQL, unless it is gone.
+            if conn.closed:
+                raise
+        return conn
+    except psycopg.Error as e:
+        reason = clean(str(e))
+        raise TargetError(reason, remedy_for(reason)) from e

@@ -1,0 +1,36 @@
+"""Removes what pgdynos that were killed have left, of every kind."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from pgdyno.cluster import managed, registry, scratch
+from pgdyno.cluster.account import owner_of
+from pgdyno.cluster.registry import Leftover
+from pgdyno.errors import PgdynoError
+
+
+def sweep() -> list[Path]:
+    """Removes it; returns the folders that are gone. What cannot be removed now stays written down for the next."""
+    gone: list[Path] = []
+
+    def remove(left: Leftover) -> bool:
+        with contextlib.suppress(OSError, PgdynoError), owner_of(left.made.path).rights():
+            if not _remove(left):
+                return False
+            if not left.made.is_there():
+                gone.append(left.made.path)
+            return True
+        return False
+
+    registry.sweep(remove)
+    return gone
+
+
+def _remove(left: Leftover) -> bool:
+    if left.kind == scratch.KIND:
+        return scratch.remove_abandoned(left.made)
+    if left.kind == managed.KIND:
+        return managed.remove_abandoned(left.made, existed=left.existed)
+    return left.kind == registry.FOLDER and left.made.remove(last=left.last)

@@ -1,0 +1,124 @@
+"""The register of temporary things: each is written down for as long as it is there, so that whichever verb comes next
+finds what a pgdyno has left that was killed, wherever it lies.
+
+An entry is a file in the user's own state folder, locked by the pgdyno that the thing belongs to. Where there is no
+such folder (an account without a home), what is left is found only by the next call that works in the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import stat
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from pgdyno import home
+from pgdyno.cluster.removal import Made
+
+#: Of things that are removed as they are, with nothing to be ended or unmounted first.
+FOLDER = "folder"
+#: What pgdyno calls such folders.
+_NAMES = re.compile(r"^pgsql_tmp_pgdyno|\.unfinished-")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What a killed pgdyno has left: of which kind, and the folder as it was made."""
+
+    kind: str
+    made: Made
+    #: The folder was there before; what was made is in it.
+    existed: bool
+    #: The file that is removed last.
+    last: str
+
+
+class Entry:
+    """A temporary thing of ours, written down until it is `done`."""
+
+    def __init__(self, kind: str, made: Made, *, existed: bool = False, last: str = "") -> None:
+        self._file: TextIO | None = None
+        facts = {"kind": kind, "path": str(made.path.absolute()), "device": made.device, "inode": made.inode}
+        facts |= {"existed": existed, "last": last, "machine": os.uname().nodename}
+        with contextlib.suppress(OSError):
+            folder = _folder()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # It gets its name when it is locked and whole: others must not find it before.
+            self._path, young = folder / f"{uuid.uuid4().hex}.json", folder / f"{uuid.uuid4().hex}.young"
+            file = young.open("x", encoding="utf-8")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.write(json.dumps(facts))
+                file.flush()
+                young.rename(self._path)
+            except OSError:
+                young.unlink(missing_ok=True)
+                file.close()
+                raise
+            self._file = file
+
+    def done(self) -> None:
+        """It is gone, or is to stay."""
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            self._file.close()
+            self._file = None
+
+
+def sweep(remove: Callable[[Leftover], bool]) -> None:
+    """Lets `remove` take each thing whose pgdyno is dead, and say if it is gone. What is not stays written down.
+    Entries that anybody else could have written are not believed: root would remove what they name.
+    """
+    with contextlib.suppress(OSError):
+        if not _is_ours_alone(_folder().lstat()):
+            return
+        for path in sorted([*_folder().glob("*.json"), *_folder().glob("*.young")]):
+            with contextlib.suppress(OSError, ValueError):
+                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                with os.fdopen(fd, "r+", encoding="utf-8") as file:
+                    status = os.fstat(fd)
+                    if not stat.S_ISREG(status.st_mode) or not _is_ours_alone(status):
+                        continue
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    leftover = _read(file) if path.suffix == ".json" else None
+                    if leftover is None or not leftover.made.is_there() or remove(leftover):
+                        path.unlink(missing_ok=True)
+
+
+def is_empty() -> bool:
+    """Whether nothing is written down: the common case, in which nothing else needs to be looked at."""
+    try:
+        return not any(os.scandir(_folder()))
+    except OSError:
+        return True
+
+
+def _folder() -> Path:
+    return home.state() / "temporary"
+
+
+def _is_ours_alone(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def _read(file: TextIO) -> Leftover | None:
+    """None where it is no entry. Raises ValueError where it is of another machine, which shares this home."""
+    try:
+        facts = json.load(file)
+        path, last, kind = str(facts["path"]), str(facts["last"]), str(facts["kind"])
+        made = Made(Path(path), int(facts["device"]), int(facts["inode"]))
+        elsewhere = facts["machine"] != os.uname().nodename
+        if "\0" in path + last or (kind == FOLDER and not _NAMES.search(made.path.name)):
+            return None
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+    if elsewhere:
+        raise ValueError("of another machine")
+    return Leftover(kind, made, bool(facts["existed"]), last)

@@ -1,0 +1,29 @@
+"""Files that users name: read whole, and only what can be one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+#: No experiment and no script is longer.
+LONGEST = 64 << 20
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises OSError, its words in `strerror`, also where it is no regular file (a pipe would keep
+    us waiting, a device has no end), no UTF-8, or too long.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as f:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "it is no regular file", str(path))
+        raw = f.read(LONGEST + 1)
+    if len(raw) > LONGEST:
+        raise OSError(0, f"it is longer than {LONGEST >> 20} MB", str(path))
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        line = raw[: e.start].count(b"\n") + 1
+        raise OSError(0, f"it is not UTF-8 (line {line})", str(path)) from e

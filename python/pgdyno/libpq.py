@@ -1,0 +1,345 @@
+"""libpq, as far as it is needed before a session of ours: where connection parameters come from, and a connection that
+sets things up. By ctypes, from the library that psycopg brings along: importing psycopg itself takes ten times as long
+as pgbench takes to start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pgdyno.errors import LocalError
+
+#: ConnStatusType.
+OK, BAD = 0, 1
+#: PostgresPollingStatusType.
+FAILED, READING, WRITING, READY = 0, 1, 2, 3
+#: ExecStatusType.
+COPY_IN, NONFATAL_ERROR, FATAL_ERROR = 4, 6, 7
+#: PG_DIAG_SQLSTATE.
+_SQLSTATE = ord("C")
+_Processor = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
+class LibpqError(Exception):
+    """In libpq's words."""
+
+
+class _Option(ctypes.Structure):
+    _fields_ = (
+        ("keyword", ctypes.c_char_p),
+        ("envvar", ctypes.c_char_p),
+        ("compiled", ctypes.c_char_p),
+        ("val", ctypes.c_char_p),
+        ("label", ctypes.c_char_p),
+        ("dispchar", ctypes.c_char_p),
+        ("dispsize", ctypes.c_int),
+    )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A connection parameter: its default, and what it is."""
+
+    keyword: str
+    compiled: str | None
+    value: str | None
+
+
+@cache
+def _library() -> Any:
+    """Raises LocalError where there is none."""
+    found: list[str] = []
+    spec = importlib.util.find_spec("psycopg_binary")
+    if spec is not None and spec.origin is not None:
+        package = Path(spec.origin).parent
+        folders = (package.with_name("psycopg_binary.libs"), package / ".dylibs")
+        found = [str(p) for folder in folders for p in sorted(folder.glob("libpq[-.]*"))]
+    for name in (*found, "libpq.so.5", "libpq.5.dylib"):
+        try:
+            return _declared(ctypes.CDLL(name))
+        except OSError:
+            continue
+    raise LocalError("libpq was not found", "Install it: pip install 'psycopg[binary]', or apt-get install libpq5.")
+
+
+def _declared(lib: Any) -> Any:
+    pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    functions: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "PQconnectdb": (pointer, (text,)),
+        "PQconnectStart": (pointer, (text,)),
+        "PQconnectPoll": (number, (pointer,)),
+        "PQconninfo": (ctypes.POINTER(_Option), (pointer,)),
+        "PQconninfoParse": (ctypes.POINTER(_Option), (text, ctypes.POINTER(pointer))),
+        "PQconninfoFree": (None, (ctypes.POINTER(_Option),)),
+        "PQfreemem": (None, (pointer,)),
+        "PQfinish": (None, (pointer,)),
+        "PQstatus": (number, (pointer,)),
+        "PQsocket": (number, (pointer,)),
+        "PQserverVersion": (number, (pointer,)),
+        "PQconnectionNeedsPassword": (number, (pointer,)),
+        "PQsetnonblocking": (number, (pointer, number)),
+        "PQsetNoticeProcessor": (pointer, (pointer, _Processor, pointer)),
+        "PQparameterStatus": (text, (pointer, text)),
+        "PQsendQuery": (number, (pointer, text)),
+        "PQflush": (number, (pointer,)),
+        "PQisBusy": (number, (pointer,)),
+        "PQconsumeInput": (number, (pointer,)),
+        "PQgetResult": (pointer, (pointer,)),
+        "PQputCopyData": (number, (pointer, text, number)),
+        "PQputCopyEnd": (number, (pointer, text)),
+        "PQgetCancel": (pointer, (pointer,)),
+        "PQcancel": (number, (pointer, text, number)),
+        "PQfreeCancel": (None, (pointer,)),
+        "PQclear": (None, (pointer,)),
+        "PQresultStatus": (number, (pointer,)),
+        "PQresultErrorMessage": (text, (pointer,)),
+        "PQresultErrorField": (text, (pointer, number)),
+        "PQntuples": (number, (pointer,)),
+        "PQgetvalue": (text, (pointer, number, number)),
+        "PQgetisnull": (number, (pointer, number, number)),
+    }
+    functions |= {f"PQ{name}": (text, (pointer,)) for name in ("errorMessage", "host", "port", "user", "db", "pass")}
+    for name, (result, arguments) in functions.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+def parse(conninfo: str) -> dict[str, str]:
+    """The parameters that a connection string or URI names. Raises LibpqError."""
+    lib, message = _library(), ctypes.c_void_p()
+    options = lib.PQconninfoParse(_bytes(conninfo), ctypes.byref(message))
+    if not options:
+        said = ctypes.string_at(message.value).decode("utf-8", "replace") if message.value else "out of memory"
+        lib.PQfreemem(message)
+        raise LibpqError(said.strip())
+    return {p.keyword: p.value for p in _taken(options) if p.value is not None}
+
+
+def conninfo(parameters: dict[str, Any]) -> str:
+    """A connection string of these parameters."""
+
+    def quoted(value: Any) -> str:
+        escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+
+    return " ".join(f"{name}={quoted(value)}" for name, value in parameters.items() if value is not None)
+
+
+def _taken(options: Any) -> list[Parameter]:
+    """Reads libpq's list, and frees it."""
+
+    def text(raw: bytes | None) -> str | None:
+        return None if raw is None else raw.decode("utf-8", "surrogateescape")
+
+    found, n = [], 0
+    while options[n].keyword:
+        o = options[n]
+        found.append(Parameter(o.keyword.decode(), text(o.compiled), text(o.val)))
+        n += 1
+    _library().PQconninfoFree(options)
+    return found
+
+
+class Result:
+    """What a command came to."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+        self._lib = _library()
+
+    def __del__(self) -> None:
+        self._lib.PQclear(self._pointer)
+
+    @property
+    def status(self) -> int:
+        """One of the constants."""
+        return int(self._lib.PQresultStatus(self._pointer))
+
+    @property
+    def error_message(self) -> str:
+        """In the server's words."""
+        return _text(self._lib.PQresultErrorMessage(self._pointer))
+
+    @property
+    def sqlstate(self) -> str:
+        """Of an error."""
+        return _text(self._lib.PQresultErrorField(self._pointer, _SQLSTATE))
+
+    @property
+    def ntuples(self) -> int:
+        """Rows."""
+        return int(self._lib.PQntuples(self._pointer))
+
+    def get_value(self, row: int, column: int) -> bytes | None:
+        """A value; None is NULL."""
+        if self._lib.PQgetisnull(self._pointer, row, column):
+            return None
+        value: bytes = self._lib.PQgetvalue(self._pointer, row, column)
+        return value
+
+
+class Connection:
+    """A connection; `finish` it."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+        self._lib = _library()
+        self._processor: Any = None
+
+    @classmethod
+    def connect(cls, conninfo: str) -> Connection:
+        """Connects, and waits until that has succeeded or failed: see `status`."""
+        return cls(_library().PQconnectdb(_bytes(conninfo)))
+
+    @classmethod
+    def start(cls, conninfo: str) -> Connection:
+        """Begins to connect; go on by `poll`."""
+        return cls(_library().PQconnectStart(_bytes(conninfo)))
+
+    def poll(self) -> int:
+        """Goes on connecting: FAILED, READY, or what is waited for, READING or WRITING."""
+        return int(self._lib.PQconnectPoll(self._pointer))
+
+    def finish(self) -> None:
+        """Closes it."""
+        if self._pointer:
+            self._lib.PQfinish(self._pointer)
+            self._pointer = 0
+
+    def __del__(self) -> None:
+        self.finish()
+
+    # ------------------------------------------------------------ facts
+
+    @property
+    def status(self) -> int:
+        """OK, BAD, or a step on the way."""
+        return int(self._lib.PQstatus(self._pointer))
+
+    @property
+    def error_message(self) -> str:
+        """What has gone wrong last."""
+        return _text(self._lib.PQerrorMessage(self._pointer))
+
+    @property
+    def needs_password(self) -> bool:
+        """Whether it failed for want of one."""
+        return bool(self._lib.PQconnectionNeedsPassword(self._pointer))
+
+    @property
+    def socket(self) -> int:
+        """Its descriptor; -1 without one."""
+        return int(self._lib.PQsocket(self._pointer))
+
+    @property
+    def host(self) -> str:
+        """Of several the one that answered."""
+        return _text(self._lib.PQhost(self._pointer))
+
+    @property
+    def port(self) -> str:
+        """As text."""
+        return _text(self._lib.PQport(self._pointer))
+
+    @property
+    def user(self) -> str:
+        """The role."""
+        return _text(self._lib.PQuser(self._pointer))
+
+    @property
+    def db(self) -> str:
+        """The database."""
+        return _text(self._lib.PQdb(self._pointer))
+
+    @property
+    def password(self) -> str:
+        """From wherever it came."""
+        return _text(self._lib.PQpass(self._pointer))
+
+    @property
+    def server_version(self) -> int:
+        """180001 is 18.1."""
+        return int(self._lib.PQserverVersion(self._pointer))
+
+    @property
+    def info(self) -> list[Parameter]:
+        """All parameters, as they were used."""
+        return _taken(self._lib.PQconninfo(self._pointer))
+
+    def parameter_status(self, name: str) -> str | None:
+        """What the server has told of a setting."""
+        value = self._lib.PQparameterStatus(self._pointer, name.encode())
+        return None if value is None else _text(value)
+
+    # ------------------------------------------------------------ commands
+
+    def do_not_block(self) -> None:
+        """Sending waits for nothing from now on."""
+        self._lib.PQsetnonblocking(self._pointer, 1)
+
+    def notices(self, show: Callable[[str], object]) -> None:
+        """Lets `show` have the server's notices."""
+        self._processor = _Processor(lambda _, message: show(_text(message)) and None)
+        self._lib.PQsetNoticeProcessor(self._pointer, self._processor, None)
+
+    def send_query(self, sql: str) -> None:
+        """Raises LibpqError."""
+        self._check(self._lib.PQsendQuery(self._pointer, _bytes(sql)) == 1)
+
+    def flush(self) -> bool:
+        """Whether something is left to be sent. Raises LibpqError."""
+        left = self._lib.PQflush(self._pointer)
+        self._check(left >= 0)
+        return bool(left)
+
+    def is_busy(self) -> bool:
+        """Whether a result would have to be waited for."""
+        return bool(self._lib.PQisBusy(self._pointer))
+
+    def consume_input(self) -> None:
+        """Takes what has arrived. Raises LibpqError."""
+        self._check(self._lib.PQconsumeInput(self._pointer) == 1)
+
+    def get_result(self) -> Result | None:
+        """The next result; None behind the last."""
+        pointer = self._lib.PQgetResult(self._pointer)
+        return Result(pointer) if pointer else None
+
+    def put_copy_data(self, data: bytes) -> bool:
+        """Whether it was taken; else wait until the socket can be written. Raises LibpqError."""
+        done = self._lib.PQputCopyData(self._pointer, data, len(data))
+        self._check(done >= 0)
+        return bool(done)
+
+    def put_copy_end(self, why: bytes | None = None) -> bool:
+        """The same for the end of the data; `why` makes it fail."""
+        done = self._lib.PQputCopyEnd(self._pointer, why)
+        self._check(done >= 0)
+        return bool(done)
+
+    def cancel(self) -> None:
+        """Asks the server to give up what it is doing."""
+        cancel = self._lib.PQgetCancel(self._pointer)
+        if cancel:
+            self._lib.PQcancel(cancel, ctypes.create_string_buffer(256), 256)
+            self._lib.PQfreeCancel(cancel)
+
+    def _check(self, fine: bool) -> None:
+        if not fine:
+            raise LibpqError(self.error_message.strip())
+
+
+def _bytes(text: str) -> bytes:
+    # Words of the command line may be in any encoding: they go as they came.
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")

@@ -1,0 +1,111 @@
+"""Whose the database is while a load or a run is at work in it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import RefusedError, TargetError
+from pgdyno.load.dataset import block, literal
+from pgdyno.load.find import Connection
+
+#: Of the advisory lock that a running pgdyno holds on its database: "pgdyno" in ASCII.
+KEY = 0x7067_6479_6E6F
+#: The same lock in pg_locks, held by a session.
+_HELD_BY = f"""select from pg_catalog.pg_locks where locktype = 'advisory' and granted and objsubid = 1
+  and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
+  and (classid, objid) = ({KEY >> 32}::oid, {KEY & 0xFFFF_FFFF}::oid) and pid ="""
+
+
+class Claim:
+    """Keeps other pgdynos off a database for as long as its session lives: they would measure into each other, and load
+    over each other. Whoever may terminate that session can end it, so it is looked at again before anything that
+    destroys. Use as a context manager.
+    """
+
+    def __init__(self, target: Target, *, force: bool) -> None:
+        """Raises RefusedError where another pgdyno, or anybody else unless `force`, is at work there."""
+        self.target = target
+        self.conn = targets.administrative(target)
+        #: The process of the session that holds it; None: the server knows no such locks.
+        self.holder: int | None = None
+        try:
+            self._take()
+            _refuse_if_busy(self.conn, target, force)
+        except BaseException:
+            self.conn.close()
+            raise
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.conn.close()
+
+    def renew(self) -> None:
+        """Where it was lost, takes it again. Raises RefusedError where another pgdyno has it by now, and TargetError
+        where the server cannot be asked.
+        """
+        if self.holder is None:
+            return
+        try:
+            if self.conn.execute(f"{_HELD_BY} {self.holder}".encode()).fetchone() is not None:
+                return
+        except psycopg.Error:
+            self.conn.close()
+        if self.conn.closed:
+            self.conn = targets.administrative(self.target)
+        self._take()
+
+    def guard(self) -> list[str]:
+        """SQL that fails where the claim is lost: for a transaction that destroys."""
+        if self.holder is None:
+            return []
+        message = "pgdyno's claim on this database is lost: its session was ended"
+        return [block(f"if not exists ({_HELD_BY} {self.holder}) then raise {literal(message)}; end if;")]
+
+    def _take(self) -> None:
+        try:
+            row = self.conn.execute(
+                "select pg_catalog.pg_try_advisory_lock(%s::bigint), pg_catalog.pg_backend_pid()", [KEY]
+            ).fetchone()
+        except psycopg.Error as e:
+            if self.conn.closed:
+                raise TargetError(" ".join(str(e).split())) from e
+            # Not quite PostgreSQL.
+            return
+        assert row is not None
+        if not row[0]:
+            raise RefusedError(
+                f"another pgdyno is at work in {self.target.where}", "Wait for it, or use a database of its own."
+            )
+        self.holder = int(row[1])
+
+
+def _refuse_if_busy(conn: Connection, target: Target, force: bool) -> None:
+    """A load test would slow down whoever else is at work in this database."""
+    try:
+        row = conn.execute(
+            # What other roles do is hidden from a role that is no member of pg_monitor: it may be work that matters.
+            """select count(*), string_agg(distinct coalesce(nullif(application_name, ''), usename), ', '),
+                      count(*) filter (where backend_type is null)
+               from pg_stat_activity
+               where datname = current_database() and pid <> pg_backend_pid() and usesysid is not null
+                 and (backend_type is null or backend_type = 'client backend')
+                 and coalesce(application_name, '') not like 'pgdyno%%'
+                 and (state is null or state <> 'idle' or state_change > now() - interval '1 minute')"""
+        ).fetchone()
+    except psycopg.Error:
+        return
+    if row and row[2] and not force:
+        raise RefusedError(
+            f"{target.where} may be in use: there are {row[2]} session(s) of other roles ({row[1]}), and what they do "
+            f'is hidden from "{target.user}"',
+            f'Let it be seen: GRANT pg_monitor TO "{target.user}". Or use a database of its own, or --force.',
+        )
+    if row and row[0] and not force:
+        raise RefusedError(
+            f"{target.where} is in use: {row[0]} other session(s) were active within the last minute ({row[1]})",
+            "A load test would slow them down. Use a database of its own, or --force if that is what you want.",
+        )

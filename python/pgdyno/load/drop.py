@@ -1,0 +1,36 @@
+"""SQL that drops tables: those that were looked at, and named, and nothing that stands in their place by now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.load.dataset import block, literal
+from pgdyno.load.find import Table
+
+#: Tables in a transaction: it locks each of them, and the server's table of locks has an end.
+BATCH = 500
+
+
+def statements(tables: Sequence[Table]) -> list[str]:
+    """For a transaction: locks the tables, fails where one of them is another by now, drops them."""
+    if not tables:
+        return []
+    names = ", ".join(t.sql for t in tables)
+    texts, oids = ", ".join(literal(t.sql) for t in tables), ", ".join(str(t.oid) for t in tables)
+    return [
+        f"lock table {names} in access exclusive mode",
+        block(
+            "select name into other from "
+            f"rows from (pg_catalog.unnest(array[{texts}]::pg_catalog.text[]), "
+            f"pg_catalog.unnest(array[{oids}]::pg_catalog.oid[])) as looked_at(name, id) "
+            "where pg_catalog.to_regclass(name)::pg_catalog.oid is distinct from id; "
+            "if found then raise '% is another table by now', other; end if;",
+            "declare other pg_catalog.text;",
+        ),
+        f"drop table {names}",
+    ]
+
+
+def batches(tables: Sequence[Table]) -> list[list[str]]:
+    """The same for many tables, in as many transactions as it takes."""
+    return [statements(tables[i : i + BATCH]) for i in range(0, len(tables), BATCH)]
