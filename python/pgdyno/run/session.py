@@ -170,14 +170,17 @@ class Session:
         before, refused = self._between(site)
         known = [Caveat.UNPREPARED] if refused else []
         shared = self.recorder.shares_machine(site)
-        context = TrialContext(site.target, run, self.prepared.cores, site.died, self.listener, shared, known)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
         writer = self.recorder.begin_trial(trial, parameters)
         if refused:
             writer.event(0, "preparing", refused)
-        self._look_for_others(writer, known)
+        look_around = partial(self._look_for_others, writer, known)
+        context = TrialContext(
+            site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around
+        )
+        look_around()
         self.listener.trial_started(trial)
         did = partial(self._activity, site, before, writer, known)
         record, raised = run_trial(context, trial, scripts, seed, writer, did)
@@ -239,7 +242,7 @@ class Session:
             ) from e
 
     def _look_for_others(self, writer: TrialWriter, known: list[Caveat]) -> None:
-        """At a trial's beginning and its end."""
+        """At a trial's beginning, with each of its intervals, and at its end: another may come and go meanwhile."""
         if Caveat.BESIDE_ANOTHER not in known and (others := others_at_work()):
             known.append(Caveat.BESIDE_ANOTHER)
             writer.event(0, "beside another", words_for(others))

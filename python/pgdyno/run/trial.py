@@ -36,8 +36,10 @@ class TrialContext:
     listener: Listener
     #: The server runs on this machine.
     shared: bool
-    #: What is known before the trial begins.
+    #: What is known before the trial begins; what is seen meanwhile is added.
     caveats: list[Caveat] = field(default_factory=list)
+    #: Called with each interval.
+    look_around: Callable[[], None] = lambda: None
 
 
 class _Observer:
@@ -61,6 +63,7 @@ class _Observer:
             tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
         self._writer.interval(row, tags)
         self._context.listener.interval(self._plan, row)
+        self._context.look_around()
         died = self._context.cluster_died()
         if died is not None:
             raise ClusterError(died, "The server's log is in the run directory: server.log.")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgdyno.errors import UsageError
@@ -64,7 +63,7 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
             else:
                 files.append({**known, "path": str(file)})
         unreadable += [f"{folder.name}/{path}: {why}" for path, why in data.unreadable]
-    if not rows and unreadable:
+    if unreadable and (not rows or (wants_intervals and not files and not cut_off)):
         raise UsageError(f"nothing can be read: {unreadable[0]}", "pgdyno report names what is wrong with a run.")
     with tempfile.TemporaryDirectory(prefix="pgdyno-sql-") as scratch, duckdb.connect() as db:
         try:
@@ -88,7 +87,7 @@ def _damage(file: Path) -> str:
     """Why a Parquet file cannot be read; empty where it can."""
     try:
         pq.read_schema(file)
-    except (OSError, pa.ArrowException) as e:
+    except reading.DAMAGED_PARQUET as e:
         return " ".join(str(e).split())[:200]
     return ""
 

@@ -36,6 +36,8 @@ LINES, INTERVALS = "intervals.jsonl", "intervals.parquet"
 MERGED = "latency.merged"
 #: Its histograms by interval.
 LOG = "latency.hlog"
+#: What pyarrow raises over a damaged file; the last over the name of a column.
+DAMAGED_PARQUET = (OSError, pa.ArrowException, UnicodeDecodeError)
 #: Of each trial: what it was, how it ended, its summary.
 TRIAL = "trial.json"
 
@@ -303,7 +305,7 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
     if parquet.exists():
         try:
             return [IntervalRow(**row) for row in pq.read_table(parquet).to_pylist()]
-        except (OSError, pa.ArrowException, TypeError) as e:
+        except (*DAMAGED_PARQUET, TypeError) as e:
             # The rest of the run is still worth reading.
             note(parquet, " ".join(str(e).split())[:200])
             return []
