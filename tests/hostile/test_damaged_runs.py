@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,8 @@ def test_damaged_runs_for_a_moment() -> None:
 
 @pytest.mark.slow
 def test_damaged_runs_for_a_minute() -> None:
-    """Others each time; a failure says the seed."""
-    assert sum(fuzz(60, seed=time.time_ns() ^ os.getpid()).values()) > 50
+    """The same each time: what `make fuzz` finds with other seeds gets a test of its own."""
+    assert sum(fuzz(60, seed=1_000_000).values()) > 50
 
 
 def test_damaged_names_of_columns_are_said(tmp_path: Path) -> None:
