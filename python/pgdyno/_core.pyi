@@ -93,6 +93,9 @@ class Interval:
     @property
     def index(self) -> int: ...
     @property
+    def turn(self) -> int:
+        """Of a duet: the turn that it lies in, from 0."""
+    @property
     def phase(self) -> str: ...
     @property
     def start_ns(self) -> int: ...
@@ -204,6 +207,10 @@ class Workload:
     def add(self, name: str, text: str, weight: int = 1) -> None:
         """Raises ScriptError with the place of a mistake."""
 
+    def other_side(self, variables: dict[str, str]) -> None:
+        """Scripts that are added from now on are those of another side of a duet; its clients have these variables over
+        those that all have, which must have them too.
+        """
     def preset(self, name: str, value: int) -> None: ...
     @property
     def scripts(self) -> list[tuple[str, int]]: ...

@@ -32,6 +32,17 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Duet:
+    """Sides that take turns, one at a time under load; each interval is a turn. Client `i` is of side `i % sides`."""
+
+    #: Whose turn it is, one after the other, warm-up included.
+    order: list[int]
+    #: How much of the beginning of each turn is not counted, on top of the interval.
+    transition_s: float
+    sides: int = 2
+
+
+@dataclass(frozen=True)
 class TransactionLog:
     """pgbench's log of transactions."""
 
@@ -68,6 +79,7 @@ class Plan:
     interval_s: float = 1.0
     #: None: a closed loop.
     rate: Rate | None = None
+    duet: Duet | None = None
     seed: int = 0
     connect_timeout_s: float = 10.0
     drain_timeout_s: float = 5.0

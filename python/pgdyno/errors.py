@@ -68,6 +68,8 @@ class LocalError(PgdynoError):
 #: Exit codes that no exception carries.
 EXIT_OK = 0
 EXIT_WITH_CAVEATS = 1
+#: What --fail-if names has come to pass.
+EXIT_THRESHOLD = 6
 EXIT_DEFECT = 70
 EXIT_SIGINT = 130
 EXIT_SIGTERM = 143

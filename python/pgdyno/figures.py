@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from pgdyno.format import integer, milliseconds, percent
-from pgdyno.model import TrialSummary
+from pgdyno.format import integer, milliseconds, percent, size
+from pgdyno.model import TrialRecord, TrialSummary
 
-Unit = Literal["1/s", "ns", "s", "count", "part", ""]
+Unit = Literal["1/s", "ns", "s", "count", "part", "bytes", ""]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Figure:
 
     #: As people and command lines call it.
     name: str
-    #: Where a TrialSummary has it.
+    #: Where a TrialSummary has it; of what the server counted, where a TrialRecord's activity has it.
     attribute: str
     #: As columns call it; ends in its unit where it has one.
     column: str
@@ -33,6 +33,8 @@ class Figure:
     compared: bool = False
     #: Of latencies: the part of all values that lies beyond it.
     beyond: float | None = None
+    #: It was counted by the server, or on its machine, and is divided by the transactions of that time.
+    per_transaction: bool = False
 
     @property
     def heading(self) -> str:
@@ -45,7 +47,9 @@ class Figure:
             return milliseconds(value)
         if self.unit == "part":
             return percent(value)
-        return integer(value) if self.unit in ("1/s", "count") else f"{value:g}"
+        if self.unit == "bytes":
+            return size(value)
+        return integer(value) if self.unit in ("1/s", "count") else f"{value:.3g}"
 
     def shown(self, value: float) -> str:
         """As people read it by itself."""
@@ -53,8 +57,18 @@ class Figure:
 
     @property
     def of(self) -> Callable[[TrialSummary], float]:
-        """Reads it."""
+        """Reads it from a summary."""
         return attrgetter(self.attribute)
+
+    def of_trial(self, trial: TrialRecord) -> float | None:
+        """Its value in a trial; None: there is none. Those that are compared are positive: what was not measured, or is
+        nothing, cannot be.
+        """
+        if self.per_transaction:
+            counted, transactions = (trial.activity.get(name, 0.0) for name in (self.attribute, _TRANSACTIONS))
+            return counted / transactions if counted > 0 and transactions > 0 else None
+        value = None if trial.summary is None else float(self.of(trial.summary))
+        return value if value is not None and value > 0 else None
 
 
 def _latency(name: str, column: str, beyond: float | None = None, *, compared: bool = True) -> Figure:
@@ -87,15 +101,18 @@ FIGURES = (
     Figure("steady", "steady", "steady", ""),
     Figure("warm-up left out", "warmup_dropped_s", "warmup_dropped_s", "s"),
 )
+#: What the server's counters call its transactions.
+_TRANSACTIONS = "transactions"
+#: What a transaction costs, warm-up included: by the server's counters and its machine's.
+COSTS = (
+    Figure("WAL", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True),
+    Figure("blocks read", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True),
+    Figure("server CPU", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
+)
 BY_NAME = {f.name: f for f in FIGURES}
 TPS, QPS = BY_NAME["TPS"], BY_NAME["QPS"]
 #: What tables show of a latency: its mean, and its percentiles.
 MEAN, MAX = BY_NAME["mean"], BY_NAME["max"]
 PERCENTILES = tuple(BY_NAME[name] for name in ("p50", "p95", "p99", "p99.9"))
 #: Those that comparisons and histories know, by name.
-COMPARED = {f.name: f for f in FIGURES if f.compared}
-
-
-def higher_is_better(name: str) -> bool:
-    """Of a figure that is compared."""
-    return bool(COMPARED[name].higher_is_better)
+COMPARED = {f.name: f for f in (*FIGURES, *COSTS) if f.compared}

@@ -53,3 +53,11 @@ def size(n: float) -> str:
             return f"{n:,.0f} {unit}" if unit == "B" else f"{n:,.1f} {unit}"
         n /= 1024
     return f"{n:,.1f} TiB"
+
+
+def span(seconds: float) -> str:
+    """A time that need not be exact: 40 s, 12 min, 3 h, 5 days."""
+    for unit, size_s, until in (("s", 1, 90), ("min", 60, 90 * 60), ("h", 3600, 36 * 3600)):
+        if seconds < until:
+            return f"{max(1, round(seconds / size_s))} {unit}"
+    return f"{round(seconds / 86_400):,} days"

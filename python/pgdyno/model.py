@@ -150,6 +150,8 @@ class TrialPlan:
     repetition: int
     #: What else is varied in its experiment, by axis: target, dataset, version, a setting.
     varied: dict[str, bool | int | float | str] = field(default_factory=dict)
+    #: Which start of the server it belongs to. Repetitions are counted over all of them.
+    start: int = 1
 
     @property
     def key(self) -> Key:

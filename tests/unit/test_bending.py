@@ -13,10 +13,11 @@ import pytest
 from pgdyno._core import Histogram
 from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
+from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import SpecError
+from pgdyno.judge.axes import along_axes
+from pgdyno.judge.groups import groups_of
 from pgdyno.model import IntervalRow, TrialSummary
-from pgdyno.report import comparisons
-from pgdyno.report.groups import groups_of
 from pgdyno.run import plan
 from pgdyno.run.steadiness import backlog_of, without_warmup
 from pgdyno.spec.experiment import Experiment
@@ -186,9 +187,9 @@ def test_pairs_are_of_equal_repetitions(tmp_path: Path) -> None:
         tmp_path, kept, lambda p, i, rng: drift[p.repetition] * (1.1 if p.varied["sync"] == "off" else 1.0)
     )
     data = reading.read(run)
-    table = comparisons.table(data, groups_of(data))
-    tps = [dict(zip(table.columns, r, strict=True)) for r in table.texts() if "TPS" in r]
-    assert [(r["ratio"], r["n"], r["verdict"]) for r in tps] == [("1.100", "3", "faster")]
+    (tps,) = [r for r in along_axes(data, groups_of(data)).rows if r.figure.name == "TPS"]
+    c = tps.comparison
+    assert c.ratio == pytest.approx(1.1, abs=0.001) and c.n_a == c.n_b == 3 and c.verdict is Verdict.FASTER
 
 
 def test_datasets_of_one_database_come_one_after_the_other() -> None:

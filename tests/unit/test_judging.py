@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgdyno.analysis import capacity, changepoints, compare, scaling, series, steady
+from pgdyno.analysis import capacity, changepoints, scaling, series, steady
 from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
-from pgdyno.model import Caveat
+from pgdyno.judge.siblings import siblings
+from pgdyno.model import Caveat, TrialPlan
 from pgdyno.store import reading
-from scipy import stats
 
 from tests.support import synthetic
 
@@ -141,100 +141,6 @@ def test_a_warm_up_ends_when_it_has_settled() -> None:
     flat = rising + [float(v) for v in rng.normal(100, 1, 60)]
     assert steady.has_settled(flat)
     assert not steady.has_settled([100.0] * 5), "too short to tell"
-
-
-# ---------------------------------------------------------------- comparing
-
-
-def pairs(
-    n: int, sigma: float, ratio: float, count: int, seed: int, *, paired: bool, drift: float = 0
-) -> list[Verdict]:
-    """Verdicts over simulated repetitions; each is the mean of an autocorrelated series."""
-    rng = np.random.default_rng(seed)
-    out = []
-    for _ in range(count):
-        machine = np.cumsum(rng.normal(0, drift, n))
-        a = [1000 * math.exp(rng.normal(m, sigma)) + ar1(rng, 30, 0.6, 10).mean() for m in machine]
-        b = [1000 * ratio * math.exp(rng.normal(m, sigma)) + ar1(rng, 30, 0.6, 10).mean() for m in machine]
-        out.append(compare.compare(a, b, paired=paired).verdict)
-    return out
-
-
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("n", [3, 5, 10])
-def test_equal_sides_are_called_different_at_most_in_one_of_twenty(n: int, paired: bool) -> None:
-    verdicts = pairs(n, 0.02, 1.0, 400, 11, paired=paired)
-    wrong = sum(v in (Verdict.FASTER, Verdict.SLOWER) for v in verdicts)
-    assert wrong / 400 <= 0.05
-
-
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("sigma", [0.01, 0.02, 0.04])
-def test_a_slowdown_of_5_percent_is_found_with_the_recommended_repetitions(sigma: float, paired: bool) -> None:
-    n = compare.repetitions_needed(math.hypot(sigma, 0.002), paired=paired)
-    assert n is not None
-    verdicts = pairs(n, sigma, 0.95, 200, 12, paired=paired)
-    assert sum(v is Verdict.SLOWER for v in verdicts) / 200 >= 0.9
-
-
-def test_pairs_take_a_drift_of_the_machine_out() -> None:
-    together = pairs(10, 0.005, 0.95, 100, 13, paired=True, drift=0.05)
-    apart = pairs(10, 0.005, 0.95, 100, 13, paired=False, drift=0.05)
-    assert sum(v is Verdict.SLOWER for v in together) > 90 > sum(v is Verdict.SLOWER for v in apart)
-
-
-def test_the_verdicts() -> None:
-    near = [1000.0, 1001.0, 999.0, 1000.5, 999.5]
-    assert compare.compare(near, [x * 1.001 for x in near]).verdict in (Verdict.SAME, Verdict.UNCLEAR)
-    assert compare.compare(near, near[::-1]).verdict is Verdict.SAME
-    assert compare.compare(near, [x * 1.1 for x in near]).verdict is Verdict.FASTER
-    assert compare.compare(near, [x * 1.1 for x in near], higher_is_better=False).verdict is Verdict.SLOWER
-    noisy = [1000.0, 1400.0, 700.0, 1100.0]
-    found = compare.compare(noisy, noisy[::-1])
-    assert found.verdict is Verdict.UNCLEAR and (found.needed is None or found.needed > 4)
-    assert compare.compare([1000.0], [1100.0]).verdict is Verdict.UNCLEAR
-    assert compare.compare([1000.0, 1001.0], [1100.0, 1101.0]).verdict is Verdict.UNCLEAR, "two say too little"
-
-
-def test_welchs_test_is_scipys() -> None:
-    rng = np.random.default_rng(14)
-    a, b = rng.lognormal(5, 0.1, 7), rng.lognormal(5.1, 0.3, 5)
-    assert compare.compare(a, b).p == pytest.approx(stats.ttest_ind(np.log(a), np.log(b), equal_var=False).pvalue)
-    c = rng.lognormal(5.1, 0.3, 7)
-    assert compare.compare(a, c, paired=True).p == pytest.approx(stats.ttest_rel(np.log(a), np.log(c)).pvalue)
-
-
-def test_figures_that_are_equal_by_rounding_are_not_certain() -> None:
-    assert compare.compare([100.0] * 3, [100.1] * 3).verdict is not Verdict.FASTER
-    assert compare.compare([100.0] * 3, [100.0] * 3).verdict is Verdict.SAME
-    assert compare.compare([100.0] * 3, [110.0] * 3).verdict is Verdict.FASTER
-
-
-def test_what_is_needed_allows_for_the_number_of_comparisons() -> None:
-    rng = np.random.default_rng(22)
-    power = []
-    many = 40
-    for _ in range(50):
-        n = compare.repetitions_needed(0.03, paired=False, comparisons=many) or 0
-        found = [compare.compare(rng.lognormal(5, 0.03, n), rng.lognormal(5 + math.log(1.05), 0.03, n))]
-        found += [compare.compare(rng.lognormal(5, 0.03, n), rng.lognormal(5, 0.03, n)) for _ in range(many - 1)]
-        power.append(compare.corrected(found, higher_is_better=[True] * many)[0].verdict is Verdict.FASTER)
-    assert np.mean(power) >= 0.85
-    # Less than 5% with repetitions enough for 5%: more are needed to say that it is less.
-    a, b = rng.lognormal(5, 0.03, 20), rng.lognormal(5.02, 0.03, 20)
-    final = compare.corrected([compare.compare(a, b)], higher_is_better=[True])[0]
-    assert final.verdict is not Verdict.UNCLEAR or (final.needed or 999) > 20
-
-
-def test_many_comparisons_are_corrected() -> None:
-    rng = np.random.default_rng(15)
-    wrong = 0
-    for _ in range(100):
-        found = [compare.compare(rng.lognormal(5, 0.02, 5), rng.lognormal(5, 0.02, 5)) for _ in range(40)]
-        final = compare.corrected(found, higher_is_better=[True] * 40)
-        assert all(after.p >= before.p for before, after in zip(found, final, strict=True))
-        wrong += any(c.verdict in (Verdict.FASTER, Verdict.SLOWER) for c in final)
-    assert wrong <= 5, "at most 1 of 100 tables in the long run"
 
 
 # ---------------------------------------------------------------- change points
@@ -396,14 +302,66 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
         synthetic.make_run(tmp_path, plans, lambda p, i, r, f=f: 1000 * f * r.uniform(0.99, 1.01), seed=s, manifest=m)
         for f, s, m in ((1.0, 1, {}), (0.9, 2, {"host": {"cores": 4}, "server": {"version": "x"}}))
     ]
-    found = runs.compared(reading.read(made[0]), reading.read(made[1]))
-    tps = [r for r in found.rows if r.metric == "TPS"]
-    assert [r.comparison.verdict for r in tps] == [Verdict.SLOWER] * 2
-    assert tps[0].comparison.ratio == pytest.approx(0.9, abs=0.01)
+    found = runs.compare_runs([reading.read(made[0])], [reading.read(made[1])])
+    tps = [r for r in found.rows if r.figure.name == "TPS"]
+    assert found.is_of_single_starts
+    assert [r.comparison.verdict for r in tps] == [Verdict.UNKNOWN] * 2, "two starts may lie apart by as much"
+    assert tps[0].comparison.ratio == pytest.approx(0.9, abs=0.01) and tps[0].comparison.high < 1
     assert {n for n, _, _ in found.differences} >= {"cores", "server version"}
     assert any("one after the other" in w for w in found.warnings)
     with pytest.raises(UsageError, match='no figure "p42"'):
-        runs.compared(reading.read(made[0]), reading.read(made[1]), ["p42"])
+        runs.compare_runs([reading.read(made[0])], [reading.read(made[1])], ["p42"])
+
+
+def started(tmp_path: Path, name: str, levels: list[float], repetitions: int = 2) -> Path:
+    """A run whose server was started once for each level."""
+    plans = [
+        TrialPlan(n * repetitions + r, "w", 1.0, 4, n * repetitions + r, {}, n + 1)
+        for n in range(len(levels))
+        for r in range(1, repetitions + 1)
+    ]
+    level = dict(enumerate(levels, 1))
+    return synthetic.make_run(tmp_path, plans, lambda p, i, r: level[p.start] * r.uniform(0.999, 1.001), name=name)
+
+
+def test_starts_of_the_server_are_the_units_of_runs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(31)
+    apart = [started(tmp_path, f"apart{n}", list(1000 * rng.lognormal(0, 0.1, 4))) for n in range(2)]
+    found = runs.compare_runs(*([reading.read(r)] for r in apart), ["TPS"])
+    assert (found.starts_a, found.starts_b, found.rows[0].comparison.n_a) == (4, 4, 4)
+    assert found.rows[0].comparison.verdict is Verdict.UNKNOWN, "repetitions of a start hardly differ, starts do"
+    near = [started(tmp_path, f"near{n}", list(1000 * (1 - 0.1 * n) * rng.lognormal(0, 0.005, 4))) for n in range(2)]
+    (row,) = runs.compare_runs(*([reading.read(r)] for r in near), ["TPS"]).rows
+    assert row.comparison.verdict is Verdict.SLOWER
+    # The same as runs of their own.
+    single = [[reading.read(started(tmp_path, f"s{f}{n}", [1000 * f * rng.lognormal(0, 0.005)])) for n in range(4)]
+              for f in (1.0, 0.9)]  # fmt: skip
+    (row,) = runs.compare_runs(*single, ["TPS"]).rows
+    assert row.comparison.verdict is Verdict.SLOWER and row.comparison.n_b == 4
+
+
+def test_runs_beside_two_say_how_far_two_lie_apart(tmp_path: Path) -> None:
+    rng = np.random.default_rng(32)
+    for spread, verdict in ((0.005, Verdict.SLOWER), (0.1, Verdict.UNKNOWN)):
+        folder = tmp_path / str(spread)
+        folder.mkdir()
+
+        def run(level: float, folder: Path = folder, spread: float = spread) -> Path:
+            return started(folder, "x", [1000 * level * rng.lognormal(0, spread)])
+
+        for _ in range(8):
+            run(1.0)
+        a, b = reading.read(run(1.0)), reading.read(run(0.9))
+        others = siblings([a], [b])
+        assert [len(x) for x in others] == [8]
+        found = runs.compare_runs([a], [b], ["TPS"], others=others)
+        assert found.others == 8 and not found.is_of_single_starts
+        assert found.rows[0].comparison.verdict is verdict
+    changed = synthetic.make_run(
+        folder, synthetic.plans([4], 1), lambda *_: 1.0, name="x", manifest={"host": {"cores": 99}}
+    )
+    assert [len(x) for x in siblings([a], [b])] == [8], "another environment"
+    assert siblings([reading.read(changed)], [reading.read(changed)]) == []
 
 
 def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:
@@ -412,29 +370,29 @@ def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:
         synthetic.make_run(tmp_path, plans, lambda *_: 100.0, name=n, manifest={"scripts": {"w": [["s", text, 1]]}})
         for n, text in (("one", "SELECT 1;"), ("two", "UPDATE t SET x = 1;"))
     ]
-    found = runs.compared(reading.read(made[0]), reading.read(made[1]))
+    found = runs.compare_runs([reading.read(made[0])], [reading.read(made[1])])
     assert [n for n, _, _ in found.differences] == ["script of w"]
 
 
 def test_warnings_of_a_comparison(tmp_path: Path) -> None:
     plans = synthetic.plans([4], 2)
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
-    found = runs.compared(reading.read(run), reading.read(run))
+    found = runs.compare_runs([reading.read(run)], [reading.read(run)])
     assert any("too few repetitions (2)" in w for w in found.warnings)
     assert any("p99 stands on fewer" in w for w in found.warnings)
     drifting = synthetic.make_run(
         tmp_path, synthetic.plans([4], 9), lambda p, i, r: 1000 * (1 + 0.02 * p.repetition), name="drifting"
     )
-    found = runs.compared(reading.read(drifting), reading.read(drifting))
+    found = runs.compare_runs([reading.read(drifting)], [reading.read(drifting)])
     assert any("drift of +" in w for w in found.warnings)
     # Latencies of open loops that the server did not sustain depend on how long they were.
     overloaded = reading.read(run)
     overloaded.trials[0].caveats.extend([Caveat.BACKLOG, Caveat.SKIPPED])
-    found = runs.compared(overloaded, reading.read(run))
+    found = runs.compare_runs([overloaded], [reading.read(run)])
     assert any("never became steady" in w for w in found.warnings) and any("skipped" in w for w in found.warnings)
     other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
     with pytest.raises(UsageError, match="no configuration in common"):
-        runs.compared(reading.read(run), reading.read(other))
+        runs.compare_runs([reading.read(run)], [reading.read(other)])
 
 
 def test_a_history_says_when_and_what_changed(tmp_path: Path) -> None:

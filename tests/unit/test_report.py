@@ -71,7 +71,7 @@ def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None
     v = view.build(full(tmp_path))
     names = [t.name for t in v.tables]
     assert names == [
-        "capacity", "qps", "rows", "detail", "comparisons", "time", "statements", "server", "loading", "sizes", "storage",
+        "capacity", "comparisons", "qps", "rows", "detail", "time", "statements", "server", "loading", "sizes", "storage",
         "syncs", "outcomes", "trials",
     ]  # fmt: skip
     for name in ("capacity", "qps", "detail", "comparisons", "time", "server"):
@@ -199,11 +199,11 @@ def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:
     terminal.render(view.build(reading.read(run)), console)
     text = out.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    compared = text[text.index("Compared along") : text.index("Latency by statement")]
-    assert "…" not in compared and "needed" in compared
+    compared = text[text.index("Compared along") : text.index("Queries per second")]
+    assert "…" not in compared and "verdict" in compared
     flat = "".join(compared.split())
     assert "work_mem=64MB" in flat and "work_mem=4MB" in flat and "c=2" not in flat
-    figures = text[text.index("Throughput and latency") : text.index("Compared along")]
+    figures = text[text.index("Throughput and latency") : text.index("Latency by statement")]
     assert "p99 ±" in figures and "full_page_writes=off" in figures
 
 

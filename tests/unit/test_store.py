@@ -348,5 +348,5 @@ def test_trials_of_another_form_are_named(tmp_path: Path, change: dict[str, Any]
     data = reading.read(run)
     assert len(data.trials) == 3 and why in data.unreadable[0][1]
     # Comparisons stand on fewer repetitions then, and say why.
-    warnings = runs.compared(reading.read(made(tmp_path, name="whole")), data).warnings
+    warnings = runs.compare_runs([reading.read(made(tmp_path, name="whole"))], [data]).warnings
     assert any("trial.json cannot be read" in w and why in w for w in warnings)

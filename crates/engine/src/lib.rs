@@ -18,7 +18,7 @@ pub mod worker;
 pub mod workload;
 
 pub use error::EngineError;
-pub use plan::{Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
+pub use plan::{Duet, Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observation, Observer, Summary, run};
 pub use workload::Workload;
-pub use workload::script::{Script, ScriptWorkload};
+pub use workload::script::{Script, ScriptWorkload, Side};

@@ -108,6 +108,25 @@ impl Rate {
     }
 }
 
+/// Two or more sides, each with its own clients, take turns: one at a time is under load. Client `i` is of side
+/// `i % sides`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duet {
+    /// How much of the beginning of each turn is not counted.
+    pub transition: Nanos,
+    /// Whose turn it is, one after the other, warm-up included. Behind the last it begins anew.
+    pub order: Vec<usize>,
+    /// How many sides there are.
+    pub sides: usize,
+}
+
+impl Duet {
+    /// Whose turn it is.
+    pub fn side_of_turn(&self, turn: u64) -> usize {
+        self.order[(turn % self.order.len() as u64) as usize]
+    }
+}
+
 /// Where transactions are logged, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogPlan {
@@ -152,6 +171,8 @@ pub struct Plan {
     pub interval: Nanos,
     /// Open loop: how transactions arrive. `None`: closed loop.
     pub rate: Option<Rate>,
+    /// Sides that take turns; each interval is a turn.
+    pub duet: Option<Duet>,
     /// Above this a committed transaction counts as late, one that is due longer ago is not begun, and none is retried.
     pub latency_limit: Option<Nanos>,
     /// How often a transaction that meets a serialization failure or a deadlock is tried; 0: without limit.
@@ -197,6 +218,7 @@ impl Default for Plan {
             warmup: Nanos::ZERO,
             interval: Nanos::from_secs(1),
             rate: None,
+            duet: None,
             latency_limit: None,
             max_tries: 1,
             connect_each: false,
@@ -242,6 +264,23 @@ impl Plan {
         if matches!(self.limit, Limit::Transactions(_)) && self.warmup > Nanos::ZERO {
             return bad("a warm-up needs a duration, not a number of transactions");
         }
+        self.duet.as_ref().map_or(Ok(()), |duet| self.validate_duet(duet))
+    }
+
+    fn validate_duet(&self, duet: &Duet) -> Result<(), EngineError> {
+        let bad = |m: &str| Err(EngineError::Plan(m.to_owned()));
+        if duet.order.is_empty() || duet.sides < 2 || duet.order.iter().any(|side| *side >= duet.sides) {
+            return bad("a duet needs two sides, and turns of these");
+        }
+        if duet.transition == Nanos::ZERO {
+            return bad("a duet needs a transition between its turns");
+        }
+        if self.clients % duet.sides != 0 {
+            return bad("a duet needs as many clients on each side");
+        }
+        if self.rate.is_some() || self.connect_each || !matches!(self.limit, Limit::Duration(_)) {
+            return bad("a duet is a closed loop, by time, over connections that stay");
+        }
         Ok(())
     }
 
@@ -251,7 +290,8 @@ impl Plan {
             Limit::Duration(d) if !self.measure_until_done => d,
             _ => Nanos::MAX,
         };
-        Timeline { warmup: self.warmup, duration, interval: self.interval }
+        let transition = self.duet.as_ref().map_or(Nanos::ZERO, |d| d.transition);
+        Timeline { warmup: self.warmup, duration, interval: self.interval, transition }
     }
 
     /// When nothing more is begun, counted from the run's start.

@@ -421,7 +421,8 @@ fn weights_that_would_give_a_script_nothing_are_refused() {
     let mut symbols = Symbols::default();
     let program = Arc::new(compile("a.sql", SELECT, &mut symbols, Options::default()).unwrap());
     let weigh = |weights: &[u64]| {
-        let scripts = weights.iter().map(|weight| Script { program: program.clone(), weight: *weight }).collect();
+        let scripts =
+            weights.iter().map(|weight| Script { program: program.clone(), weight: *weight, side: 0 }).collect();
         ScriptWorkload::new(scripts, Arc::new(Symbols::default()), 1).map(drop)
     };
     assert!(weigh(&[(1 << 63) - 1, (1 << 63) - 1]).unwrap_err().contains("too large"));

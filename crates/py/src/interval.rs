@@ -42,6 +42,12 @@ impl Interval {
         self.inner.slice.index
     }
 
+    /// Of a duet: the turn that it lies in, from 0.
+    #[getter]
+    fn turn(&self) -> u64 {
+        self.inner.slice.turn
+    }
+
     #[getter]
     fn phase(&self) -> &'static str {
         self.inner.slice.phase.name()

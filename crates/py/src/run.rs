@@ -79,9 +79,10 @@ impl RunResult {
         self.summary.error.as_ref().map(ToString::to_string)
     }
 
-    /// All of a phase (`warmup`, `measure`, `drain`), if the run got there.
+    /// All of a phase (`warmup`, `measure`, `transition`, `drain`), if the run got there.
     fn phase(&self, name: &str) -> Option<Interval> {
-        let phase = [Phase::Warmup, Phase::Measure, Phase::Drain].into_iter().find(|p| p.name() == name)?;
+        let phase =
+            [Phase::Warmup, Phase::Measure, Phase::Transition, Phase::Drain].into_iter().find(|p| p.name() == name)?;
         self.summary.phases.get(&phase).cloned().map(Interval::from)
     }
 
@@ -136,6 +137,14 @@ struct Rate {
     constant: bool,
 }
 
+/// `pgdyno.engine.Duet`.
+#[derive(FromPyObject)]
+struct Duet {
+    transition_s: f64,
+    order: Vec<usize>,
+    sides: usize,
+}
+
 /// `pgdyno.engine.TransactionLog`.
 #[derive(FromPyObject)]
 struct TransactionLog {
@@ -165,6 +174,7 @@ pub struct Plan {
     warmup_s: f64,
     interval_s: f64,
     rate: Option<Rate>,
+    duet: Option<Duet>,
     seed: u64,
     connect_timeout_s: f64,
     drain_timeout_s: f64,
@@ -228,6 +238,11 @@ impl Plan {
             warmup: Nanos::from_secs_f64(self.warmup_s),
             interval: Nanos::from_secs_f64(self.interval_s),
             rate,
+            duet: self.duet.as_ref().map(|d| engine::Duet {
+                transition: Nanos::from_secs_f64(d.transition_s),
+                order: d.order.clone(),
+                sides: d.sides,
+            }),
             seed: self.seed,
             connect_timeout: Nanos::from_secs_f64(self.connect_timeout_s),
             drain_timeout: Nanos::from_secs_f64(self.drain_timeout_s),

@@ -42,13 +42,15 @@ impl From<&engine::workload::CommandInfo> for Command {
 pub struct Workload {
     symbols: Symbols,
     scripts: Vec<engine::Script>,
+    sides: Vec<engine::Side>,
     options: Options,
 }
 
 impl Workload {
     /// What the engine runs.
     pub fn build(&self, random_seed: u64) -> Result<engine::ScriptWorkload, String> {
-        engine::ScriptWorkload::new(self.scripts.clone(), Arc::new(self.symbols.clone()), random_seed)
+        let symbols = Arc::new(self.symbols.clone());
+        engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)
     }
 }
 
@@ -61,14 +63,27 @@ impl Workload {
     fn new(variables: Option<BTreeMap<String, String>>, strict: bool, marks: bool) -> Workload {
         let given = variables.unwrap_or_default();
         let given = given.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
-        Workload { symbols: Symbols::new(&given), scripts: Vec::new(), options: Options { strict, marks } }
+        Workload {
+            symbols: Symbols::new(&given),
+            scripts: Vec::new(),
+            sides: vec![engine::Side::default()],
+            options: Options { strict, marks },
+        }
+    }
+
+    /// Scripts that are added from now on are those of another side of a duet; its clients have these variables over
+    /// those that all have, which must have them too.
+    fn other_side(&mut self, variables: BTreeMap<String, String>) {
+        let variables = variables.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
+        self.sides.push(engine::Side { variables });
     }
 
     /// Compiles a script and adds it.
     #[pyo3(signature = (name, text, weight=1))]
     fn add(&mut self, name: &str, text: &str, weight: u64) -> PyResult<()> {
         let program = compile(name, text, &mut self.symbols, self.options).map_err(|e| errors::script(&e))?;
-        self.scripts.push(engine::Script { program: Arc::new(program), weight });
+        let side = self.sides.len() - 1;
+        self.scripts.push(engine::Script { program: Arc::new(program), weight, side });
         Ok(())
     }
 

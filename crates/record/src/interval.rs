@@ -12,6 +12,8 @@ pub enum Phase {
     Warmup,
     /// The measurement.
     Measure,
+    /// Of a duet: the beginning of a turn, in which the other side's transactions come to their end; not counted.
+    Transition,
     /// Behind the measurement: transactions that began in time, or were due in time, are brought to their end.
     Drain,
 }
@@ -22,6 +24,7 @@ impl Phase {
         match self {
             Phase::Warmup => "warmup",
             Phase::Measure => "measure",
+            Phase::Transition => "transition",
             Phase::Drain => "drain",
         }
     }
@@ -36,6 +39,9 @@ pub struct Timeline {
     pub duration: Nanos,
     /// Length of an interval; the last of a phase may be shorter.
     pub interval: Nanos,
+    /// Of a duet: each interval, warm-up included, is a turn, and so much of its beginning is an interval of its own.
+    /// Zero: there are no turns.
+    pub transition: Nanos,
 }
 
 /// One interval of a timeline.
@@ -43,6 +49,8 @@ pub struct Timeline {
 pub struct Slice {
     /// Counted from zero.
     pub index: u64,
+    /// Of a duet: the turn that it lies in, counted from zero.
+    pub turn: u64,
     /// The phase that it lies in.
     pub phase: Phase,
     /// Its beginning.
@@ -59,39 +67,48 @@ impl Timeline {
 
     /// The first interval.
     pub fn first(&self) -> Slice {
-        if self.warmup == Nanos::ZERO {
-            self.slice(0, Phase::Measure, Nanos::ZERO)
+        let phase = if self.warmup > Nanos::ZERO {
+            Phase::Warmup
+        } else if self.transition > Nanos::ZERO {
+            Phase::Transition
         } else {
-            self.slice(0, Phase::Warmup, Nanos::ZERO)
-        }
+            Phase::Measure
+        };
+        self.slice(0, 0, phase, Nanos::ZERO)
     }
 
     /// The interval behind `slice`. Behind the drain comes nothing: it has no end.
     pub fn after(&self, slice: Slice) -> Slice {
         let start = slice.end;
+        // A turn is a transition and what is behind it.
+        let begins = self.transition > Nanos::ZERO && slice.index % 2 == 1;
         let phase = if start < self.warmup {
             Phase::Warmup
-        } else if start < self.end() {
-            Phase::Measure
-        } else {
+        } else if start >= self.end() {
             Phase::Drain
+        } else if begins {
+            Phase::Transition
+        } else {
+            Phase::Measure
         };
-        self.slice(slice.index + 1, phase, start)
+        self.slice(slice.index + 1, slice.turn + u64::from(begins), phase, start)
     }
 
     /// The drain, when the number of transactions ended the measurement at `now`, within `slice`.
     pub fn drain_from(&self, slice: Slice, now: Nanos) -> Slice {
-        Slice { index: slice.index + 1, phase: Phase::Drain, start: now, end: Nanos::MAX }
+        Slice { index: slice.index + 1, turn: slice.turn, phase: Phase::Drain, start: now, end: Nanos::MAX }
     }
 
-    fn slice(&self, index: u64, phase: Phase, start: Nanos) -> Slice {
+    fn slice(&self, index: u64, turn: u64, phase: Phase, start: Nanos) -> Slice {
         let limit = match phase {
             Phase::Warmup => self.warmup,
-            Phase::Measure => self.end(),
+            Phase::Measure | Phase::Transition => self.end(),
             Phase::Drain => Nanos::MAX,
         };
-        let end = if phase == Phase::Drain { Nanos::MAX } else { Nanos((start + self.interval).0.min(limit.0)) };
-        Slice { index, phase, start, end }
+        let begins = self.transition > Nanos::ZERO && index % 2 == 0;
+        let length = if begins { self.transition } else { self.interval };
+        let end = if phase == Phase::Drain { Nanos::MAX } else { Nanos((start + length).0.min(limit.0)) };
+        Slice { index, turn, phase, start, end }
     }
 }
 
@@ -248,7 +265,12 @@ mod tests {
 
     #[test]
     fn gauges_are_not_added_over_time() {
-        let timeline = Timeline { warmup: Nanos::ZERO, duration: Nanos::from_secs(3), interval: Nanos::from_secs(1) };
+        let timeline = Timeline {
+            warmup: Nanos::ZERO,
+            duration: Nanos::from_secs(3),
+            interval: Nanos::from_secs(1),
+            transition: Nanos::ZERO,
+        };
         let of = |disconnected, busiest| Interval {
             disconnected,
             busiest: Nanos(busiest),
@@ -270,6 +292,7 @@ mod tests {
             warmup: Nanos::from_millis(1500),
             duration: Nanos::from_millis(2300),
             interval: Nanos::from_secs(1),
+            transition: Nanos::ZERO,
         };
         let mut slices = vec![t.first()];
         while slices.last().unwrap().phase != Phase::Drain {
@@ -280,5 +303,31 @@ mod tests {
         assert!(slices.windows(2).all(|w| w[0].end == w[1].start && w[0].index + 1 == w[1].index));
         assert_eq!(slices.iter().filter(|s| s.phase == Phase::Warmup).count(), 2);
         assert_eq!(slices.iter().filter(|s| s.phase == Phase::Measure).count(), 3);
+    }
+    #[test]
+    fn turns_begin_with_a_transition() {
+        let t = Timeline {
+            warmup: Nanos::from_millis(600),
+            duration: Nanos::from_millis(1200),
+            interval: Nanos::from_millis(500),
+            transition: Nanos::from_millis(100),
+        };
+        let mut slices = vec![t.first()];
+        while slices.last().unwrap().phase != Phase::Drain {
+            slices.push(t.after(*slices.last().unwrap()));
+        }
+        let seen: Vec<_> = slices.iter().map(|s| (s.turn, s.phase.name(), s.start.0 / 1_000_000)).collect();
+        assert_eq!(
+            seen,
+            [
+                (0, "warmup", 0),
+                (0, "warmup", 100),
+                (1, "transition", 600),
+                (1, "measure", 700),
+                (2, "transition", 1200),
+                (2, "measure", 1300),
+                (3, "drain", 1800)
+            ]
+        );
     }
 }

@@ -1,25 +1,33 @@
-"""Is B faster than A? Formulas, assumptions and sources: docs/math.md, Comparing."""
+"""Is B faster than A? One model for a figure of all configurations that are compared. Formulas, assumptions and
+sources: docs/math.md, Comparing.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
-#: A verdict is wrong at most so often where there is no difference.
-ALPHA = 0.01
-#: The difference that repetitions are recommended for, and with which probability they show it.
-WORTH, POWER = 0.05, 0.90
-#: Fewer on a side say nothing about how far equal runs lie apart.
-FEWEST = 3
-_MOST = 500
+from pgdyno.analysis.moderated import Array, Prior, Spread, Variance, learn
+
+#: A verdict is wrong at most so often where there is no difference: of one comparison, and of any in its table.
+ALPHA, TABLE_ALPHA = 0.01, 0.05
+#: The difference that matters, where nothing else is said.
+MARGIN = 0.05
+#: What is asked for tells of it with this probability, where the noise is not above its upper bound of this confidence.
+POWER, CONFIDENCE = 0.90, 0.80
 #: Of a figure: percentiles come from histograms with three digits.
 RESOLUTION = 0.001
+#: Repetitions: to ask for more says nothing.
+_MOST = 10_000_000
+
+#: Figures of a configuration by their unit: the number of a repetition, or of a start of the server.
+Figures = Mapping[int, float]
 
 
 class Verdict(Enum):
@@ -27,156 +35,215 @@ class Verdict(Enum):
 
     FASTER = "faster"
     SLOWER = "slower"
-    SAME = "no difference shown"
-    UNCLEAR = "cannot tell"
+    SAME = "the same"
+    UNKNOWN = "not yet known"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """B beside A, by a figure of each repetition."""
+    """B beside A."""
 
+    #: Units on each side that were compared.
     n_a: int
     n_b: int
+    #: Geometric means of these.
     mean_a: float
     mean_b: float
-    #: B / A, of geometric means, and its 99% confidence interval; NaN where repetitions are too few.
+    #: B / A of the means, and the interval that the verdict stands on; NaN where nothing says how far units lie apart.
     ratio: float
-    low: float
-    high: float
-    #: Probability of such a difference, or a larger one, if there were none; corrected for the number of comparisons.
-    p: float
-    #: Hedges' g: the difference in standard deviations of a repetition.
-    effect: float
-    #: Whether repetitions were compared in pairs that were run one after the other.
-    paired: bool
-    verdict: Verdict
-    #: Standard deviation of a repetition's logarithm.
-    sigma: float = math.nan
-    #: How many comparisons are made together.
-    comparisons: int = 1
+    low: float = math.nan
+    high: float = math.nan
+    #: How often such an interval holds the truth.
+    level: float = 1 - ALPHA
+    #: Whether units of the same number were compared with each other: run one after the other.
+    paired: bool = False
+    verdict: Verdict = Verdict.UNKNOWN
+    #: The difference that matters.
+    margin: float = MARGIN
+    #: Units that both sides need besides to know: see POWER; None where that cannot be said.
+    more: int | None = None
 
     @property
-    def needed(self) -> int | None:
-        """Repetitions on each side that would show a difference of 5% with a probability of 90%, and of a smaller one
-        that it is none of 5%; None: more than 500.
-        """
-        n = repetitions_needed(self.sigma, paired=self.paired, comparisons=self.comparisons)
-        # So many would have told of 5%: what is left to tell is that it is less.
-        margin = math.log1p(WORTH) - abs(math.log(self.ratio))
-        if n is None or n > min(self.n_a, self.n_b) or margin <= 0:
-            return n
-        half = math.log(self.high / self.low) / 2
-        more = math.ceil(min(self.n_a, self.n_b) * max(1.1, (half / margin) ** 2))
-        return more if more <= _MOST else None
+    def is_negligible(self) -> bool:
+        """There is a difference, and it is not worth much."""
+        return self.verdict in (Verdict.FASTER, Verdict.SLOWER) and _is_within(self.low, self.high, self.margin)
+
+
+def level_for(comparisons: int) -> float:
+    """Of the intervals in a table with so many."""
+    return 1 - min(ALPHA, TABLE_ALPHA / max(1, comparisons))
 
 
 def compare(
-    a: Sequence[float], b: Sequence[float], *, paired: bool = False, higher_is_better: bool = True
-) -> Comparison:
-    """Compares figures of repetitions, each of a trial of its own; all positive. With `paired`, a[i] and b[i] were run
-    one after the other, so that a drift of the machine meets both.
+    figures: Mapping[Hashable, Figures],
+    pairs: Sequence[tuple[Hashable, Hashable]],
+    *,
+    blocked: bool,
+    higher_is_better: bool = True,
+    level: float = 1 - ALPHA,
+    margin: float = MARGIN,
+    also: Mapping[Hashable, Sequence[Figures]] | None = None,
+) -> list[Comparison]:
+    """Compares one figure, which is positive, of configurations: for each pair (A, B), B beside A. `also`: by A, of
+    further series of units of this pair's configuration, which only say how far units lie apart.
 
-    Differences are of logarithms, by Student's t test, Welch's unless paired. Assumes that repetitions are independent
-    and the logarithms about normal.
+    `blocked`: units of the same number were run one after the other, in an order that favours none, so that a drift of
+    the machine meets them alike. Differences are of logarithms; variances are moderated over all configurations.
+    Assumes that units are independent but for their block, and logarithms about normal.
     """
-    x, y = np.log(np.asarray(a, dtype=np.float64)), np.log(np.asarray(b, dtype=np.float64))
-    n, m = len(x), len(y)
-    paired = paired and n == m
-    mean_a, mean_b = (float(np.exp(z.mean())) if len(z) else math.nan for z in (x, y))
-    difference = float(y.mean() - x.mean()) if n and m else math.nan
-    if min(n, m) < 2:
-        nothing = math.nan
-        return Comparison(
-            n, m, mean_a, mean_b, math.exp(difference), nothing, nothing, nothing, nothing, paired, Verdict.UNCLEAR
-        )
-    if paired:
-        d = y - x
-        sigma = float(d.std(ddof=1)) / math.sqrt(2)
-        error, degrees = float(d.std(ddof=1)) / math.sqrt(n), float(n - 1)
-    else:
-        va, vb = float(x.var(ddof=1)) / n, float(y.var(ddof=1)) / m
-        sigma = math.sqrt((n * va + m * vb) / 2)
-        error = math.sqrt(va + vb)
-        degrees = (va + vb) ** 2 / (va**2 / (n - 1) + vb**2 / (m - 1)) if va + vb > 0 else float(n + m - 2)
-    # Figures have three digits: repetitions that are equal to the last one are so by rounding.
-    floor = RESOLUTION / math.sqrt(12)
-    sigma, error = max(sigma, floor), max(error, floor * math.sqrt(1 / n + 1 / m))
-    p = float(2 * special.stdtr(degrees, -abs(difference) / error))
-    half = float(special.stdtrit(degrees, 1 - ALPHA / 2)) * error
-    spread = math.sqrt((float(x.var(ddof=1)) * (n - 1) + float(y.var(ddof=1)) * (m - 1)) / (n + m - 2))
-    correction = 1 - 3 / (4 * (n + m) - 9) if n + m > 3 else 1.0
-    effect = (
-        difference / spread * correction if spread > 0 else math.copysign(math.inf, difference) if difference else 0.0
-    )
-    found = Comparison(
-        n_a=n,
-        n_b=m,
-        mean_a=mean_a,
-        mean_b=mean_b,
-        ratio=math.exp(difference),
-        low=math.exp(difference - half),
-        high=math.exp(difference + half),
-        p=p,
-        effect=effect,
-        paired=paired,
-        verdict=Verdict.UNCLEAR,
-        sigma=sigma,
-    )
-    return replace(found, verdict=_verdict(found, higher_is_better))
+    logs = {name: {u: math.log(v) for u, v in units.items()} for name, units in figures.items()}
+    estimates = _in_blocks(logs, pairs) if blocked else _by_themselves([logs[n] for pair in pairs for n in pair])
+    further = {
+        name: _by_themselves([{u: math.log(v) for u, v in units.items()} for units in series])
+        for name, series in (also or {}).items()
+    }
+    estimates += [v for of in further.values() for v in of]
+    prior = learn(estimates) if estimates else None
+    known = [further.get(a, []) for a, _ in pairs]
+    return [
+        _compared(logs[a], logs[b], blocked, prior, more, higher_is_better, level, margin)
+        for (a, b), more in zip(pairs, known, strict=True)
+    ]
 
 
-def corrected(comparisons: Sequence[Comparison], *, higher_is_better: Sequence[bool]) -> list[Comparison]:
-    """The same with p values, and so verdicts, corrected for their number (Holm 1979): with many comparisons some would
-    look significant by chance.
+# -------------------------------------------------------------------- variances
+
+_Logs = dict[Hashable, dict[int, float]]
+#: What rounding to three digits adds: repetitions that are equal to the last digit are so by rounding.
+_FLOOR = RESOLUTION**2 / 12
+
+
+def _variance(x: Sequence[float] | Array) -> float:
+    return float(np.var(x, ddof=1))
+
+
+def _by_themselves(logs: Sequence[dict[int, float]]) -> list[Variance]:
+    # A configuration may be in several pairs.
+    known = [list(x.values()) for x in {id(x): x for x in logs}.values()]
+    return [Variance(max(_variance(x), _FLOOR), len(x) - 1) for x in known if len(x) > 1]
+
+
+def _in_blocks(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[Variance]:
+    """Of a configuration within its block: from the residuals of configuration and block, over configurations that are
+    compared with each other.
     """
-    order = sorted(range(len(comparisons)), key=lambda i: (math.isnan(comparisons[i].p), comparisons[i].p))
-    counted = sum(not math.isnan(c.p) for c in comparisons)
-    out, highest = list(comparisons), 0.0
-    for rank, i in enumerate(order):
-        c = comparisons[i]
-        if math.isnan(c.p):
+    out = []
+    for together in _connected(pairs):
+        common = sorted(set.intersection(*(set(logs[n]) for n in together)))
+        k, n = len(together), len(common)
+        if n < 2:
             continue
-        highest = max(highest, min(1.0, c.p * (counted - rank)))
-        c = replace(c, p=highest, comparisons=counted)
-        out[i] = replace(c, verdict=_verdict(c, higher_is_better[i]))
+        x = np.array([[logs[name][u] for u in common] for name in together])
+        if k == 2:
+            # Which of the two varies cannot be told from their differences.
+            out.append(Variance(max(_variance(x[1] - x[0]) / 2, _FLOOR), n - 1))
+            continue
+        residuals = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0, keepdims=True) + x.mean()
+        degrees = (n - 1) * (k - 1) / k
+        out += [Variance(max(float(r @ r) / degrees, _FLOOR), degrees) for r in residuals]
     return out
 
 
-def _verdict(c: Comparison, higher_is_better: bool) -> Verdict:
-    if min(c.n_a, c.n_b) < FEWEST:
-        return Verdict.UNCLEAR
-    if c.p < ALPHA:
-        return Verdict.FASTER if (c.ratio > 1) == higher_is_better else Verdict.SLOWER
-    # A difference that matters would have been seen.
-    narrow = 1 / (1 + WORTH) < c.low <= 1 <= c.high < 1 + WORTH
-    return Verdict.SAME if narrow else Verdict.UNCLEAR
+def _connected(pairs: Sequence[tuple[Hashable, Hashable]]) -> list[list[Hashable]]:
+    """Configurations that are compared with each other, directly or by others."""
+    near: dict[Hashable, list[Hashable]] = defaultdict(list)
+    for a, b in pairs:
+        near[a].append(b)
+        near[b].append(a)
+    seen: set[Hashable] = set()
+    out = []
+    for name in near:
+        if name in seen:
+            continue
+        seen.add(name)
+        reached = [name]
+        for at in reached:
+            fresh = [x for x in dict.fromkeys(near[at]) if x not in seen]
+            seen.update(fresh)
+            reached += fresh
+        out.append(reached)
+    return out
 
 
-@lru_cache(maxsize=4096)
-def _power(n: int, ratio: float, paired: bool, alpha: float) -> float:
-    """Probability that n repetitions show a difference of `ratio` standard deviations of a repetition."""
-    degrees = n - 1 if paired else 2 * n - 2
-    critical = float(special.stdtrit(degrees, 1 - alpha / 2))
-    shift = ratio * math.sqrt(n / 2)
-    # The other tail, a difference of the wrong sign, adds nothing worth counting.
-    power = 1.0 - float(special.nctdtr(degrees, shift, critical))
-    if math.isfinite(power):
-        return power
-    # The noncentral distribution is not computable far out.
-    return 1.0 if shift > 3 * critical else 0.0
+# -------------------------------------------------------------------- one pair
 
 
-def repetitions_needed(sigma: float, *, paired: bool, worth: float = WORTH, comparisons: int = 1) -> int | None:
-    """Repetitions on each side that show a difference of `worth` with POWER, where a repetition's logarithm has the
-    standard deviation `sigma` and so many comparisons are corrected for; None: more than 500.
+def _compared(
+    a: dict[int, float],
+    b: dict[int, float],
+    blocked: bool,
+    prior: Prior | None,
+    further: list[Variance],
+    higher_is_better: bool,
+    level: float,
+    margin: float,
+) -> Comparison:
+    common = sorted(set(a) & set(b)) if blocked else []
+    # Where hardly a block is whole, they say less than what is there by itself.
+    paired = len(common) >= max(2, min(len(a), len(b)) - 1)
+    x, y = ([a[u] for u in common], [b[u] for u in common]) if paired else ([*a.values()], [*b.values()])
+    n, m = len(x), len(y)
+    mean_a, mean_b = (math.exp(math.fsum(z) / len(z)) if z else math.nan for z in (x, y))
+    ratio = mean_b / mean_a if n and m else math.nan
+    nothing = Comparison(n, m, mean_a, mean_b, ratio, level=level, paired=paired, margin=margin)
+    if min(n, m) < 1 or prior is None:
+        return nothing
+    parts = 1 / n + 1 / m
+    if further or min(n, m) < 2:
+        own = _pooled([*further, *_by_themselves([a, b])], parts)
+    elif paired:
+        own = Variance(max(_variance(np.subtract(y, x)) / n, _FLOOR * parts), n - 1)
+    else:
+        va, vb = max(_variance(x), _FLOOR) / n, max(_variance(y), _FLOOR) / m
+        # Satterthwaite's degrees of freedom.
+        own = Variance(va + vb, (va + vb) ** 2 / (va**2 / (n - 1) + vb**2 / (m - 1)))
+    spread = prior.spread(own, parts)
+    half = spread.half_width(level)
+    difference = math.log(ratio)
+    low, high = math.exp(difference - half), math.exp(difference + half)
+    verdict = _verdict(low, high, margin, higher_is_better)
+    more = _more(spread, half, n, m, paired, level, margin) if verdict is Verdict.UNKNOWN else 0
+    return Comparison(n, m, mean_a, mean_b, ratio, low, high, level, paired, verdict, margin, more)
+
+
+def _pooled(estimates: Sequence[Variance], factor: float) -> Variance:
+    """One estimate from several of the same variance, times a factor; none has no degrees of freedom."""
+    degrees = sum(e.degrees for e in estimates)
+    return Variance(factor * sum(e.value * e.degrees for e in estimates) / degrees if degrees else 0.0, degrees)
+
+
+def _is_within(low: float, high: float, margin: float) -> bool:
+    return 1 / (1 + margin) < low and high < 1 + margin
+
+
+def _verdict(low: float, high: float, margin: float, higher_is_better: bool) -> Verdict:
+    if low > 1 or high < 1:
+        return Verdict.FASTER if (low > 1) == higher_is_better else Verdict.SLOWER
+    return Verdict.SAME if _is_within(low, high, margin) else Verdict.UNKNOWN
+
+
+def _more(spread: Spread, half: float, n: int, m: int, paired: bool, level: float, margin: float) -> int | None:
+    """Units that each side needs besides, so that a difference of the margin is shown, and that there is none is shown
+    where there is none. The noise is taken at its upper bound: that of few units may have come out small by chance.
     """
-    alpha = ALPHA / comparisons
-    if not math.isfinite(sigma):
-        return None
-    ratio = round(math.log1p(worth) / max(sigma, 1e-6), 3)
-    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(POWER))
-    # By the normal distribution, which asks for fewer; from there on upwards.
-    n = max(FEWEST, math.floor(2 * (z / ratio) ** 2))
-    while n <= _MOST and _power(n, ratio, paired, alpha) < POWER:
-        n += 1
-    return n if n <= _MOST else None
+    fewer = min(n, m)
+    sigma = spread.upper_sigma(CONFIDENCE) / math.sqrt(1 / n + 1 / m)
+    typical = math.sqrt(float(np.sum(spread.weights * spread.variances)))
+    both_sides = float(special.ndtri(1 - (1 - POWER) / 2))
+
+    def would_tell(units: int) -> bool:
+        degrees = max(1, units - 1 if paired else 2 * units - 2)
+        # Not above what this table knows already.
+        quantile = min(float(special.stdtrit(degrees, (1 + level) / 2)), half / typical)
+        return (quantile + both_sides) * sigma * math.sqrt(2 / units) <= math.log1p(margin)
+
+    high = max(2, fewer + 1)
+    while not would_tell(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = fewer
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if would_tell(middle) else (middle, high)
+    return high - fewer

@@ -1,15 +1,23 @@
-"""A run for machines."""
+"""Runs and judgements for machines."""
 
 from __future__ import annotations
 
+import json
+import math
+import sys
 from dataclasses import asdict
+from enum import Enum
 from typing import Any
 
 from pgdyno.figures import FIGURES
+from pgdyno.judge.axes import along_axes
+from pgdyno.judge.compared import Row
+from pgdyno.judge.groups import groups_of
+from pgdyno.report import answer, verdicts
 from pgdyno.store.reading import RunData
 
 
-def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
+def of_run(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
     """A run for machines: times in nanoseconds, sizes in bytes."""
     if data is None:
         return {"exit_code": exit_code, "error": error}
@@ -18,9 +26,13 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
         {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
         for key in data.pooled
     ]
+    groups = groups_of(data)
+    along = along_axes(data, groups)
     return {
         "exit_code": exit_code,
         "error": error,
+        "answer": answer.of_run(data, groups, along),
+        "comparisons": [row(r) for r in along.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
         "unreadable": [{"file": file, "reason": why} for file, why in data.unreadable],
@@ -38,3 +50,46 @@ def as_json(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
         ],
         "pooled": pooled,
     }
+
+
+def row(r: Row) -> dict[str, Any]:
+    """A comparison: B beside A."""
+    c, p = r.comparison, r.pair
+    return {
+        "configuration": p.label,
+        "axis": p.axis,
+        "a": p.a.varied.get(p.axis),
+        "b": p.b.varied.get(p.axis),
+        "figure": r.figure.name,
+        "unit": r.figure.unit,
+        "mean_a": c.mean_a,
+        "mean_b": c.mean_b,
+        "n_a": c.n_a,
+        "n_b": c.n_b,
+        "paired": c.paired,
+        "ratio": c.ratio,
+        "low": c.low,
+        "high": c.high,
+        "level": c.level,
+        "margin": c.margin,
+        "verdict": c.verdict.value,
+        "is_negligible": c.is_negligible,
+        "words": verdicts.verdict(r),
+        "seconds_more": r.seconds,
+    }
+
+
+def write(data: Any) -> None:
+    """To standard output."""
+    sys.stdout.write(json.dumps(plain(data), indent=2) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """For JSON: no infinities, enums by value."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

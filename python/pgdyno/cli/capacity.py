@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.analysis.capacity import objective
-from pgdyno.cli import console
-from pgdyno.cli.as_json import as_json
+from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import listener_for
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
@@ -49,7 +46,7 @@ def main(
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
         outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or not found.good else 0)
     if json_output:
-        sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
+        as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()
         out.print()

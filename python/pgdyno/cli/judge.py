@@ -1,8 +1,7 @@
-"""`pgdyno compare`, `history`, `scaling`: judgements over runs."""
+"""`pgdyno history`, `scaling`: judgements over runs."""
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from dataclasses import asdict
@@ -11,99 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import vl_convert
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno.analysis.compare import Verdict
-from pgdyno.cli import console
+from pgdyno.cli import as_json, console
 from pgdyno.errors import EXIT_OK, UsageError
-from pgdyno.figures import COMPARED, higher_is_better
+from pgdyno.figures import COMPARED
 from pgdyno.format import integer
-from pgdyno.judge import history, runs, scaling
+from pgdyno.judge import history, scaling
 from pgdyno.report import curves
-from pgdyno.report.comparisons import interval, needed
-from pgdyno.store import reading, rundir
+from pgdyno.store import rundir
 
-_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNCLEAR: "yellow"}
 #: The worked example of `pgdyno scaling`.
 EXAMPLE = "polardb-2024"
-
-
-def compare(a: Path, b: Path, metrics: str | None, json_output: bool) -> int:
-    """Shows B beside A."""
-    names = tuple(m.strip() for m in metrics.split(",")) if metrics else runs.DEFAULT
-    found = runs.compared(reading.read(a), reading.read(b), names)
-    if json_output:
-        _print_json(
-            {
-                "rows": [
-                    {
-                        "configuration": r.label,
-                        "figure": r.metric,
-                        **_plain(asdict(r.comparison)),
-                        "needed": r.comparison.needed,
-                    }
-                    for r in found.rows
-                ],
-                "differences": [{"name": n, "a": x, "b": y} for n, x, y in found.differences],
-                "warnings": found.warnings,
-                "only_a": found.only_a,
-                "only_b": found.only_b,
-            }
-        )
-        return EXIT_OK
-    out = console.output()
-    out.print(Text(f"A: {a}\nB: {b}\n"))
-    _comparison_table(out, found.rows)
-    out.print(
-        Text(
-            "\nGeometric means of n repetitions and their ratio. A verdict is wrong in at most 1 of 100 such tables "
-            "where "
-            "nothing differs (Holm). No difference shown: one of 5% would have been seen. In brackets: repetitions of "
-            "each that would tell, nine times in ten. g: the difference in standard deviations of a repetition "
-            "(Hedges)."
-        )
-    )
-    if found.differences:
-        out.print(Text("\nThe environments differ", style="bold"))
-        for name, x, y in found.differences:
-            out.print(Text(f"- {name}: {x} | {y}"), soft_wrap=True)
-    if found.warnings:
-        out.print(Text("\nTo bear in mind", style="bold"))
-        for w in found.warnings:
-            out.print(Text(f"- {w}"))
-    for name, labels in (("A", found.only_a), ("B", found.only_b)):
-        if labels:
-            out.print(Text(f"\nOnly in {name}: {', '.join(labels)}"), soft_wrap=True)
-    return EXIT_OK
-
-
-def _comparison_table(out: Console, rows: list[runs.Row]) -> None:
-    columns = ["figure", "A", "B", "B / A", "99% interval", "g", "n", "verdict for B"]
-    lines: list[tuple[str, list[Text]]] = []
-    for r in rows:
-        c = r.comparison
-        shown = [COMPARED[r.metric].shown(x) for x in (c.mean_a, c.mean_b)]
-        verdict = c.verdict.value + (f" ({needed(c)})" if needed(c) != "–" else "")
-        effect = f"{c.effect:+.1f}" if math.isfinite(c.effect) else "–"
-        cells = [r.metric, *shown, f"{c.ratio:.3f}", interval(c), effect, str(min(c.n_a, c.n_b))]
-        lines.append((r.label, [*map(Text, cells), Text(verdict, style=_STYLES[c.verdict])]))
-    widths = [max(cell_len(n), *(cell_len(row[i].plain) for _, row in lines)) for i, n in enumerate(columns)]
-    previous = ""
-    for label, row in [("", [Text(n, style="bold") for n in columns]), *lines]:
-        if label != previous:
-            # On a line of its own: labels are long, and figures need the width.
-            out.print(Text(label, style="bold"), soft_wrap=True)
-            previous = label
-        line = Text(" ")
-        for i, cell in enumerate(row):
-            pad = " " * (widths[i] - cell_len(cell.plain))
-            left = i in (0, len(row) - 1)
-            line.append_text(Text.assemble(" ", *((cell, pad) if left else (pad, cell))))
-        line.rstrip()
-        out.print(line, soft_wrap=True)
 
 
 def follow(folder: Path, experiment: str | None, metrics: str | None, json_output: bool) -> int:
@@ -113,7 +33,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     for what in found.unreadable:
         sys.stderr.write(f"not read: {what}\n")
     if json_output:
-        _print_json(asdict(found))
+        as_json.write(asdict(found))
         return EXIT_OK
     out = console.output()
     out.print(Text(f"{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
@@ -138,7 +58,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
     out.print(Text("Changes of level", style="bold"))
     for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
         run = s.runs[c.index]
-        better = (c.ratio > 1) == higher_is_better(s.metric)
+        better = (c.ratio > 1) == COMPARED[s.metric].higher_is_better
         out.print(
             Text(
                 f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (t test at this place: p = {c.p:.1g})",
@@ -179,7 +99,7 @@ def scale(
     if chart is not None:
         _draw(chart, found, axis if source is not None and source.is_dir() else x or "n")
     if json_output:
-        _print_json([_plain(asdict(f)) for f in found])
+        as_json.write([asdict(f) for f in found])
         return EXIT_OK
     out = console.output()
     out.print(Text(title, style="bold"))
@@ -250,18 +170,3 @@ def _spark(values: list[float]) -> str:
     low, high = min(values), max(values)
     shown = values[-30:]
     return "".join("▁▂▃▄▅▆▇█"[min(7, int((v - low) / (high - low) * 8)) if high > low else 3] for v in shown)
-
-
-def _plain(value: Any) -> Any:
-    """For JSON: no infinities, enums by value."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, Verdict):
-        return value.value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _print_json(data: Any) -> None:
-    sys.stdout.write(json.dumps(_plain(data), indent=2) + "\n")

@@ -35,6 +35,13 @@ WarmUp = Annotated[
     str | None, typer.Option(help="Seconds before that, not counted; or steady.", metavar="SECONDS|steady")
 ]
 Repetitions = Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)]
+Restarts = Annotated[
+    int | None, typer.Option(help="Starts of the private servers, with so many repetitions each.", min=1)
+]
+FailIf = Annotated[
+    str | None,
+    typer.Option(help="Exit code 6 for a verdict: slower, faster, different, unknown.", metavar="VERDICT"),
+]
 Interval = Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)]
 Protocol = Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")]
 Rate = Annotated[

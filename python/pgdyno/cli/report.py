@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from pgdyno.cli import console
-from pgdyno.cli.as_json import as_json
+from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
 from pgdyno.report import heading, html, terminal, view, words, write
 from pgdyno.store import reading, rundir
@@ -19,7 +17,7 @@ def main(path: Path, json_output: bool, lang: str) -> int:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
     data = reading.read(path)
     if json_output:
-        sys.stdout.write(json.dumps(as_json(data, 0, heading.error(data)), indent=2) + "\n")
+        as_json.write(as_json.of_run(data, 0, heading.error(data)))
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")

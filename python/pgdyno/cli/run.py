@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.cli import console
-from pgdyno.cli.as_json import as_json
+from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
@@ -112,7 +109,7 @@ def main(
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)
     if json_output:
-        sys.stdout.write(json.dumps(as_json(outcome.data, outcome.exit_code, outcome.error), indent=2) + "\n")
+        as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()
         out.print()

@@ -11,17 +11,29 @@ from pgdyno.cli import options
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(help="A run directory.")],
-    run_b: Annotated[Path, typer.Argument(help="Another one.")],
-    figures: Annotated[
-        str | None, typer.Option(help="Default: TPS,p50,p95,p99. Also mean, p99.9.", metavar="NAME,...")
+    run: Annotated[list[Path], typer.Argument(help="A run directory, and the one to be compared with it.")],
+    other: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="Where there are several of each: all of B. Can be given often.", metavar="RUN"),
     ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            help="Default: TPS,p50,p95,p99,WAL,blocks read. Also mean, p99.9, server CPU.", metavar="NAME,..."
+        ),
+    ] = None,
+    margin: Annotated[float, typer.Option(help="The difference that matters, percent.", min=0.1, max=100)] = 5.0,
+    fail_if: options.FailIf = None,
     json_output: options.Json = False,
 ) -> None:
-    """Is B faster than A? Ratio, interval, verdict, and what else differs."""
-    from pgdyno.cli import judge as verb
+    """Is B faster than A? Verdict, interval, and what else differs. Exit code 6 where --fail-if comes to pass."""
+    from pgdyno.cli import compare as verb
+    from pgdyno.errors import UsageError
 
-    raise typer.Exit(verb.compare(run_a, run_b, figures, json_output))
+    a, b = (run, other) if other else (run[:1], run[1:])
+    if len(b) < 1 or (not other and len(b) > 1):
+        raise UsageError("compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --with B1 --with B2 --with B3.")
+    raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output))
 
 
 def history(

@@ -23,6 +23,8 @@ _TABLES: LiteralString = """
            coalesce(sum(pg_catalog.pg_indexes_size(relid::regclass)), 0)
     from pg_stat_user_tables"""
 _TABLE_NAMES = ("rows_inserted", "rows_updated", "rows_hot_updated", "rows_deleted", "table_bytes", "index_bytes")
+_DATABASE: LiteralString = """
+    select xact_commit, blks_read, temp_bytes from pg_stat_database where datname = current_database()"""
 #: Sizes stand as they were at the end, too; of the rest only the difference says anything.
 _SIZES = ("table_bytes", "index_bytes")
 #: Sessions of a trial tell what they did when they end, which is soon after.
@@ -36,6 +38,7 @@ def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float],
         "wal": (_WAL, ("wal_bytes",)),
         "checkpoints": (checkpoints, ("checkpoints_timed", "checkpoints_requested")),
         "tables": (_TABLES, _TABLE_NAMES),
+        "database": (_DATABASE, ("transactions", "blocks_read", "temp_bytes")),
     }
     found: dict[str, float] = {}
     missing: list[str] = []

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pgdyno.analysis.changepoints import ChangePoint, change_points
 from pgdyno.errors import UsageError
-from pgdyno.figures import COMPARED
+from pgdyno.judge.compared import named
+from pgdyno.judge.groups import groups_of
 from pgdyno.judge.runs import differences, label_of
 from pgdyno.model import Key
-from pgdyno.report.comparisons import value
-from pgdyno.report.groups import groups_of
 from pgdyno.store import manifest, reading
 from pgdyno.store.manifest import Manifest
 
@@ -46,9 +45,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     """Reads the runs below `folder`, by their time. Raises UsageError where there are none, or of several
     experiments.
     """
-    for metric in metrics:
-        if metric not in COMPARED:
-            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(COMPARED)}.")
+    figures = named(metrics)
     manifests: dict[Path, Manifest] = {}
     unreadable = []
     for path in sorted(folder.glob("*/manifest.json")):
@@ -73,14 +70,13 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
         data = reading.read(path)
         unreadable += [f"{path.name}/{file}: {why}" for file, why in data.unreadable]
         for g in groups_of(data):
-            for metric in metrics:
+            for figure in figures:
                 # A repetition without a commit has no latency: it would count as a very good one.
-                known = [v for t in g.trials if (v := value(t, metric)) > 0]
-                figure = statistics.fmean(known) if known else 0.0
-                _, runs, values = found.setdefault((g.key, metric), (label_of(g), [], []))
-                if figure > 0:
+                known = [v for t in g.trials if (v := figure.of_trial(t)) is not None]
+                _, runs, values = found.setdefault((g.key, figure.name), (label_of(g), [], []))
+                if known:
                     runs.append(path.name)
-                    values.append(figure)
+                    values.append(statistics.fmean(known))
     series = [
         Series(label, metric, runs, values, change_points(values))
         for (_, metric), (label, runs, values) in found.items()

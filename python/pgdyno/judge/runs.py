@@ -1,21 +1,21 @@
-"""Two runs side by side: their common configurations compared, and what else differs between them."""
+"""Runs side by side: their common configurations compared, and what else differs between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pgdyno.analysis.compare import Comparison, compare, corrected
+from pgdyno.analysis.compare import MARGIN, Verdict
 from pgdyno.analysis.steady import DRIFT
 from pgdyno.errors import UsageError
-from pgdyno.figures import COMPARED, higher_is_better
+from pgdyno.figures import Figure
+from pgdyno.judge.compared import Pair, Row, compared, named, starts
+from pgdyno.judge.groups import Group, groups_of
 from pgdyno.model import Caveat, Key, TrialRecord
-from pgdyno.report.comparisons import value
-from pgdyno.report.groups import Group, groups_of
 from pgdyno.store.manifest import FileSystem, Manifest
 from pgdyno.store.reading import RunData
 
-DEFAULT = ("TPS", "p50", "p95", "p99")
+DEFAULT = ("TPS", "p50", "p95", "p99", "WAL", "blocks read")
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
 #: Parts of the environment that make figures differ.
@@ -34,22 +34,15 @@ _RUN = ("protocol", "duration_s", "warmup_s", "rate", "order", "workers", "drive
 
 
 @dataclass(frozen=True)
-class Row:
-    """A figure of a configuration that both runs have."""
-
-    key: Key
-    label: str
-    metric: str
-    comparison: Comparison
-    a: list[TrialRecord]
-    b: list[TrialRecord]
-
-
-@dataclass(frozen=True)
 class RunComparison:
     """B beside A."""
 
     rows: list[Row]
+    #: Starts of the server on each side, of the configuration that has fewest: runs, times their restarts.
+    starts_a: int
+    starts_b: int
+    #: Other runs by which it is known how far two starts lie apart.
+    others: int
     #: What differs besides: name, in A, in B.
     differences: list[tuple[str, str, str]]
     warnings: list[str] = field(default_factory=list)
@@ -57,34 +50,68 @@ class RunComparison:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
 
+    @property
+    def is_of_single_starts(self) -> bool:
+        """Nothing says how far two starts of a server lie apart: the intervals are of these starts alone."""
+        return min(self.starts_a, self.starts_b) < 2 and not self.others
 
-def compared(a: RunData, b: RunData, metrics: Sequence[str] = DEFAULT) -> RunComparison:
-    """Compares two runs. Raises UsageError where they have no configuration in common."""
-    for metric in metrics:
-        if metric not in COMPARED:
-            raise UsageError(f'there is no figure "{metric}"', f"There are {', '.join(COMPARED)}.")
-    left, right = ({g.key: g for g in groups_of(x)} for x in (a, b))
+
+def compare_runs(
+    a: Sequence[RunData],
+    b: Sequence[RunData],
+    figures: Sequence[str] = DEFAULT,
+    *,
+    margin: float = MARGIN,
+    others: Sequence[Sequence[RunData]] = (),
+) -> RunComparison:
+    """Compares the runs of two sides. What repetitions have in common, a start of the server, an hour, is no part of
+    their noise: where there are several starts (runs, or restarts within them), these are compared. `others`: further
+    runs of the same experiment, those of one environment together, which say how far starts lie apart. Raises
+    UsageError where the sides have no configuration in common.
+    """
+    wanted = named(figures)
+    left, right = ({g.key: g for g in _together(x)} for x in (a, b))
     common = [k for k in left if k in right]
     if not common:
         raise UsageError(
-            "the two runs have no configuration in common",
-            f"One has {_some(left)}; the other {_some(right)}.",
+            "the runs have no configuration in common", f"One has {_some(left)}; the other {_some(right)}."
         )
-    found = []
-    for key in common:
-        for metric in metrics:
-            x, y = left[key].trials, right[key].trials
-            c = compare(_figures(x, metric), _figures(y, metric), higher_is_better=higher_is_better(metric))
-            found.append(Row(key, label_of(left[key]), metric, c, x, y))
-    final = corrected([r.comparison for r in found], higher_is_better=[higher_is_better(r.metric) for r in found])
-    rows = [Row(r.key, r.label, r.metric, c, r.a, r.b) for r, c in zip(found, final, strict=True)]
-    return RunComparison(
+    pairs = [Pair(left[k], right[k], label_of(left[k])) for k in common]
+    starts_a, starts_b = (min(starts(side[k].trials) for k in common) for side in (left, right))
+    also = [g for alike in others for g in _together(alike) if g.key in left and starts(g.trials) > 1]
+    by_start = min(starts_a, starts_b) > 1 or bool(also)
+    seconds = a[0].manifest.run.seconds_of_a_trial
+    rows = compared(pairs, wanted, blocked=False, seconds=seconds, margin=margin, by_start=by_start, also=also)
+    found = RunComparison(
         rows,
-        differences(a.manifest, b.manifest),
-        _warnings(a, b, [(left[k], right[k]) for k in common], metrics),
+        starts_a,
+        starts_b,
+        sum(map(len, others)) if also else 0,
+        differences(a[0].manifest, b[0].manifest),
+        _warnings([*a, *b], pairs, wanted),
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
     )
+    if not found.is_of_single_starts:
+        return found
+    # Whatever two starts differ by would be called a difference.
+    unknown = [replace(r, comparison=replace(r.comparison, verdict=Verdict.UNKNOWN, more=None), seconds=None)
+               for r in rows]  # fmt: skip
+    return replace(found, rows=unknown)
+
+
+def _together(runs: Sequence[RunData]) -> list[Group]:
+    """Configurations of several runs, their starts numbered on."""
+    found: dict[Key, list[TrialRecord]] = {}
+    before = 0
+    for data in runs:
+        groups = groups_of(data)
+        for g in groups:
+            found.setdefault(g.key, []).extend(
+                replace(t, plan=replace(t.plan, start=before + t.plan.start)) for t in g.trials
+            )
+        before += max((t.plan.start for g in groups for t in g.trials), default=0)
+    return [Group(trials) for trials in found.values()]
 
 
 def label_of(g: Group) -> str:
@@ -126,27 +153,22 @@ def _shown(x: object) -> str:
     return "–" if x is None else str(x)
 
 
-def _figures(trials: list[TrialRecord], metric: str) -> list[float]:
-    return [v for t in trials if t.summary and (v := value(t, metric)) > 0]
-
-
 def _some(groups: dict[Key, Group]) -> str:
     names = [label_of(g) for g in list(groups.values())[:3]]
     return ", ".join(names) + (" …" if len(groups) > 3 else "") if names else "no finished trial"
 
 
-def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics: Sequence[str]) -> list[str]:
-    out = [f"{data.path}: {name} cannot be read ({why})" for data in (a, b) for name, why in data.unreadable]
-    if a.path != b.path:
+def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[Figure]) -> list[str]:
+    out = [f"{data.path}: {name} cannot be read ({why})" for data in runs for name, why in data.unreadable]
+    if len({data.path for data in runs}) > 1:
         out.append(
             "the runs were made one after the other: what the machine did differently between them counts as a "
-            "difference; "
-            "an experiment with both as values of an axis runs them in turn"
+            "difference; an experiment with both as values of an axis runs them in turn"
         )
-    fewest = min(min(len(x.trials), len(y.trials)) for x, y in pairs)
+    fewest = min(min(len(p.a.trials), len(p.b.trials)) for p in pairs)
     if fewest < 3:
         out.append(f"too few repetitions ({fewest}): at least 3 of each are needed, --repetitions 5 is better")
-    every = [t for x, y in pairs for t in [*x.trials, *y.trials]]
+    every = [t for p in pairs for t in [*p.a.trials, *p.b.trials]]
     caveats = {c for t in every for c in t.caveats}
     if Caveat.CLIENT_BOUND in caveats:
         out.append("client-bound: in some trials the client was the limit, so the server's difference may be larger")
@@ -154,14 +176,14 @@ def _warnings(a: RunData, b: RunData, pairs: list[tuple[Group, Group]], metrics:
         out.append("some trials never became steady: their figures depend on how long they were")
     if caveats & {Caveat.SKIPPED, Caveat.UNFINISHED}:
         out.append("in some trials transactions that were due were skipped or not finished: latencies leave them out")
-    for data in (a, b):
+    for data in runs:
         drift = _drift_over_repetitions(data)
         if abs(drift) > DRIFT:
             out.append(f"{data.path}: a drift of {drift * 100:+.0f}% from its first repetition to its last")
-    for metric in metrics:
-        share = COMPARED[metric].beyond
+    for figure in figures:
+        share = figure.beyond
         if share and any(t.summary and t.summary.latency.count * share < _BEYOND for t in every):
-            out.append(f"{metric} stands on fewer than {_BEYOND} transactions in some trials: measure longer")
+            out.append(f"{figure.name} stands on fewer than {_BEYOND} transactions in some trials: measure longer")
     return out
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pgdyno.analysis.scaling import Scaling, fit
 from pgdyno.errors import UsageError
+from pgdyno.judge.groups import groups_of
 from pgdyno.judge.runs import label_of
-from pgdyno.report.groups import groups_of
 from pgdyno.store import reading
 
 

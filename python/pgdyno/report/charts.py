@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import IntervalRow
-from pgdyno.report.groups import Group, variant_column
 from pgdyno.store.reading import RunData
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

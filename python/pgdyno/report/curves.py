@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.judge.groups import Group
 from pgdyno.report.charts import COLOURS, base, line_of
-from pgdyno.report.groups import Group
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
 

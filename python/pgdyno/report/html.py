@@ -23,6 +23,8 @@ from pgdyno.report.view import View
 
 #: Tables of more rows are drawn in pages, with a filter; so is the one of trials, to which the figures lead.
 LARGE = 100
+#: Tables that stand before the charts: the answer's own.
+FIRST = ("capacity", "comparisons", "qps")
 #: What prepare() has begun.
 _begun: list[subprocess.Popen[bytes]] = []
 
@@ -35,6 +37,7 @@ def render(view: View) -> str:
     return env.from_string(source).render(
         view=view,
         say=partial(words.said, lang=view.lang),
+        first=FIRST,
         large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
         tables=_embedded({t.name: _as_data(t) for t in view.tables}),
         specs=_embedded(specs),

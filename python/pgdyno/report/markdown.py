@@ -22,6 +22,8 @@ def render(view: View, chart_files: dict[str, str]) -> str:
         out += [f"> **{say('This run went wrong:')}** {_flat(view.error)}", ""]
     if view.shrunk:
         out += [f"> **{say('Made smaller by --shrink:')}** {_flat('; '.join(view.shrunk))}", ""]
+    for sentence in view.answer:
+        out += [f"**{_flat(sentence)}**", ""]
     if view.caveats:
         out += [f"**{say('To bear in mind')}**", ""]
         out += [f"- {_flat(f'{text} ({where}); {remedy}')}" for text, remedy, where in view.caveats]

@@ -7,9 +7,9 @@ from typing import Any
 
 from pgdyno.figures import BY_NAME
 from pgdyno.format import percent, size
+from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import TrialSummary
 from pgdyno.report.cells import Cell, Table, all_linked, linked
-from pgdyno.report.groups import Group, variant_column
 from pgdyno.store.reading import RunData
 
 _OF_A_TRIAL = tuple(BY_NAME[name] for name in ("TPS", "p99", "max", "client CPU"))

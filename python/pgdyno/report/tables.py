@@ -8,10 +8,10 @@ from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
 from pgdyno.figures import MEAN, PERCENTILES, QPS, TPS, Figure
 from pgdyno.format import integer, percent, plus_minus, rows, size
+from pgdyno.judge.groups import Group, latency_half_width, single_latency, variant_column
 from pgdyno.model import Latency
 from pgdyno.report import heading
 from pgdyno.report.cells import Cell, Table, all_linked, linked
-from pgdyno.report.groups import Group, latency_half_width, single_latency, variant_column
 from pgdyno.store.manifest import Capacity, Manifest, Place
 from pgdyno.store.reading import RunData
 

@@ -15,11 +15,11 @@ from pgdyno.report.cells import Table
 from pgdyno.report.view import View
 
 #: What is shown, in this order; the rest is in report.html.
-SHOWN = ("capacity", "qps", "rows", "detail", "comparisons", "statements", "server", "sizes", "storage", "outcomes")
+SHOWN = ("capacity", "comparisons", "qps", "rows", "detail", "statements", "server", "sizes", "storage", "outcomes")
 #: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
 _CUT = {"statements": {1: 28}, "sizes": {0: 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
-_FOLDED = {"outcomes": (2,), "comparisons": (0, 1)}
+_FOLDED = {"outcomes": (2,), "comparisons": (0, 1, 6)}
 _LONG = 24
 #: Of a figure's heading.
 _HEADING = 14
@@ -37,6 +37,10 @@ def render(view: View, console: Console) -> None:
         console.print()
     if view.shrunk:
         console.print(Text(f"{say('Made smaller by --shrink:')} {'; '.join(view.shrunk)}", style="yellow"))
+        console.print()
+    for sentence in view.answer:
+        console.print(Text(sentence, style="bold"))
+    if view.answer:
         console.print()
     # Where no trial was finished, what the interrupted one measured is all there is.
     last = () if view.table("qps") else ("trials",)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pgdyno.format import printable
-from pgdyno.report import charts, comparisons, curves, facts, heading, outcomes, tables, words
+from pgdyno.judge.axes import along_axes
+from pgdyno.judge.groups import Group, groups_of
+from pgdyno.report import answer, charts, comparisons, curves, facts, heading, outcomes, tables, words
 from pgdyno.report.cells import Cell, Table
-from pgdyno.report.groups import Group, groups_of
 from pgdyno.store.reading import RunData
 
 
@@ -27,6 +28,8 @@ class View:
 
     title: str
     subtitle: str
+    #: What came of it, in sentences.
+    answer: list[str]
     #: Why the run ended early; stands at the top.
     error: str
     #: What --shrink changed; stands there too.
@@ -48,12 +51,13 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
     """The view of a run, in one of words.LANGUAGES."""
     m = data.manifest
     groups = groups_of(data)
+    along = along_axes(data, groups)
     every = [
         tables.capacity(data),
+        comparisons.table(along),
         tables.main(data, groups),
         tables.ingest(groups),
         tables.detail(data, groups),
-        comparisons.table(data, groups),
         tables.over_time(data, groups),
         tables.statements(data, groups),
         outcomes.activity(groups),
@@ -70,6 +74,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
+        answer=answer.of_run(data, groups, along),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
@@ -91,6 +96,7 @@ def _printable(view: View) -> View:
         view,
         title=printable(view.title),
         subtitle=printable(view.subtitle),
+        answer=[printable(s) for s in view.answer],
         error=printable(view.error),
         shrunk=[printable(s) for s in view.shrunk],
         caveats=[(printable(a), printable(b), printable(c)) for a, b, c in view.caveats],

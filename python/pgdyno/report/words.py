@@ -56,6 +56,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
         lang=lang,
         title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
+        answer=[said(a, lang) for a in view.answer],
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],

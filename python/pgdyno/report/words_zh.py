@@ -2,6 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+_UNITS = {"s": "秒", "min": "分钟", "h": "小时", "days": "天"}
+_VERDICTS = {"faster": "更快", "slower": "更慢", "within the margin": "无实质差异", "not yet known": "尚不可知"}
+
+
+def _span(n: str, unit: str) -> str:
+    return f"{n} {_UNITS.get(unit, unit)}"
+
+
+def _clients(where: str) -> str:
+    return re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ",")
+
+
+def _rest(text: str) -> str:
+    """What stands behind the place: that it is little, and what becomes of p99."""
+    text = re.sub(r", which is within (\S+%)", r",差异在 \1 以内", text)
+    text = re.sub(r"; p99 falls from (\S+) to (\S+) ms", r";p99 从 \1 降到 \2 毫秒", text)
+    return re.sub(r"; p99 rises from (\S+) to (\S+) ms", r";p99 从 \1 升到 \2 毫秒", text)
+
+
+def _counted(text: str) -> str:
+    for english, chinese in _VERDICTS.items():
+        text = re.sub(rf"(\d+) {english}", rf"\1 项{chinese}", text)
+    return text.replace(", ", ",")
+
+
 #: Whole texts and sentences.
 ZH = {
     # Around the tables.
@@ -10,7 +38,6 @@ ZH = {
     "To bear in mind": "注意事项",
     "Environment": "环境",
     "Filter: words that a row must have": "筛选:行中须包含的词",
-    "more": "更多",
     "The rest is in": "其余见",
     "Made by pgdyno. The data are in this file's folder; latency.hlog opens in any HdrHistogram tool.": "由 pgdyno 生成。原始数据"
     "在本文件所在目录;latency.hlog 可用任何 HdrHistogram 工具打开。",
@@ -52,13 +79,13 @@ ZH = {
     "MB/s": "MB/秒", "relation": "对象", "kind": "类型", "size": "大小", "level": "层级", "buffers": "缓冲块", "job": "作业",
     "what": "读写", "IOPS": "IOPS", "operations/s": "次/秒", "µs": "微秒", "trial": "试验", "state": "状态", "outcomes": "结果",
     "committed": "已提交", "client CPU": "客户端 CPU", "configuration": "配置", "compared": "对比", "figure": "指标",
-    "ratio": "比值", "99% interval": "99% 区间", "verdict": "结论", "needed": "所需次数", "seconds": "秒", "latency (ms)": "延迟(毫秒)",
+    "verdict": "结论", "seconds": "秒", "latency (ms)": "延迟(毫秒)",
     "slower than that (%)": "比它慢的比例(%)", "percentile": "百分位", "QPS": "QPS", "throughput": "吞吐",
     # Cells.
     "finished": "完成", "failed": "失败", "interrupted": "中断", "read": "读", "write": "写", "table": "表", "index": "索引",
     "random direct": "随机 直接 IO", "sequential direct": "顺序 直接 IO", "random buffered": "随机 缓冲 IO",
-    "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "no difference shown": "未见差异",
-    "cannot tell": "无法判断", "direct": "直接写文件", "copy": "COPY",
+    "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "not yet known": "尚不可知", "less": "更少", "more": "更多",
+    "means": "均值", "change": "变化", "blocks read": "读块数", "server CPU": "服务器 CPU", "direct": "直接写文件", "copy": "COPY",
     # Notes.
     "Mean over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的平均值,"
     "取最佳连接数;下一张表列出全部。",
@@ -108,11 +135,8 @@ ZH = {
     "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series "
     "(intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。"
     "trials/ 下每个试验的目录中有时间序列(intervals.parquet)、延迟(latency.hlog)和事件(events.jsonl)。",
-    "Ratio of geometric means over n repetitions, each with its own interval by Student's t; a verdict is given at 1%, corrected for the "
-    "number of comparisons (Holm).": "n 次重复的几何均值之比及其学生 t 区间;结论按 1% 显著性水平给出,并按比较次数校正(Holm)。",
-    "No difference shown: one of 5% would have been seen.": "未见差异:若有 5% 的差异,应能看出。",
-    "Needed: repetitions of each that would tell, nine times in ten, with so many comparisons.": "所需次数:在这么多比较下,每侧重复多少次才能以"
-    "九成把握得出结论。",
+    "Where nothing differs, one verdict in 100 and one table in 20 is wrong at most.": "若并无差异,每 100 个结论至多错 1 个,每 20 张表至多有 1 张出错。",
+    "WAL, blocks read, server CPU: of a transaction, warm-up included.": "WAL、读块数、服务器 CPU:每事务平均,含预热。",
     "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
     "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
     "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
@@ -181,7 +205,41 @@ ZH = {
     "each trial": "每次试验", "after": "依据", "not recorded": "未记录", "not known (remote)": "未知(远程)",
 }  # fmt: skip
 #: Texts with figures in them.
-PATTERNS = (
+PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"(\d+) s", r"\1 秒"), (r"(\d+) min", r"\1 分钟"), (r"(\d+) h", r"\1 小时"), (r"(\d+) days", r"\1 天"),
+    (r"within (\S+%) of each other", r"相差在 \1 以内"),
+    (r"not yet known: about (\d+) (\w+) more", lambda m: f"尚不可知:再测约 {_span(m[1], m[2])}"),
+    (r"faster, within (\S+%)", r"更快,但在 \1 以内"), (r"slower, within (\S+%)", r"更慢,但在 \1 以内"),
+    (r"less, within (\S+%)", r"更少,但在 \1 以内"), (r"more, within (\S+%)", r"更多,但在 \1 以内"),
+    (r"(\S+) to (\S+) times", r"\1 至 \2 倍"), (r"(\S+%) to (\S+%)", r"\1 至 \2"),
+    (r"(\S+%) to (\S+) times", r"\1 至 \2 倍"),
+    (r"(.+) is (\S+) to (\S+) times as fast as (.+?) \((.+?)\)(.*)\.",
+     lambda m: f"{m[1]} 的速度是 {m[4]} 的 {m[2]} 至 {m[3]} 倍({_clients(m[5])}){_rest(m[6])}。"),
+    (r"(.+) is (\S+) to (\S+) (faster|slower) than (.+?) \((.+?)\)(.*)\.",
+     lambda m: f"{m[1]} 比 {m[5]} {'快' if m[4] == 'faster' else '慢'} {m[2]} 至 {m[3]}({_clients(m[6])}){_rest(m[7])}。"),
+    (r"(.+) and (.+) are within (\S+%) of each other \((.+?)\)(.*)\.",
+     lambda m: f"{m[1]} 与 {m[2]} 相差在 {m[3]} 以内({_clients(m[4])}){_rest(m[5])}。"),
+    (r"Not yet known whether (.+) is faster or slower than (.+?) \((.+?)\)(?:: between (\S+) and (.+?))?"
+     r"(?:; about (\d+) (\w+) more would tell)?\.",
+     lambda m: f"尚不能判断 {m[1]} 比 {m[2]} 快还是慢({_clients(m[3])})"
+     + (f":在 {m[4]} 与 {m[5].replace(' times', ' 倍')} 之间" if m[4] else "")
+     + (f";再测约 {_span(m[6], m[7])}可知" if m[6] else "") + "。"),
+    (r"(\d+) more comparisons: (.+)\.", lambda m: f"其余 {m[1]} 项对比:{_counted(m[2])}。"),
+    (r"(\d+) more in the tables\.", r"另有 \1 项见下表。"),
+    (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+)?(?:, p99 (\S+) ms)? with (\S+) clients?"
+     r"(?:; (\d+) already give (\d+)% of that)?\.",
+     lambda m: f"{m[1]}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
+     + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
+    (r"No rate held (.+)\.", r"没有速率满足 \1。"),
+    (r"(\S+) transactions per second hold (.+?)(?:, (\S+) do(?:es)? not|; no rate that fails was found) "
+     r"\(a closed loop reaches (\S+) TPS\)\.",
+     lambda m: f"每秒 {m[1]} 个事务时满足 {m[2]}" + (f",{m[3]} 时不满足" if m[3] else ";未找到不满足的速率")
+     + f"(闭环可达 {m[4]} TPS)。"),
+    (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
+     r"within their round)?; how far they lie apart is learned from all configurations\.",
+     lambda m: f"变化:n 次重复的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[2] else ''};离散程度由全部配置共同估计。"),
+    (r"Not yet known: neither no difference nor one of (\S+) is ruled out; the time named would rule one out, nine "
+     r"times in ten\.", r"尚不可知:既不能排除无差异,也不能排除 \1 的差异;再测所示时间,十有八九可排除其一。"),
     (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS; (\S+) TPS does not hold\.", r"两次满足 \1 的最高速率:\2 TPS;\3 TPS 不满足。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),

@@ -125,7 +125,8 @@ def trials(experiment: Experiment, cores: int, *, one_database: bool = False) ->
     out = []
     for number, (c, repetition) in enumerate(ordered, 1):
         named = {name: value for name, value in c.axes().items() if name in varied}
-        out.append(Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named), c))
+        start = (repetition - 1) // experiment.run.repetitions + 1
+        out.append(Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named, start), c))
     return out
 
 
@@ -140,7 +141,7 @@ def is_batched(experiment: Experiment, *, one_database: bool = False) -> bool:
 
 
 def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> Iterator[tuple[Configuration, int]]:
-    rounds = range(1, run.repetitions + 1)
+    rounds = range(1, run.repetitions * run.restarts + 1)
     if run.order == "written":
         yield from ((c, r) for c in every for r in rounds)
         return

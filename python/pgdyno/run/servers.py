@@ -117,6 +117,13 @@ class Servers:
             self._provision.run_with_settings(site.cluster, configuration)
         return site
 
+    def start_anew(self) -> None:
+        """Those of ours that run are stopped and started; those that wait will be started anyway."""
+        for site in self.sites:
+            if site.cluster is not None and site.cluster.is_alive():
+                site.cluster.stop()
+                site.cluster.start()
+
     def load(self, site: Site) -> None:
         """The dataset is there, and what it asks for besides."""
         # A cluster that stays may be changed by anybody in the moments in which it is stopped.
@@ -247,6 +254,7 @@ class Servers:
             ("axes.version", any(c.place.version for c in running)),
             ("axes.settings", any(c.settings for c in running)),
             ("run.between.restart", bool(running) and between.restart),
+            ("run.restarts", bool(running) and self.experiment.run.restarts > 1),
             ("run.between.drop_caches", bool(running) and between.drop_caches),
         ):
             if wrong:

@@ -152,7 +152,11 @@ class Session:
         if self.prepared.resumed is not None:
             self.listener.note(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
         self.listener.planned([t.plan for t in left], warmup + run.duration_s)
+        start = left[0].plan.start
         for planned in left:
+            if planned.plan.start != start:
+                start = planned.plan.start
+                servers.start_anew()
             self._run_trial(servers, planned)
 
     def _run_trial(self, servers: Servers, planned: Planned) -> TrialRecord:

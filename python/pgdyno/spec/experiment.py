@@ -283,6 +283,9 @@ class Run(Strict):
     warmup_limit_s: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 300.0
     interval_s: Annotated[float, Field(ge=0.01, le=10_000_000, allow_inf_nan=False)] = 1.0
     repetitions: Annotated[int, Field(ge=1, le=10_000)] = 3
+    #: How often the private servers are started anew, with so many repetitions each: what a server's start makes
+    #: of a figure (memory, files, plans) is part of its noise then.
+    restarts: Annotated[int, Field(ge=1, le=1_000)] = 1
     #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B).
     order: Literal["random", "interleaved", "written"] = "random"
     between: Between = Between()
@@ -294,7 +297,7 @@ class Run(Strict):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 20180901
     connect_timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
     #: What is recorded of the server beside the client's figures: before and after each trial.
-    record: list[Literal["tables", "wal", "checkpoints"]] = ["tables", "wal", "checkpoints"]
+    record: list[Literal["tables", "wal", "checkpoints", "database"]] = ["tables", "wal", "checkpoints", "database"]
 
 
 class Storage(Strict):

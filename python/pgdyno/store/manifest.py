@@ -152,7 +152,9 @@ class RunParameters(Part):
     warmup_s: float | Literal["steady"] | None = None
     warmup_limit_s: float | None = None
     interval_s: float | None = None
+    #: Of each start of the servers.
     repetitions: int = 0
+    restarts: int = 1
     order: str = "random"
     rate: float | None = None
     workers: int | None = None
@@ -161,6 +163,12 @@ class RunParameters(Part):
     connect_timeout_s: float | None = None
     record: list[str] | None = None
     between: dict[str, Any] | None = None
+
+    @property
+    def seconds_of_a_trial(self) -> float:
+        """Warm-up and measurement."""
+        warmup = self.warmup_limit_s if self.warmup_s == "steady" else self.warmup_s
+        return (self.duration_s or 0.0) + (warmup or 0.0)
 
 
 class CapacityProbe(Part):

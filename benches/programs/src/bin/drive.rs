@@ -35,7 +35,7 @@ fn main() {
     let variables = [("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))];
     let mut symbols = Symbols::new(&variables.into());
     let program = compile("select.sql", &script, &mut symbols, Options::default()).expect("the script is right");
-    let scripts = vec![Script { program: Arc::new(program), weight: 1 }];
+    let scripts = vec![Script { program: Arc::new(program), weight: 1, side: 0 }];
     let workload = ScriptWorkload::new(scripts, Arc::new(symbols), 1).expect("one script");
     let config = Config::plain(Endpoint::Unix(socket.into()), "postgres", database);
     let plan = Plan {

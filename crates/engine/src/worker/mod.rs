@@ -150,7 +150,7 @@ impl<D: Driver> Worker<D> {
             stop,
             sockets: Sockets::new(driver),
             reach: Reach::new(configs, first_client, clients.len(), streams.jitter),
-            turns: Turns::new(streams.choose, streams.throttle),
+            turns: Turns::new(first_client, streams.choose, streams.throttle),
             timers: Timers::default(),
             ledger: Ledger::new(&plan, workload.scripts().len(), commands),
             events: Events::new(report, matches!(plan.voice, Voice::Pgbench { .. })),

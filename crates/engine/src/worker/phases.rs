@@ -57,6 +57,7 @@ impl<D: Driver> Worker<D> {
         let share = self.clients.len() as f64 / self.plan.clients as f64;
         let turn = (self.number + 1) as f64 / self.plan.active_workers() as f64;
         self.turns.begin(&self.plan, share, turn, self.ledger.origin);
+        self.take_turn(now)?;
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;
         for i in 0..self.clients.len() {
@@ -148,11 +149,23 @@ impl<D: Driver> Worker<D> {
     /// is missing from the series.
     fn turn_intervals(&mut self, now: Nanos) -> Result<(), EngineError> {
         while now >= self.ledger.interval_end() {
-            let next = self.ledger.next_slice();
+            let (turn, next) = (self.ledger.interval.slice.turn, self.ledger.next_slice());
             self.next_interval(next);
             if next.phase == Phase::Drain && !self.stage.ending {
                 self.begin_drain(now, self.plan.drain_timeout)?;
+            } else if next.turn != turn {
+                self.take_turn(now)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Of a duet: the side whose turn it is goes on; the other's clients stop as they come to a transaction's end.
+    fn take_turn(&mut self, now: Nanos) -> Result<(), EngineError> {
+        let plan = self.plan.clone();
+        let Some(duet) = &plan.duet else { return Ok(()) };
+        for i in self.turns.take_turn(duet, self.ledger.interval.slice.turn) {
+            self.next_transaction(i, now)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::driver::Token;
-use crate::plan::{Limit, Plan, Rate};
+use crate::plan::{Duet, Limit, Plan, Rate};
 use crate::schedule::Arrivals;
 use pgdyno_base::{Nanos, Prng};
 use std::collections::VecDeque;
@@ -26,11 +26,31 @@ pub(super) struct Turns {
     idle: VecDeque<Token>,
     choose: Prng,
     throttle: Prng,
+    /// Number of the worker's first client within the run.
+    first_client: usize,
+    /// Of a duet: the side that is under load.
+    side: Option<usize>,
 }
 
 impl Turns {
-    pub fn new(choose: Prng, throttle: Prng) -> Turns {
-        Turns { arrivals: None, idle: VecDeque::new(), choose, throttle }
+    pub fn new(first_client: usize, choose: Prng, throttle: Prng) -> Turns {
+        Turns { arrivals: None, idle: VecDeque::new(), choose, throttle, first_client, side: None }
+    }
+
+    /// Of a duet: it is this turn's side that goes on. Returns its clients that were waiting.
+    pub fn take_turn(&mut self, duet: &Duet, turn: u64) -> Vec<Token> {
+        let side = duet.side_of_turn(turn);
+        self.side = Some(side);
+        let (first, sides) = (self.first_client, duet.sides);
+        let (go, wait) = self.idle.drain(..).partition(|i| (first + i) % sides == side);
+        self.idle = wait;
+        VecDeque::into(go)
+    }
+
+    /// Of a duet: the client has to wait for its side's turn.
+    fn is_others_turn(&self, plan: &Plan, i: Token) -> bool {
+        let Some((duet, side)) = plan.duet.as_ref().zip(self.side) else { return false };
+        (self.first_client + i) % duet.sides != side
     }
 
     /// Begins the schedule of an open loop; `share` of its rate is this worker's, and even arrivals begin after the part
@@ -55,6 +75,10 @@ impl Turns {
         let closed = self.arrivals.is_none() || !plan.begin_what_was_due;
         if all_begun || (closed && is_over) {
             return Turn::Finish;
+        }
+        if self.is_others_turn(plan, i) {
+            self.idle.push_back(i);
+            return Turn::Wait;
         }
         let script = *client.chosen.get_or_insert_with(|| client.actor.begin(&mut self.choose));
         let Some(arrivals) = &mut self.arrivals else { return Turn::Begin { script, due: now } };

@@ -14,8 +14,17 @@ use std::sync::Arc;
 pub struct Script {
     /// The program.
     pub program: Arc<Program>,
-    /// Its weight among the scripts.
+    /// Its weight among the scripts of its side.
     pub weight: u64,
+    /// Of a duet: the side whose clients carry it out; else 0.
+    pub side: usize,
+}
+
+/// What the clients of one side have.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Variables that they begin with, over those that all have.
+    pub variables: Vec<(String, Value)>,
 }
 
 /// As in pgbench. The sum of all must fit what is drawn from.
@@ -29,7 +38,8 @@ pub struct ScriptWorkload {
 struct Shared {
     scripts: Vec<Script>,
     symbols: Arc<Symbols>,
-    total_weight: u64,
+    /// By side: its scripts, the sum of their weights, and its variables. Client `i` is of side `i % sides`.
+    sides: Vec<(Vec<usize>, u64, Side)>,
     commands: Vec<CommandInfo>,
     /// Names under which commands are prepared.
     names: Vec<String>,
@@ -43,11 +53,26 @@ struct Shared {
 impl ScriptWorkload {
     /// A workload of these scripts, compiled over `symbols`; `random_seed` becomes the variable of that name.
     pub fn new(scripts: Vec<Script>, symbols: Arc<Symbols>, random_seed: u64) -> Result<ScriptWorkload, String> {
+        ScriptWorkload::of_sides(scripts, vec![Side::default()], symbols, random_seed)
+    }
+
+    /// The same for several sides, each with scripts of its own.
+    pub fn of_sides(
+        scripts: Vec<Script>,
+        sides: Vec<Side>,
+        symbols: Arc<Symbols>,
+        random_seed: u64,
+    ) -> Result<ScriptWorkload, String> {
         if let Some(heavy) = scripts.iter().find(|s| s.weight > MAX_WEIGHT) {
             return Err(format!("the weight {} is too large: 0 to {MAX_WEIGHT}", heavy.weight));
         }
-        let total_weight = scripts.iter().map(|s| s.weight).sum();
-        if total_weight == 0 {
+        let of_side = |(n, side)| {
+            let own: Vec<usize> = (0..scripts.len()).filter(|i| scripts[*i].side == n).collect();
+            let total = own.iter().map(|i| scripts[*i].weight).sum();
+            (own, total, side)
+        };
+        let sides: Vec<(Vec<usize>, u64, Side)> = sides.into_iter().enumerate().map(of_side).collect();
+        if sides.iter().any(|(_, total, _)| *total == 0) {
             return Err("the weights of the scripts add up to zero; give at least one a weight above 0".into());
         }
         let (mut commands, mut names, mut first, mut effects, mut statements) =
@@ -74,7 +99,7 @@ impl ScriptWorkload {
                 statements += usize::from(sql.is_some());
             }
         }
-        let shared = Shared { scripts, symbols, total_weight, commands, names, first, random_seed, effects };
+        let shared = Shared { scripts, symbols, sides, commands, names, first, random_seed, effects };
         Ok(ScriptWorkload { shared: Arc::new(shared) })
     }
 }
@@ -90,6 +115,10 @@ impl Workload for ScriptWorkload {
 
     fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor> {
         let mut vm = Vm::new(&self.shared.symbols);
+        let side = client % self.shared.sides.len();
+        for (name, value) in &self.shared.sides[side].2.variables {
+            vm.set(name, value.clone());
+        }
         let mut default = |name: &str, value: i64| {
             if vm.get(name) == Some(&Value::Unset) {
                 vm.set(name, Value::Int(value));
@@ -104,6 +133,7 @@ impl Workload for ScriptWorkload {
             shared: self.shared.clone(),
             at_begin: rng.clone(),
             rng,
+            side,
             current: 0,
             in_pipeline: false,
             sent: Sent::Statement(0),
@@ -141,6 +171,7 @@ pub struct ScriptActor {
     rng: Prng,
     /// The stream as it was when the transaction began.
     at_begin: Prng,
+    side: usize,
     current: usize,
     in_pipeline: bool,
     /// What the last step has sent.
@@ -374,14 +405,19 @@ impl ScriptActor {
 
 impl Actor for ScriptActor {
     fn begin(&mut self, choose: &mut Prng) -> usize {
-        if self.shared.scripts.len() > 1 {
-            let mut w = choose.range_i64(0, self.shared.total_weight as i64 - 1) as u64;
-            self.current = 0;
-            while w >= self.shared.scripts[self.current].weight {
-                w -= self.shared.scripts[self.current].weight;
-                self.current += 1;
+        let (own, total, _) = &self.shared.sides[self.side];
+        let mut chosen = own[0];
+        if own.len() > 1 {
+            let mut w = choose.range_i64(0, *total as i64 - 1) as u64;
+            for i in own {
+                chosen = *i;
+                if w < self.shared.scripts[*i].weight {
+                    break;
+                }
+                w -= self.shared.scripts[*i].weight;
             }
         }
+        self.current = chosen;
         self.at_begin = self.rng.clone();
         self.current
     }

@@ -24,7 +24,7 @@ pub fn workload(text: &str) -> Arc<ScriptWorkload> {
 pub fn compiled(text: &str, options: Options) -> Arc<ScriptWorkload> {
     let mut symbols = Symbols::default();
     let program = compile("test.sql", text, &mut symbols, options).unwrap();
-    let scripts = vec![Script { program: Arc::new(program), weight: 1 }];
+    let scripts = vec![Script { program: Arc::new(program), weight: 1, side: 0 }];
     Arc::new(ScriptWorkload::new(scripts, Arc::new(symbols), 1).unwrap())
 }
 

@@ -1,0 +1,146 @@
+"""`pgdyno compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from pgdyno.analysis.compare import Verdict
+from pgdyno.cli import as_json, console
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
+from pgdyno.judge import runs
+from pgdyno.judge.compared import Row
+from pgdyno.judge.siblings import siblings
+from pgdyno.report import answer, verdicts
+from pgdyno.report.comparisons import note
+from pgdyno.store import reading
+
+_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNKNOWN: "yellow"}
+#: What --fail-if may name, and the verdicts that it stands for. A difference within the margin is none.
+FAILING = {
+    "slower": {Verdict.SLOWER},
+    "faster": {Verdict.FASTER},
+    "different": {Verdict.FASTER, Verdict.SLOWER},
+    "unknown": {Verdict.UNKNOWN},
+}
+
+
+def main(
+    a: Sequence[Path],
+    b: Sequence[Path],
+    figures: str | None,
+    margin_percent: float,
+    fail_if: str | None,
+    json_output: bool,
+) -> int:
+    """Shows B beside A; returns the exit code."""
+    failing = _failing(fail_if)
+    names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
+    if shared := {p.resolve() for p in a} & {p.resolve() for p in b}:
+        raise UsageError(f"{min(shared)} stands on both sides", "Compare it with another run.")
+    left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
+    found = runs.compare_runs(left, right, names, margin=margin_percent / 100, others=siblings(left, right))
+    failed = any(r.comparison.verdict in failing and not r.comparison.is_negligible for r in found.rows)
+    exit_code = EXIT_THRESHOLD if failed else EXIT_OK
+    sentences = _answer(found)
+    if json_output:
+        as_json.write(
+            {
+                "exit_code": exit_code,
+                "answer": sentences,
+                "rows": [as_json.row(r) for r in found.rows],
+                "starts_a": found.starts_a,
+                "starts_b": found.starts_b,
+                "other_runs": found.others,
+                "differences": [{"name": n, "a": x, "b": y} for n, x, y in found.differences],
+                "warnings": found.warnings,
+                "only_a": found.only_a,
+                "only_b": found.only_b,
+            }
+        )
+        return exit_code
+    out = console.output()
+    for sentence in sentences:
+        out.print(Text(sentence, style="bold"))
+    out.print()
+    for name, side in (("A", a), ("B", b)):
+        out.print(Text(f"{name}: {', '.join(map(str, side))}"), soft_wrap=True)
+    out.print()
+    _table(out, found.rows)
+    if found.rows:
+        out.print()
+        out.print(Text(_method(found) + " " + note(found.rows[0].comparison, blocked=False)))
+    if found.differences:
+        out.print(Text("\nThe environments differ", style="bold"))
+        for name, x, y in found.differences:
+            out.print(Text(f"- {name}: {x} | {y}"), soft_wrap=True)
+    if found.warnings:
+        out.print(Text("\nTo bear in mind", style="bold"))
+        for w in found.warnings:
+            out.print(Text(f"- {w}"))
+    for name, labels in (("A", found.only_a), ("B", found.only_b)):
+        if labels:
+            out.print(Text(f"\nOnly in {name}: {', '.join(labels)}"), soft_wrap=True)
+    if failed:
+        console.errors().print(f"pgdyno: --fail-if {fail_if}: it has come to pass", markup=False, soft_wrap=True)
+    return exit_code
+
+
+def _failing(fail_if: str | None) -> set[Verdict]:
+    if fail_if is None:
+        return set()
+    if fail_if not in FAILING:
+        raise UsageError(f'--fail-if: there is no "{fail_if}"', f"There are {', '.join(FAILING)}.")
+    return FAILING[fail_if]
+
+
+def _answer(found: runs.RunComparison) -> list[str]:
+    if not found.is_of_single_starts:
+        return answer.of_rows(found.rows, lambda _: ("A", "B"))
+    first = [r for r in found.rows if r.figure is found.rows[0].figure]
+    shown = [f"{verdicts.change(r.comparison)} ({r.pair.label})" for r in first[:4]]
+    more = f" and {len(first) - 4} more" if len(first) > 4 else ""
+    return [
+        f"Not yet known whether B is faster than A: each is one start of a server. These two lie apart by "
+        f"{first[0].figure.name} {', '.join(shown)}{more}; how far two starts of one server do is not known.",
+        "What would tell: runs with --restarts 5, or several of each (pgdyno compare A1 A2 A3 --with B1 --with B2 "
+        "--with B3).",
+    ]
+
+
+def _method(found: runs.RunComparison) -> str:
+    if found.is_of_single_starts:
+        return "The intervals are of these two starts alone, by their repetitions."
+    if found.others:
+        return (
+            f"How far two starts lie apart is learned from {found.others} other runs of this experiment beside these."
+        )
+    return f"Compared by starts of the server: {found.starts_a} and {found.starts_b}."
+
+
+def _table(out: Console, rows: list[Row]) -> None:
+    columns = ["figure", "A", "B", "change", "n", "verdict for B"]
+    lines: list[tuple[str, list[Text]]] = []
+    for r in rows:
+        c = r.comparison
+        cells = [r.figure.name, *(r.figure.shown(x) for x in (c.mean_a, c.mean_b)), verdicts.change(c)]
+        cells.append(str(min(c.n_a, c.n_b)))
+        lines.append((r.pair.label, [*map(Text, cells), Text(verdicts.verdict(r), style=_STYLES[c.verdict])]))
+    widths = [max(cell_len(n), *(cell_len(row[i].plain) for _, row in lines)) for i, n in enumerate(columns)]
+    previous = ""
+    for label, row in [("", [Text(n, style="bold") for n in columns]), *lines]:
+        if label != previous:
+            # On a line of its own: labels are long, and figures need the width.
+            out.print(Text(label, style="bold"), soft_wrap=True)
+            previous = label
+        line = Text(" ")
+        for i, cell in enumerate(row):
+            pad = " " * (widths[i] - cell_len(cell.plain))
+            left = i in (0, len(row) - 1)
+            line.append_text(Text.assemble(" ", *((cell, pad) if left else (pad, cell))))
+        line.rstrip()
+        out.print(line, soft_wrap=True)

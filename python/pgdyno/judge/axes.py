@@ -1,0 +1,67 @@
+"""What a run says along an axis: each value beside the first, everything else equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgdyno.analysis.compare import MARGIN
+from pgdyno.figures import COMPARED, COSTS
+from pgdyno.judge.compared import Pair, Row, compared, starts
+from pgdyno.judge.groups import Group
+from pgdyno.model import spelled
+from pgdyno.store.reading import RunData
+
+#: A comparison of p99 needs as many transactions as stand behind it.
+FIGURES = (COMPARED["TPS"], COMPARED["p99"], *COSTS)
+#: More are not read; the page's CSV has what was measured.
+_MOST = 60
+
+
+@dataclass(frozen=True)
+class AxisComparisons:
+    """Rows, and how many pairs there were beyond those that have one."""
+
+    rows: list[Row] = field(default_factory=list)
+    left_out: int = 0
+
+
+def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -> AxisComparisons:
+    """Compares pairs of configurations that differ in one axis only: its first value and each other one."""
+    pairs = _pairs(groups)
+    m = data.manifest
+    blocked = m.run.order != "written" and not m.batched
+    by_start = starts([t for g in groups for t in g.trials]) > 1
+    rows = compared(
+        pairs[:_MOST], FIGURES, blocked=blocked, seconds=m.run.seconds_of_a_trial, margin=margin, by_start=by_start
+    )
+    return AxisComparisons(rows, max(0, len(pairs) - _MOST))
+
+
+def _pairs(groups: Sequence[Group]) -> list[Pair]:
+    first: dict[Any, Group] = {}
+    pairs = []
+    for g in groups:
+        for axis in g.varied:
+            rest = tuple((k, v) for k, v in g.varied.items() if k != axis)
+            key = (axis, g.workload, g.hot_set, g.clients, rest)
+            if key in first:
+                a = first[key]
+                difference = f"{axis}: {spelled(g.varied[axis])} by {spelled(a.varied[axis])}"
+                pairs.append(Pair(a, g, "", difference, axis))
+            else:
+                first[key] = g
+    labels = [_parts(p.b, p.axis) for p in pairs]
+    # What all have says nothing.
+    common = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
+    return [
+        Pair(p.a, p.b, " ".join(part for part in where if part not in common) or where[0], p.difference, p.axis)
+        for p, where in zip(pairs, labels, strict=True)
+    ]
+
+
+def _parts(g: Group, axis: str) -> list[str]:
+    """A configuration in words, without what is compared."""
+    others = [f"{k}={spelled(v)}" for k, v in g.varied.items() if k != axis]
+    return [g.workload, f"c={g.clients}", *([f"{g.hot_set * 100:g}%"] if g.hot_set != 1 else []), *others]

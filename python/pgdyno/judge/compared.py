@@ -1,0 +1,118 @@
+"""Configurations side by side: a row for each figure of each pair, by one model for each figure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from pgdyno.analysis.compare import MARGIN, Comparison, Figures, compare, level_for
+from pgdyno.errors import UsageError
+from pgdyno.figures import COMPARED, Figure
+from pgdyno.judge.groups import Group
+from pgdyno.model import TrialRecord
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two configurations to be compared: B beside A."""
+
+    a: Group
+    b: Group
+    #: What both are, and what differs.
+    label: str
+    difference: str = ""
+    #: Of a comparison along an axis: its name, and its values in A and B.
+    axis: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of a pair."""
+
+    pair: Pair
+    figure: Figure
+    comparison: Comparison
+    #: Of measuring, that would tell; None: there is a verdict, or it cannot be said.
+    seconds: float | None = None
+
+
+def named(figures: Sequence[str]) -> list[Figure]:
+    """Figures by their names. Raises UsageError for one that is none."""
+    for name in figures:
+        if name not in COMPARED:
+            raise UsageError(f'there is no figure "{name}"', f"There are {', '.join(COMPARED)}.")
+    return [COMPARED[name] for name in figures]
+
+
+def starts(trials: Sequence[TrialRecord]) -> int:
+    """How often the server was started anew for them."""
+    return len({t.plan.start for t in trials})
+
+
+def figures_of(trials: Sequence[TrialRecord], figure: Figure, *, by_start: bool) -> dict[int, float]:
+    """By unit: by the server's start, or by repetition. Several values of a unit are averaged, as logarithms."""
+    found: dict[int, list[float]] = {}
+    for t in trials:
+        value = figure.of_trial(t)
+        if value is not None:
+            found.setdefault(t.plan.start if by_start else t.plan.repetition, []).append(math.log(value))
+    return {unit: math.exp(statistics.fmean(logs)) for unit, logs in found.items()}
+
+
+def compared(
+    pairs: Sequence[Pair],
+    figures: Sequence[Figure],
+    *,
+    blocked: bool,
+    seconds: float,
+    margin: float = MARGIN,
+    by_start: bool = False,
+    also: Sequence[Group] = (),
+) -> list[Row]:
+    """Rows by pair, then figure; a figure that one side does not have has none. `seconds` is what a trial takes;
+    `also`: other groups, which only say how far units lie apart.
+
+    `by_start`: units are starts of the server, for what repetitions have in common with each other says nothing of the
+    next start.
+    """
+    found = _with_figures(pairs, figures)
+    level = level_for(sum(len(of) for of in found.values()))
+    rows: dict[tuple[int, str], Row] = {}
+    for figure in figures:
+        of = found[figure.name]
+        known: dict[Hashable, Figures] = {}
+        names: list[tuple[Hashable, Hashable]] = []
+        for n in of:
+            pair = pairs[n]
+            # By identity: two runs have configurations of the same name.
+            for g in (pair.a, pair.b):
+                known[id(g)] = figures_of(g.trials, figure, by_start=by_start)
+            names.append((id(pair.a), id(pair.b)))
+        others: dict[Hashable, list[Figures]] = {
+            id(p.a): [figures_of(g.trials, figure, by_start=by_start) for g in also if g.key == p.a.key] for p in pairs
+        }
+        better = bool(figure.higher_is_better)
+        comparisons = compare(
+            known, names, blocked=blocked, higher_is_better=better, level=level, margin=margin, also=others
+        )
+        for n, c in zip(of, comparisons, strict=True):
+            rows[n, figure.name] = Row(pairs[n], figure, c, _seconds(pairs[n], known[id(pairs[n].a)], c, seconds))
+    return [rows[n, f.name] for n in range(len(pairs)) for f in figures if (n, f.name) in rows]
+
+
+def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str, list[int]]:
+    """By figure, the numbers of the pairs that have it on both sides."""
+
+    def has(g: Group, figure: Figure) -> bool:
+        return any(figure.of_trial(t) is not None for t in g.trials)
+
+    return {f.name: [n for n, p in enumerate(pairs) if has(p.a, f) and has(p.b, f)] for f in figures}
+
+
+def _seconds(pair: Pair, units: Figures, c: Comparison, seconds: float) -> float | None:
+    if not c.more:
+        return None
+    trials = len(pair.a.trials) / max(1, len(units))
+    return 2 * c.more * trials * seconds

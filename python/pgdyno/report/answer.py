@@ -1,0 +1,166 @@
+"""The answer: the sentences that every report begins with, whatever form it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pgdyno.analysis.compare import Comparison, Verdict
+from pgdyno.figures import COMPARED, PERCENTILES, TPS
+from pgdyno.format import integer, milliseconds, plus_minus, span
+from pgdyno.judge.axes import AxisComparisons
+from pgdyno.judge.compared import Pair, Row
+from pgdyno.judge.groups import Group
+from pgdyno.model import spelled
+from pgdyno.report import verdicts
+from pgdyno.store.manifest import Capacity
+from pgdyno.store.reading import RunData
+
+#: Sentences about configurations; the tables have all.
+_SOME = 4
+#: Clients that give this part of the best throughput are as many as are worth having.
+_ENOUGH = 0.95
+#: Axes whose values say what they are of.
+_NAMED_BY_VALUE = {"target", "dataset", "protocol"}
+_P99 = COMPARED["p99"]
+
+
+def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> list[str]:
+    """What a run says: of a search for capacity its rate, of a comparison its verdicts, of a matrix its best."""
+    capacity = data.manifest.capacity
+    if capacity is not None:
+        return [_capacity(capacity)]
+    if found.rows:
+        return of_rows(found.rows, _values)
+    return _levels(groups)
+
+
+# -------------------------------------------------------------------- comparisons
+
+
+def _values(pair: Pair) -> tuple[str, str]:
+    """A and B as the axis has them: a number or a switch needs its name beside it."""
+    a, b = (spelled(g.varied[pair.axis]) for g in (pair.a, pair.b))
+    return (a, b) if pair.axis in _NAMED_BY_VALUE else (f"{pair.axis} = {a}", f"{pair.axis} = {b}")
+
+
+def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[str, str]]) -> list[str]:
+    """A sentence for each pair, the clearest first; those that nothing is known of last, together.
+
+    `names` gives what A and B are called in a pair.
+    """
+    by_pair: dict[int, dict[str, Row]] = {}
+    for row in rows:
+        by_pair.setdefault(id(row.pair), {})[row.figure.name] = row
+    leading = [(next(iter(of.values())), of.get(_P99.name)) for of in by_pair.values()]
+    leading.sort(key=lambda x: _rank(x[0].comparison))
+    out = [_sentence(first, p99, names(first.pair)) for first, p99 in leading[:_SOME]]
+    rest = [first.comparison.verdict for first, _ in leading[_SOME:]]
+    if rest:
+        words = {
+            Verdict.FASTER: "faster", Verdict.SLOWER: "slower", Verdict.SAME: "within the margin",
+            Verdict.UNKNOWN: "not yet known",
+        }  # fmt: skip
+        counted = ", ".join(f"{rest.count(v)} {text}" for v, text in words.items() if v in rest)
+        out.append(f"{len(rest)} more comparisons: {counted}.")
+    return out
+
+
+def _rank(c: Comparison) -> tuple[float, float]:
+    order = {Verdict.FASTER: 0, Verdict.SLOWER: 0, Verdict.SAME: 1, Verdict.UNKNOWN: 2}
+    nearest = 0.0 if c.verdict is Verdict.UNKNOWN else -max(c.ratio, 1 / c.ratio)
+    return order[c.verdict] + (0.5 if c.is_negligible else 0), nearest
+
+
+def _sentence(row: Row, p99: Row | None, names: tuple[str, str]) -> str:
+    a, b = names
+    c, where = row.comparison, f"({', '.join(filter(None, [row.figure.name, *_where(row.pair)]))})"
+    if c.verdict is Verdict.UNKNOWN:
+        text = f"Not yet known whether {b} is faster or slower than {a} {where}"
+        if c.low > 0:
+            text += f": between {verdicts.between(c.low, c.high).replace(' to ', ' and ')}"
+        return text + (f"; about {span(row.seconds)} more would tell." if row.seconds else ".")
+    if c.verdict is Verdict.SAME:
+        return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_p99(p99)}."
+    # As a speed: of a latency its inverse.
+    low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
+    if low > 1:
+        text = _times(a, b, low, high) or f"{b} is {_by(low, high)} faster than {a}"
+    else:
+        text = _times(b, a, 1 / high, 1 / low) or f"{b} is {_by(high, low)} slower than {a}"
+    negligible = f", which is within {verdicts.margin(c)}" if c.is_negligible else ""
+    return f"{text} {where}{negligible}{_and_p99(p99)}."
+
+
+def _where(pair: Pair) -> list[str]:
+    g = pair.b
+    hot = f"{g.hot_set * 100:g}% hot" if g.hot_set != 1 else ""
+    others = [f"{k} = {spelled(v)}" for k, v in g.varied.items() if k != pair.axis]
+    return [g.workload, *others, hot, f"{g.clients} client{'s' if g.clients != 1 else ''}"]
+
+
+def _times(slower: str, faster: str, low: float, high: float) -> str:
+    return f"{faster} is {verdicts.times(low, high)} as fast as {slower}" if low >= 2 else ""
+
+
+def _by(near: float, far: float) -> str:
+    """Of two ratios, the one nearer to 1 first: "4.2% to 9.1%"."""
+    parts = [abs(x - 1) * 100 for x in (near, far)]
+    digits = 0 if min(parts) >= 9.95 else 1
+    return " to ".join(f"{p:.{digits}f}%" for p in parts)
+
+
+def _and_p99(row: Row | None) -> str:
+    if row is None or row.figure.name != _P99.name:
+        return ""
+    c = row.comparison
+    if c.verdict not in (Verdict.FASTER, Verdict.SLOWER) or c.is_negligible:
+        return ""
+    verb = "falls" if c.ratio < 1 else "rises"
+    return f"; p99 {verb} from {milliseconds(c.mean_a)} to {milliseconds(c.mean_b)} ms"
+
+
+# -------------------------------------------------------------------- levels
+
+
+def _levels(groups: Sequence[Group]) -> list[str]:
+    """The best of each workload over its hot sets and numbers of clients, and how few clients come near it."""
+    curves: dict[tuple[str, float], list[Group]] = {}
+    for g in groups:
+        curves.setdefault((g.workload, g.hot_set), []).append(g)
+    several = len({hot for _, hot in curves}) > 1
+    out = []
+    for (workload, hot), of in curves.items():
+        best = max(of, key=lambda g: g.over("tps").mean)
+        most = best.over("tps").mean
+        if not most > 0:
+            continue
+        half = best.half_width()
+        sure = f" ±{plus_minus(half)}" if half is not None else ""
+        latency = best.over_latency("p99_ns")
+        p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency else ""
+        rows = best.trials[0].rows_per_transaction
+        speed = f"{integer(most * rows)} rows/s" if rows else f"{integer(most)} {TPS.name}"
+        text = f"{workload}{f' over {hot * 100:g}% of the rows' if several else ''}: {speed}{sure}{p99}"
+        text += f" with {best.clients} client{'s' if best.clients != 1 else ''}"
+        if len(of) > 1:
+            fewest = min((g for g in of if g.over("tps").mean >= _ENOUGH * most), key=lambda g: g.clients)
+            if fewest.clients < best.clients:
+                part = fewest.over("tps").mean / most
+                text += f"; {fewest.clients} already give {part * 100:.0f}% of that"
+        out.append(f"{text}.")
+    if len(out) > _SOME:
+        return [*out[:_SOME], f"{len(out) - _SOME} more in the tables."]
+    return out
+
+
+# -------------------------------------------------------------------- capacity
+
+
+def _capacity(c: Capacity) -> str:
+    if not c.rate:
+        return f"No rate held {c.objective}."
+    above = f", {integer(c.above)} does not" if c.above is not None else "; no rate that fails was found"
+    return (
+        f"{integer(c.rate)} transactions per second hold {c.objective}{above} "
+        f"(a closed loop reaches {integer(c.closed_tps)} TPS)."
+    )
