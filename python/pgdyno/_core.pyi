@@ -90,6 +90,10 @@ class Command:
 class Interval:
     """What happened in a stretch of time; times in nanoseconds since the run's start."""
 
+    def of_scripts(self, scripts: tuple[int, int], commands: tuple[int, int]) -> Interval:
+        """Of some scripts alone, from the first to behind the last, and of their commands. What is not counted by
+        script stays as it is.
+        """
     @property
     def index(self) -> int: ...
     @property

@@ -128,6 +128,8 @@ class StatementLatency:
     latency: Latency
 
 
+#: Phases whose transactions are in no figure: before the measurement, found to be so, and a duet's changes of side.
+UNCOUNTED = ("warmup", "dropped", "transition")
 #: A configuration: workload, hot set, clients, and pairs of what else is varied.
 Key = tuple[Any, ...]
 

@@ -1,5 +1,6 @@
 //! Intervals.
 
+use crate::errors;
 use crate::histogram::Histogram;
 use pgdyno_record as record;
 use pyo3::prelude::*;
@@ -35,6 +36,16 @@ impl Interval {
         let mut inner = self.inner.clone();
         inner.merge(&other.inner);
         Interval { inner }
+    }
+
+    /// Of some scripts alone, from the first to behind the last, and of their commands. What is not counted by script
+    /// stays as it is.
+    fn of_scripts(&self, scripts: (usize, usize), commands: (usize, usize)) -> PyResult<Interval> {
+        let within = |(first, end): (usize, usize), n: usize| first <= end && end <= n;
+        if !within(scripts, self.inner.scripts.len()) || !within(commands, self.inner.command_latency.len()) {
+            return Err(errors::other("there are no such scripts or commands"));
+        }
+        Ok(Interval { inner: self.inner.of_scripts(scripts.0..scripts.1, commands.0..commands.1) })
     }
 
     #[getter]

@@ -4,6 +4,7 @@ use crate::histogram::Histogram;
 use crate::outcome::Outcomes;
 use pgdyno_base::Nanos;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What part of a run an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,6 +250,26 @@ impl Interval {
     pub fn count(&mut self, script: usize, what: impl Fn(&mut Outcomes)) {
         what(&mut self.outcomes);
         what(&mut self.by_script[script]);
+    }
+
+    /// Of some scripts alone, and of their commands: what became of their transactions, and latencies. What is not
+    /// counted by script stays as it is, but for the statements: these are shared out by committed transactions.
+    pub fn of_scripts(&self, scripts: Range<usize>, commands: Range<usize>) -> Interval {
+        let mut outcomes = Outcomes::default();
+        self.by_script[scripts.clone()].iter().for_each(|o| outcomes.merge(o));
+        let statements = (self.statements * outcomes.committed).checked_div(self.outcomes.committed).unwrap_or(0);
+        let moved = |(command, errors): (&usize, &CommandErrors)| {
+            commands.contains(command).then(|| (command - commands.start, *errors))
+        };
+        Interval {
+            outcomes,
+            statements,
+            by_script: self.by_script[scripts.clone()].to_vec(),
+            scripts: self.scripts[scripts].to_vec(),
+            command_latency: self.command_latency[commands.clone()].to_vec(),
+            command_errors: self.command_errors.iter().filter_map(moved).collect(),
+            ..self.clone()
+        }
     }
 
     /// Latency of committed transactions over all scripts.

@@ -201,7 +201,7 @@ def _compared(
     half = spread.half_width(level)
     difference = math.log(ratio)
     low, high = math.exp(difference - half), math.exp(difference + half)
-    verdict = _verdict(low, high, margin, higher_is_better)
+    verdict = verdict_of(low, high, margin, higher_is_better)
     more = _more(spread, half, n, m, paired, level, margin) if verdict is Verdict.UNKNOWN else 0
     return Comparison(n, m, mean_a, mean_b, ratio, low, high, level, paired, verdict, margin, more)
 
@@ -216,7 +216,8 @@ def _is_within(low: float, high: float, margin: float) -> bool:
     return 1 / (1 + margin) < low and high < 1 + margin
 
 
-def _verdict(low: float, high: float, margin: float, higher_is_better: bool) -> Verdict:
+def verdict_of(low: float, high: float, margin: float, higher_is_better: bool) -> Verdict:
+    """What an interval of the ratio says."""
     if low > 1 or high < 1:
         return Verdict.FASTER if (low > 1) == higher_is_better else Verdict.SLOWER
     return Verdict.SAME if _is_within(low, high, margin) else Verdict.UNKNOWN

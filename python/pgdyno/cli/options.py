@@ -38,6 +38,20 @@ Repetitions = Annotated[int | None, typer.Option(help="Trials of each configurat
 Restarts = Annotated[
     int | None, typer.Option(help="Starts of the private servers, with so many repetitions each.", min=1)
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A server setting, a script's variable or an axis. Can be given often.", metavar="NAME=VALUE"
+    ),
+]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(help="The same with several values, which are compared. Can be given often.", metavar="NAME=A,B"),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(help="Of trials: auto, duet (two in slices, by turns), random, interleaved, written.", metavar="NAME"),
+]
 FailIf = Annotated[
     str | None,
     typer.Option(help="Exit code 6 for a verdict: slower, faster, different, unknown.", metavar="VERDICT"),

@@ -21,6 +21,7 @@ from pgdyno.load.units import pg_size
 from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
+from pgdyno.run.order import decided
 from pgdyno.run.plan import Place
 from pgdyno.run.prepared import Prepared, prepare, shares_database
 from pgdyno.run.provision import Options
@@ -47,6 +48,7 @@ def main(
     prepared = prepare(experiment, adjust, Path("runs"))
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
+    prepared = decided(prepared, servers)
     facts = _facts(prepared, servers, resume.finished(prepared.resumed))
     facts["shrunk"] = prepared.shrunk
     if json_output:

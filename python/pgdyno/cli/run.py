@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.cli import as_json, console
+from pgdyno.cli import as_json, console, vary
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.report import terminal, view
 from pgdyno.run import resume
+from pgdyno.run.order import decided
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
@@ -63,16 +64,29 @@ def one_configuration(
 
 
 def adjusted(
-    experiment: Experiment, scale: int | None, run: dict[str, Any], axes: dict[str, Any], shrink: float | None
+    experiment: Experiment,
+    scale: int | None,
+    run: dict[str, Any],
+    axes: dict[str, Any],
+    shrink: float | None,
+    fixed: Sequence[str] = (),
+    varied: Sequence[str] = (),
 ) -> tuple[Experiment, list[str]]:
-    """The experiment with the command line's values in place of its own, validated again, and what --shrink changed."""
+    """The experiment with the command line's values in place of its own, validated again, and what --shrink changed.
+    `fixed` and `varied` are those of --set and --vary.
+    """
     changes: list[str] = []
+    run, axes = dict(run), {**axes, **vary.axes_of(experiment, fixed, varied)}
+    if varied and shrink is None:
+        vary.for_a_comparison(experiment, axes, run)
     if shrink is not None:
         experiment, changes = shrunk(experiment, shrink, host.cores(), host.memory_bytes())
     data = experiment.model_dump()
     data["run"] |= run
     for matrix in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
-        matrix |= axes
+        for name, value in axes.items():
+            # Of several settings, or variables, these.
+            matrix[name] = matrix[name] | value if isinstance(value, dict) else value
     if scale is not None:
         if data["datasets"]:
             raise SpecError(f"--scale, but {experiment.name} has several datasets", "Use --shrink, or change its file.")
@@ -105,6 +119,7 @@ def main(
     prepared = prepare(experiment, adjust, runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
+    prepared = decided(prepared, servers)
     errors = console.errors()
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)

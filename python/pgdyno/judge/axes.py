@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgdyno.analysis.compare import MARGIN
+from pgdyno.analysis.compare import MARGIN, level_for
 from pgdyno.figures import COMPARED, COSTS
+from pgdyno.judge import duets
 from pgdyno.judge.compared import Pair, Row, compared, starts
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled
@@ -29,14 +30,21 @@ class AxisComparisons:
 
 def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -> AxisComparisons:
     """Compares pairs of configurations that differ in one axis only: its first value and each other one."""
-    pairs = _pairs(groups)
+    every = _pairs(groups)
+    pairs, left_out = every[:_MOST], max(0, len(every) - _MOST)
     m = data.manifest
-    blocked = m.run.order != "written" and not m.batched
     by_start = starts([t for g in groups for t in g.trials]) > 1
-    rows = compared(
-        pairs[:_MOST], FIGURES, blocked=blocked, seconds=m.run.seconds_of_a_trial, margin=margin, by_start=by_start
-    )
-    return AxisComparisons(rows, max(0, len(pairs) - _MOST))
+    seconds = m.run.seconds_of_a_trial
+    if m.run.order != "duet":
+        blocked = m.run.order != "written" and not m.batched
+        rows = compared(pairs, FIGURES, blocked=blocked, seconds=seconds, margin=margin, by_start=by_start)
+        return AxisComparisons(rows, left_out)
+    by_slices = duets.compared(data, pairs, level=level_for(len(pairs) * len(FIGURES)), margin=margin)
+    known = {(id(r.pair), r.figure.name) for r in by_slices}
+    rest = compared(pairs, FIGURES, blocked=True, seconds=seconds, margin=margin, by_start=by_start)
+    rows = [*by_slices, *(r for r in rest if (id(r.pair), r.figure.name) not in known)]
+    order = {id(p): n for n, p in enumerate(pairs)}
+    return AxisComparisons(sorted(rows, key=lambda r: (order[id(r.pair)], FIGURES.index(r.figure))), left_out)
 
 
 def _pairs(groups: Sequence[Group]) -> list[Pair]:

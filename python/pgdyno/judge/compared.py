@@ -36,6 +36,12 @@ class Row:
     comparison: Comparison
     #: Of measuring, that would tell; None: there is a verdict, or it cannot be said.
     seconds: float | None = None
+    #: It stands on pairs of slices of a duet.
+    by_slices: bool = False
+
+
+#: Seconds: to ask for less would be more exact than it can be.
+LEAST_S = 10.0
 
 
 def named(figures: Sequence[str]) -> list[Figure]:
@@ -115,4 +121,4 @@ def _seconds(pair: Pair, units: Figures, c: Comparison, seconds: float) -> float
     if not c.more:
         return None
     trials = len(pair.a.trials) / max(1, len(units))
-    return 2 * c.more * trials * seconds
+    return max(LEAST_S, 2 * c.more * trials * seconds)

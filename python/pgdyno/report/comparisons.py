@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 from pgdyno.analysis.compare import Comparison
+from pgdyno.figures import TPS
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.model import TrialRecord
 from pgdyno.report import verdicts
@@ -12,7 +16,9 @@ from pgdyno.report.cells import Cell, Table, linked
 def table(found: AxisComparisons) -> Table:
     """A row for each figure of each pair."""
     cells: list[list[str | Cell]] = []
-    for row in found.rows:
+    # Of what nothing can be said: only where it is what was asked for.
+    rows = [r for r in found.rows if not math.isnan(r.comparison.low) or r.figure is TPS]
+    for row in rows:
         c, pair = row.comparison, row.pair
         trials: list[TrialRecord] = [*pair.a.trials, *pair.b.trials]
         cells.append(
@@ -26,15 +32,29 @@ def table(found: AxisComparisons) -> Table:
                 verdicts.verdict(row),
             ]
         )
-    more = f" Only the first {len(found.rows)} rows are shown." if found.left_out else ""
+    more = f" Only the first {len(rows)} rows are shown." if found.left_out else ""
+    slices = [r for r in rows if r.by_slices]
+    explained = (duet_note if slices else partial(note, blocked=True))((slices or rows)[0].comparison) if rows else ""
     return Table(
         "comparisons",
         "Compared along an axis",
         ["configuration", "compared", "figure", "means", "change", "n", "verdict"],
         cells,
-        (note(found.rows[0].comparison, blocked=True) if found.rows else "") + more,
+        explained + more,
         3,
         ["means", "n"],
+    )
+
+
+def duet_note(c: Comparison) -> str:
+    """How to read verdicts of duets."""
+    return (
+        f"Change: {verdicts.level(c)} interval of the ratio over n pairs of slices: both servers are up, and the "
+        "load goes to one at a time; the beginning of each slice is left out. Where nothing differs, one verdict in "
+        "100 and one table in 20 is wrong at most, as far as these two starts of the servers go (--restarts 5: as far "
+        f"as starts go). Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; the time "
+        "named would rule one out, nine times in ten. What takes longer than a slice (checkpoints, vacuum, what a "
+        "cache learns, writes to a disk that both share) a duet does not show: --order random does."
     )
 
 

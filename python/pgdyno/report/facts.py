@@ -163,6 +163,7 @@ def environment(data: RunData) -> list[tuple[str, str]]:
     where = m.target.host
     kind = "Unix-domain socket" if where.startswith("/") else "TCP"
     order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
+    order |= {"duet": f"two at once in slices of {run.slice_s or 0:g} s, by turns"}
     drivers = dict.fromkeys(t.summary.driver for t in data.trials if t.summary and t.summary.driver)
     items = [
         ("server", m.server.version or version_of(m)),

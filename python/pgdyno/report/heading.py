@@ -63,7 +63,8 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
         counts[Caveat.SHRUNK] = len(data.trials)
     if m.same_machine:
         counts[Caveat.SHARED_MACHINE] = len(data.trials)
-    if 0 < m.run.repetitions * m.run.restarts < 3:
+    # A duet's slices say how far they lie apart.
+    if 0 < m.run.repetitions * m.run.restarts < 3 and m.run.order != "duet":
         counts[Caveat.FEW_REPETITIONS] = len(data.trials)
     if m.not_recorded:
         counts[Caveat.NOT_RECORDED] = len(data.trials)

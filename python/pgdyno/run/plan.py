@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pgdyno.errors import SpecError
 from pgdyno.model import TrialPlan
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Axes, Experiment
@@ -24,6 +25,8 @@ class Place:
     dataset: str
     version: str | None = None
     scale: int | None = None
+    #: Of a duet along a setting: which of two servers that are otherwise alike.
+    copy: int = 1
 
     @property
     def label(self) -> str:
@@ -31,6 +34,7 @@ class Place:
         parts = [self.target, self.dataset]
         parts += [f"PostgreSQL {self.version}"] if self.version else []
         parts += [f"scale {self.scale}"] if self.scale else []
+        parts += [f"server {self.copy}"] if self.copy > 1 else []
         return ", ".join(parts)
 
 
@@ -64,6 +68,10 @@ class Planned:
     configuration: Configuration
 
 
+#: Trials that are run together: one by itself, or the two of a duet.
+Unit = tuple[Planned, ...]
+
+
 def client_counts(axes: Axes, cores: int) -> list[int]:
     """The axis of clients: as written, or 1, 4 and 16 a core."""
     return [cores, 4 * cores, 16 * cores] if axes.clients == "auto" else list(axes.clients)
@@ -72,7 +80,8 @@ def client_counts(axes: Axes, cores: int) -> list[int]:
 def configurations(experiment: Experiment, cores: int) -> list[Configuration]:
     """All of them, as written, each once."""
     found = itertools.chain.from_iterable(_matrix(experiment, axes, cores) for axes in experiment.matrices)
-    return list(dict.fromkeys(found))
+    every = list(dict.fromkeys(found))
+    return _on_two_servers(experiment, every) if experiment.run.order == "duet" else every
 
 
 def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configuration]:
@@ -104,6 +113,14 @@ def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
     return [tuple(zip(axes, combination, strict=True)) for combination in values]
 
 
+def units(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Unit]:
+    """All trials in order, those of a duet together."""
+    planned = trials(experiment, cores, one_database=one_database)
+    if experiment.run.order != "duet":
+        return [(p,) for p in planned]
+    return list(zip(planned[::2], planned[1::2], strict=True))
+
+
 def trials(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Planned]:
     """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the
     machine meets every configuration alike.
@@ -114,6 +131,8 @@ def trials(experiment: Experiment, cores: int, *, one_database: bool = False) ->
     """
     every = configurations(experiment, cores)
     varied = varied_axes(every)
+    if experiment.run.order == "duet":
+        return _duets(experiment, every, varied)
     names = list(dict.fromkeys(c.place for c in every))
     batches = (
         [[c for c in every if c.place == p] for p in names]
@@ -124,9 +143,60 @@ def trials(experiment: Experiment, cores: int, *, one_database: bool = False) ->
     ordered = [pair for batch in batches for pair in _ordered(batch, experiment.run, rng)]
     out = []
     for number, (c, repetition) in enumerate(ordered, 1):
-        named = {name: value for name, value in c.axes().items() if name in varied}
-        start = (repetition - 1) // experiment.run.repetitions + 1
-        out.append(Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named, start), c))
+        out.append(_planned(experiment, number, c, repetition, varied))
+    return out
+
+
+def _planned(experiment: Experiment, number: int, c: Configuration, repetition: int, varied: list[str]) -> Planned:
+    named = {name: value for name, value in c.axes().items() if name in varied}
+    start = (repetition - 1) // experiment.run.repetitions + 1
+    return Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named, start), c)
+
+
+def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
+    """The axis whose two values a duet compares. Raises SpecError where there is no such axis."""
+    values = values_of(every)
+    if len(values) != 1 or len(next(iter(values.values()))) != 2:
+        listed = ", ".join(f"{name} has {len(v)}" for name, v in values.items()) or "nothing varies"
+        raise SpecError(
+            f'run.order = "duet" compares two values of one axis, and {listed}',
+            "Vary one setting, version, target, dataset or variable, with two values; or leave the order out.",
+        )
+    name = next(iter(values))
+    if name in ("protocol", "rate"):
+        raise SpecError(f'run.order = "duet" does not go with the axis {name}', 'Use order = "random".')
+    if any(c.rate is not None for c in every):
+        raise SpecError('run.order = "duet" goes with a closed loop, not with a rate', 'Use order = "random".')
+    between = experiment.run.between
+    if between.restart or between.drop_caches:
+        raise SpecError('run.order = "duet" does not go with run.between.restart or drop_caches', "Leave them out.")
+    return name
+
+
+def _on_two_servers(experiment: Experiment, every: Sequence[Configuration]) -> list[Configuration]:
+    """Of a duet along a setting, which is a server's: the other value has another server."""
+    axis = duet_axis(experiment, every)
+    first = values_of(every)[axis][0]
+
+    def place_of(c: Configuration) -> Place:
+        own = axis in dict(c.settings) and c.axes()[axis] != first
+        return replace(c.place, copy=2) if own else c.place
+
+    return [replace(c, place=place_of(c)) for c in every]
+
+
+def _duets(experiment: Experiment, every: Sequence[Configuration], varied: list[str]) -> list[Planned]:
+    pairs: dict[tuple[str, float, int], list[Configuration]] = {}
+    for c in every:
+        pairs.setdefault((c.workload, c.hot_set, c.clients), []).append(c)
+    rng = random.Random(experiment.run.seed)
+    out: list[Planned] = []
+    for repetition in range(1, experiment.run.repetitions * experiment.run.restarts + 1):
+        round_ = list(pairs.values())
+        rng.shuffle(round_)
+        for pair in round_:
+            for c in pair:
+                out.append(_planned(experiment, len(out) + 1, c, repetition, varied))
     return out
 
 
@@ -147,7 +217,7 @@ def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> I
         return
     for repetition in rounds:
         round_ = list(every)
-        if run.order == "random":
+        if run.order in ("random", "auto"):
             rng.shuffle(round_)
         yield from ((c, repetition) for c in round_)
 

@@ -145,6 +145,8 @@ class Provision:
         cores = max(1, int(target.cpus)) if target.cpus else host.cores()
         named = self._named_settings(configuration)
         names = {s.name for s in named}
+        # The two servers of a duet share the machine.
+        memory //= 2 if self.experiment.run.order == "duet" else 1
         return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
 
     def _named_settings(self, configuration: Configuration) -> list[Setting]:

@@ -102,11 +102,15 @@ class Servers:
 
     # ------------------------------------------------------------ use
 
-    def reach(self, configuration: Configuration) -> Site:
-        """The configuration's server runs, with its settings, and no other private one does. Not yet loaded."""
+    def reach(self, configuration: Configuration, beside: Configuration | None = None) -> Site:
+        """The configuration's server runs, with its settings, and no other private one does, but for that of `beside`.
+        Not yet loaded.
+        """
         site = self._sites.get(configuration.place)
+        kept = self._sites.get(beside.place) if beside is not None else None
         for other in self.sites:
-            if other.cluster is not None and (site is None or other.cluster is not site.cluster):
+            needed = [s.cluster for s in (site, kept) if s is not None]
+            if other.cluster is not None and other.cluster not in needed:
                 other.cluster.put_aside()
         if site is None:
             site = self._open(configuration)

@@ -28,6 +28,7 @@ from pgdyno.errors import (
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.run import dataset, plan, resume
+from pgdyno.run.duet import Begun, run_duet
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
 from pgdyno.run.prepared import Prepared, shares_database, variables_for
@@ -58,7 +59,8 @@ class Session:
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
         one_database = shares_database(prepared, options)
-        self.trials = plan.trials(self.experiment, prepared.cores, one_database=one_database)
+        self.units = plan.units(self.experiment, prepared.cores, one_database=one_database)
+        self.trials = [planned for unit in self.units for planned in unit]
         self.recorder = Recorder(
             prepared,
             options,
@@ -107,9 +109,9 @@ class Session:
 
     # ------------------------------------------------------------ places
 
-    def _at(self, servers: Servers, configuration: Configuration) -> Site:
-        """The configuration's server, running and loaded; what it is stands in the manifest."""
-        site = servers.reach(configuration)
+    def _at(self, servers: Servers, configuration: Configuration, beside: Configuration | None = None) -> Site:
+        """The configuration's server, running and loaded, beside that of another; what it is stands in the manifest."""
+        site = servers.reach(configuration, beside)
         label = configuration.place.label
         if self.recorder.knows(label) and site.loaded:
             servers.load(site)
@@ -144,7 +146,8 @@ class Session:
     def _run_trials(self, servers: Servers) -> None:
         run = self.experiment.run
         finished = resume.finished(self.prepared.resumed)
-        left = [t for t in self.trials if t.plan not in finished]
+        units = [u for u in self.units if any(t.plan not in finished for t in u)]
+        left = [planned for unit in units for planned in unit]
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
         if not left:
             raise resume.complete()
@@ -153,21 +156,50 @@ class Session:
             self.listener.note(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
         self.listener.planned([t.plan for t in left], warmup + run.duration_s)
         start = left[0].plan.start
-        for planned in left:
-            if planned.plan.start != start:
-                start = planned.plan.start
+        for unit in units:
+            if unit[0].plan.start != start:
+                start = unit[0].plan.start
                 servers.start_anew()
-            self._run_trial(servers, planned)
+            if len(unit) == 2:
+                self._run_duet(servers, *unit)
+            else:
+                self._run_trial(servers, *unit)
 
     def _run_trial(self, servers: Servers, planned: Planned) -> TrialRecord:
+        site = self._at(servers, planned.configuration)
+        t = self._begin(site, planned)
+        self.listener.trial_started(t.plan)
+        record, raised = run_trial(t.context, t.plan, compile_scripts(t.scripts, t.variables), t.seed, t.writer, t.did)
+        self.listener.trial_ended(record)
+        self._raise(site, raised)
+        return record
+
+    def _run_duet(self, servers: Servers, first: Planned, second: Planned) -> None:
+        one = self._at(servers, first.configuration, second.configuration)
+        other = self._at(servers, second.configuration, first.configuration)
+        a, b = self._begin(one, first), self._begin(other, second)
+        self.listener.trial_started(a.plan)
+        records, raised = run_duet((a, b))
+        for record in records:
+            self.listener.trial_ended(record)
+        self._raise(one if one.died() else other, raised)
+
+    def _raise(self, site: Site, raised: BaseException | None) -> None:
+        """What ended a trial early, if anything did; a server that is gone is the reason for the rest."""
+        if raised is not None:
+            gone = site.died() if isinstance(raised, PgdynoError) else None
+            raise ClusterError(gone, _LOG) if gone else raised
+
+    def _begin(self, site: Site, planned: Planned) -> Begun:
+        """A trial whose server is there: what is done before it, and its folder."""
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
-        site = self._at(servers, configuration)
         run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
         if (gone := site.died()) is not None:
             raise ClusterError(gone, _LOG)
         variables = variables_for(site.dataset, trial.hot_set)
         variables |= {name: str(value) for name, value in configuration.variables}
-        scripts = compile_scripts(self.prepared.scripts[trial.workload], variables)
+        scripts = self.prepared.scripts[trial.workload]
+        compile_scripts(scripts, variables)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -185,14 +217,8 @@ class Session:
             site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around
         )
         look_around()
-        self.listener.trial_started(trial)
         did = partial(self._activity, site, before, writer, known)
-        record, raised = run_trial(context, trial, scripts, seed, writer, did)
-        self.listener.trial_ended(record)
-        if raised is not None:
-            gone = site.died() if isinstance(raised, PgdynoError) else None
-            raise ClusterError(gone, _LOG) if gone else raised
-        return record
+        return Begun(context, trial, scripts, variables, seed, writer, did)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
         """Trials begin alike; returns the server's counters, and why something could not be done. A server that is away

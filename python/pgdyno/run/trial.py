@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pgdyno import _core, engine
 from pgdyno.analysis import steady
@@ -13,7 +13,7 @@ from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
-from pgdyno.model import Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
+from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.steadiness import without_warmup
@@ -42,6 +42,19 @@ class TrialContext:
     look_around: Callable[[], None] = lambda: None
 
 
+class RunObserver(Protocol):
+    """What the engine tells whoever looks on."""
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        """All clients are connected."""
+
+    def interval(self, i: _core.Interval) -> None:
+        """An interval is over on all workers."""
+
+    def event(self, e: _core.Event) -> None:
+        """Something happened."""
+
+
 class _Observer:
     """Writes what the engine tells as it tells it."""
 
@@ -56,12 +69,7 @@ class _Observer:
 
     def interval(self, i: _core.Interval) -> None:
         row = row_of(i)
-        tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
-        tags |= {hlog.statement(n): h for n, h in enumerate(_of_statements(i, self._sql))}
-        scripts = i.scripts
-        if len(scripts) > 1:
-            tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
-        self._writer.interval(row, tags)
+        self._writer.interval(row, tags_of(i, self._sql))
         self._context.listener.interval(self._plan, row)
         self._context.look_around()
         died = self._context.cluster_died()
@@ -72,19 +80,29 @@ class _Observer:
         self._writer.event(e.at_ns, e.kind, e.text, client=e.client)
 
 
+def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
+    """An interval's histograms, as the log names them; `sql`: the commands that are statements."""
+    tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
+    tags |= {hlog.statement(n): h for n, h in enumerate(_of_statements(i, sql))}
+    scripts = i.scripts
+    if len(scripts) > 1:
+        tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
+    return tags
+
+
 def _of_statements(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
     """Latencies of the commands that are SQL."""
     latency = i.command_latency
     return [latency[n] for n in sql]
 
 
-def row_of(i: _core.Interval) -> IntervalRow:
+def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
     """An interval as the time series keeps it."""
     h, failed = i.latency, i.failed
     p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
     return IntervalRow(
         index=i.index,
-        phase=i.phase,
+        phase=phase or i.phase,
         start_ns=i.start_ns,
         end_ns=i.end_ns,
         scheduled=i.scheduled,
@@ -162,11 +180,12 @@ def run_trial(
     try:
         warmup_s = run.warmup_s
         if warmup_s == "steady":
-            warmup_s = _until_steady(context, plan, workload, writer, engine_plan)
+            warmup_s = until_steady(context, plan, workload, writer, engine_plan)
         engine_plan = replace(engine_plan, warmup_s=warmup_s)
-        result = _run_when_ready(context, workload, _Observer(context, plan, writer, workload), engine_plan)
+        observer = _Observer(context, plan, writer, workload)
+        result = run_when_ready([context], workload, observer, engine_plan)
     except (_core.CoreError, PgdynoError) as e:
-        raised = e if isinstance(e, PgdynoError) else _translated(e)
+        raised = translated(e)
     except BaseException as e:
         raised = e
     else:
@@ -183,17 +202,19 @@ def run_trial(
     return _ended(context, plan, writer, started_at, None, raised, {})
 
 
-def _run_when_ready(
-    context: TrialContext, workload: _core.Workload, observer: _Observer | _WarmUp, plan: engine.Plan
+def run_when_ready(
+    contexts: Sequence[TrialContext], workload: _core.Workload, observer: RunObserver, plan: engine.Plan
 ) -> _core.RunResult:
     """Runs; a server that is just restarting is waited for as long as a connection may take."""
-    deadline = time.monotonic() + context.run.connect_timeout_s
+    deadline = time.monotonic() + contexts[0].run.connect_timeout_s
     while True:
         try:
-            return _core.run([_core.ConnConfig(**context.target.core_arguments())], workload, observer, plan)
+            configs = [_core.ConnConfig(**c.target.core_arguments()) for c in contexts]
+            return _core.run(configs, workload, observer, plan)
         except _core.ConnectError as e:
             transient = any(words in message_of(e) for words in ("57P03", "refused", "57P01", "57P02"))
-            if not transient or time.monotonic() > deadline or context.cluster_died() is not None:
+            died = any(c.cluster_died() is not None for c in contexts)
+            if not transient or time.monotonic() > deadline or died:
                 raise
             time.sleep(0.2)
 
@@ -230,7 +251,7 @@ class _WarmUp:
         """Nothing to do."""
 
 
-def _until_steady(
+def until_steady(
     context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, engine_plan: engine.Plan
 ) -> float:
     """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up
@@ -239,7 +260,7 @@ def _until_steady(
     run = context.run
     watcher = _WarmUp(context, plan)
     began = time.monotonic()
-    result = _run_when_ready(context, workload, watcher, replace(engine_plan, duration_s=run.warmup_limit_s))
+    result = run_when_ready([context], workload, watcher, replace(engine_plan, duration_s=run.warmup_limit_s))
     if result.raised is not None and not isinstance(result.raised, _SteadyError):
         raise result.raised
     if result.error is not None:
@@ -258,13 +279,28 @@ def _finish(
     result: _core.RunResult,
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
-    raised = result.raised
-    if raised is None and result.error is not None:
-        if result.error_in_script:
-            raised = SpecError(result.error)
-        else:
-            raised = TrialError(result.error, remedy_for(result.error))
-    summary = summarise(result)
+    return close(context, plan, writer, started_at, summarise(result), raised_by(result), activity)
+
+
+def raised_by(result: _core.RunResult) -> BaseException | None:
+    """What ended a run early, if anything did."""
+    if result.raised is not None or result.error is None:
+        return result.raised
+    if result.error_in_script:
+        return SpecError(result.error)
+    return TrialError(result.error, remedy_for(result.error))
+
+
+def close(
+    context: TrialContext,
+    plan: TrialPlan,
+    writer: TrialWriter,
+    started_at: str,
+    summary: TrialSummary | None,
+    raised: BaseException | None,
+    activity: dict[str, float],
+) -> tuple[TrialRecord, BaseException | None]:
+    """A trial's record, on disk. One that committed nothing has failed, though nothing ends the run."""
     nothing = "" if summary is None or summary.committed or raised is not None else _why_nothing(summary, writer.rows)
     return _ended(context, plan, writer, started_at, summary, raised, activity, nothing)
 
@@ -299,7 +335,7 @@ def _ended(
     )
     summary = None
     if kept is not None:
-        counted = [r for r in writer.rows if r.phase != "warmup" and r.start_ns >= kept.dropped_until_ns]
+        counted = [r for r in writer.rows if r.phase not in UNCOUNTED and r.start_ns >= kept.dropped_until_ns]
         summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
     failed = nothing or isinstance(raised, Exception)
     state = "failed" if failed else "finished" if raised is None else "interrupted"
@@ -311,7 +347,10 @@ def _ended(
     return TrialRecord(plan, state, started_at, error, summary, caveats, activity), raised
 
 
-def _translated(e: _core.CoreError) -> PgdynoError:
+def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
+    """An error of the engine in the program's own hierarchy."""
+    if isinstance(e, PgdynoError):
+        return e
     text = message_of(e)
     if isinstance(e, _core.ScriptError):
         return SpecError(text)
@@ -320,15 +359,35 @@ def _translated(e: _core.CoreError) -> PgdynoError:
     return LocalError(text) if "file descriptors" in text else TrialError(text)
 
 
+@dataclass
+class Phases:
+    """What a trial's summary is made of: its intervals, added up by phase."""
+
+    elapsed_ns: int
+    measured: _core.Interval | None
+    drain: _core.Interval | None
+    #: Before the measurement.
+    before: _core.Interval | None
+    commands: list[_core.Command]
+    scripts: list[str]
+
+
 def summarise(result: _core.RunResult) -> TrialSummary | None:
-    """A trial's figures. Throughput is of the measurement; latencies are of all transactions that began before its
-    end, also those that the drain waited for: leaving out the slowest would flatter.
-    """
+    """A trial's figures."""
     measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
-    if measured is None or result.elapsed_ns == 0:
+    phases = Phases(result.elapsed_ns, measured, drain, warmup, result.commands, result.scripts)
+    return summary_of(phases, result)
+
+
+def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
+    """Throughput is of the measurement; latencies are of all transactions that began before its end, also those that
+    the drain waited for: leaving out the slowest would flatter.
+    """
+    measured, drain = phases.measured, phases.drain
+    if measured is None or phases.elapsed_ns == 0:
         return None
-    elapsed_s = result.elapsed_ns / 1e9
-    sql = [n for n, c in enumerate(result.commands) if c.is_sql]
+    elapsed_s = phases.elapsed_ns / 1e9
+    sql = [n for n, c in enumerate(phases.commands) if c.is_sql]
     latency, statements = measured.latency, _of_statements(measured, sql)
     counted: list[Any] = [measured]
     if drain is not None:
@@ -345,8 +404,8 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         return sum(getattr(part, name) for part in counted)
 
     # What became due in the warm-up and ended in the measurement is counted with the measurement's ends.
-    carried = warmup.balance if warmup is not None else 0
-    names = result.scripts
+    carried = phases.before.balance if phases.before is not None else 0
+    names = phases.scripts
     return TrialSummary(
         tps=measured.committed / elapsed_s,
         qps=measured.statements / elapsed_s,
@@ -359,9 +418,9 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         unfinished=total("unfinished"),
         lost=total("lost"),
         reconnects=total("reconnects"),
-        client_cpu_share=measured.busiest_cpu_ns / result.elapsed_ns,
-        client_delay_share=measured.most_delayed_ns / result.elapsed_ns,
-        client_busy_share=measured.least_rest_ns / result.elapsed_ns,
+        client_cpu_share=measured.busiest_cpu_ns / phases.elapsed_ns,
+        client_delay_share=measured.most_delayed_ns / phases.elapsed_ns,
+        client_busy_share=measured.least_rest_ns / phases.elapsed_ns,
         wakeup_p99_ns=measured.wakeup_delay.percentile(99.0),
         driver=result.driver,
         violations=total("violations"),
@@ -369,7 +428,7 @@ def summarise(result: _core.RunResult) -> TrialSummary | None:
         latency=latency_of(latency),
         statements=[
             StatementLatency(names[c.script], c.line, c.sql, latency_of(h))
-            for c, h in zip((result.commands[n] for n in sql), statements, strict=True)
+            for c, h in zip((phases.commands[n] for n in sql), statements, strict=True)
         ],
     )
 

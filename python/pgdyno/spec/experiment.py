@@ -286,8 +286,12 @@ class Run(Strict):
     #: How often the private servers are started anew, with so many repetitions each: what a server's start makes
     #: of a figure (memory, files, plans) is part of its noise then.
     restarts: Annotated[int, Field(ge=1, le=1_000)] = 1
-    #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B).
-    order: Literal["random", "interleaved", "written"] = "random"
+    #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B). "duet": of two
+    #: values of one axis, each on a server of its own; both are up, and the load goes to them in turn, a slice each.
+    #: "auto": a duet where two values are compared on private servers and it fits, else random.
+    order: Literal["auto", "random", "interleaved", "written", "duet"] = "auto"
+    #: Seconds of a duet's slices; absent: by the duration, from 0.25 to 2.
+    slice_s: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] | None = None
     between: Between = Between()
     #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
     rate: Rate | None = None

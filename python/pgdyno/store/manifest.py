@@ -156,6 +156,7 @@ class RunParameters(Part):
     repetitions: int = 0
     restarts: int = 1
     order: str = "random"
+    slice_s: float | None = None
     rate: float | None = None
     workers: int | None = None
     driver: str | None = None

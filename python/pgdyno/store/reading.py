@@ -17,6 +17,7 @@ from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
 from pgdyno.model import (
     PERCENTILE_NAMES,
+    UNCOUNTED,
     Caveat,
     IntervalRow,
     Key,
@@ -289,7 +290,7 @@ class _Merged:
                 self._damage.note(self._folder / MERGED, str(e))
                 self._encoded = None
         if self._logged is None:
-            counted = {r.start_ns for r in self._series[self._number] if r.phase not in ("warmup", "dropped")}
+            counted = {r.start_ns for r in self._series[self._number] if r.phase not in UNCOUNTED}
             self._logged = hlog.read_merged(self._folder / LOG, counted)
         found, expected = self._logged.get(tag), self._counts.get(tag)
         if expected is not None and (count := found.count if found else 0) != expected:

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from pgdyno import home
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError
-from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
+from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
 from pgdyno.store.reading import INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
@@ -177,7 +177,7 @@ class TrialWriter:
             for tag, h in histograms.items():
                 if h.count:
                     self._latency.write(hlog.line(tag, row.start_ns, row.end_ns, h))
-                    if row.phase != "warmup":
+                    if row.phase not in UNCOUNTED:
                         self._merged.setdefault(tag, Histogram()).merge(h)
         self._rows.append(row)
 

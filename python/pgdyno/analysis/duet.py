@@ -1,0 +1,98 @@
+"""Is B faster than A, by slices that took turns? docs/math.md, Duets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pgdyno.analysis.compare import ALPHA, CONFIDENCE, MARGIN, POWER, RESOLUTION, Comparison, Verdict, verdict_of
+from pgdyno.analysis.moderated import Spread
+from pgdyno.analysis.series import autocorrelation_time
+
+#: What units may differ by, as multiples of the variance that their own errors make; and what is believed of these
+#: beforehand: chosen by simulation, so that verdicts stay right where starts differ by up to five times their errors.
+_MULTIPLES = np.array([1, 1.5, 2, 3, 5, 8, 13, 20, 35, 60, 100])
+_BELIEF = np.array([3.0, *[1.0] * 10])
+#: Pairs of slices, at least: fewer do not know how alike neighbours are.
+FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one duet says of ln(B / A), and how sure it is by itself."""
+
+    mean: float
+    #: Of the mean.
+    variance: float
+    degrees: float
+
+
+def of_pairs(differences: Sequence[float]) -> Difference | None:
+    """From the differences of the logarithms of pairs of slices, in order; what neighbours have in common is taken into
+    account. None: too few.
+    """
+    x = np.asarray(differences, dtype=np.float64)
+    n = len(x)
+    if n < FEWEST:
+        return None
+    # Both come out too small about the series' own mean: as in series.mean_of.
+    found = autocorrelation_time(x)
+    tau = min(found * (1 + 2 * found / n), n / 2)
+    variance = float(x.var(ddof=1)) / (1 - min(tau / n, 0.5)) if tau > 1 else float(x.var(ddof=1))
+    tau = tau if found > 1 else 1.0
+    return Difference(float(x.mean()), variance * tau / n, max(1.0, n / tau - 1))
+
+
+def of_figures(a: float, b: float, error_a: float, error_b: float) -> Difference:
+    """From a figure of each side and the standard errors of their logarithms, which are about independent."""
+    return Difference(math.log(b / a), error_a**2 + error_b**2, 30.0)
+
+
+def compared(
+    units: Sequence[Sequence[Difference]],
+    pairs: int,
+    mean_a: float,
+    mean_b: float,
+    *,
+    higher_is_better: bool = True,
+    level: float = 1 - ALPHA,
+    margin: float = MARGIN,
+) -> Comparison:
+    """B beside A, over duets: of each unit, which is a repetition or a start of the servers, those that it has. What
+    units differ by beyond their own error is part of the error. `pairs`: of slices, in all.
+    """
+    means = [float(np.mean([d.mean for d in unit])) for unit in units]
+    difference = float(np.mean(means))
+    ratio = math.exp(difference)
+    every = [d for unit in units for d in unit]
+    within = sum(sum(d.variance for d in unit) / len(unit) ** 2 for unit in units) / len(units) ** 2
+    within = max(within, 2 * RESOLUTION**2 / 12 / len(every))
+    spread = _spread(within, sum(d.degrees for d in every), means)
+    half = spread.half_width(level)
+    low, high = math.exp(difference - half), math.exp(difference + half)
+    verdict = verdict_of(low, high, margin, higher_is_better)
+    more = _more(spread, level, margin, pairs) if verdict is Verdict.UNKNOWN else 0
+    return Comparison(pairs, pairs, mean_a, mean_b, ratio, low, high, level, True, verdict, margin, more)
+
+
+def _spread(within: float, degrees: float, means: Sequence[float]) -> Spread:
+    """Of the mean over units, whose own errors make the variance `within`: what they differ by may be any multiple of
+    that, which their variance says something of, with few units little.
+    """
+    if len(means) < 2:
+        return Spread(np.array([within]), np.array([degrees]), np.array([1.0]))
+    d = len(means) - 1
+    q = max(float(np.var(means, ddof=1)) / len(means), 1e-12) / (_MULTIPLES * within)
+    logs = d / 2 * (np.log(q) - q) + np.log(_BELIEF)
+    weights = np.exp(logs - logs.max())
+    return Spread(_MULTIPLES * within, np.full(len(_MULTIPLES), degrees), weights / weights.sum())
+
+
+def _more(spread: Spread, level: float, margin: float, pairs: int) -> int:
+    """Pairs that are needed besides to tell: the noise at its upper bound, which falls with their number."""
+    needed = float(special.ndtri((1 + level) / 2) + special.ndtri(1 - (1 - POWER) / 2))
+    return max(1, math.ceil(pairs * ((spread.upper_sigma(CONFIDENCE) * needed / math.log1p(margin)) ** 2 - 1)))

@@ -1,0 +1,80 @@
+"""`--set NAME=VALUE` and `--vary NAME=A,B`: server settings, script variables and axes without a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.collect import host
+from pgdyno.errors import UsageError
+from pgdyno.spec.experiment import Experiment
+
+#: Axes that have a name of their own.
+_AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float}
+#: What is left of an experiment that was made to look at many configurations, where two values are compared: a number
+#: of clients a core, and seconds that tell 5% apart on a quiet machine.
+_CLIENTS_A_CORE, _SECONDS = 4, 15.0
+
+
+def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str]) -> dict[str, Any]:
+    """What the options make of an experiment's axes: of names that its scripts use, variables; else server settings.
+    Raises UsageError.
+    """
+    scripts = " ".join(s.text or "" for w in experiment.workloads.values() for s in w.scripts)
+    out: dict[str, Any] = {}
+    for option, texts in (("--set", fixed), ("--vary", varied)):
+        for text in texts:
+            name, equals, rest = text.partition("=")
+            name = name.strip()
+            if not equals or not name or not rest:
+                wanted = "NAME=VALUE" if option == "--set" else "NAME=A,B"
+                raise UsageError(f'{option}: "{text}" is no {wanted}', f"Write {option} synchronous_commit=off.")
+            values = [rest.strip()] if option == "--set" else [v.strip() for v in rest.split(",")]
+            if option == "--vary" and len(values) < 2:
+                raise UsageError(f"--vary {text}: one value is no comparison", "Write --vary NAME=A,B, or use --set.")
+            if name in _AXES:
+                out[name] = [_as(_AXES[name], v, f"{option} {text}") for v in values]
+            elif re.search(rf"(?<!:):{re.escape(name)}\b", scripts):
+                out.setdefault("variables", {})[name] = [_number(v) for v in values]
+            else:
+                out.setdefault("settings", {})[name] = values
+    return out
+
+
+def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str, Any]) -> list[str]:
+    """Of an experiment that was made to look at many configurations one is left, and measured for long enough to tell
+    5% apart; what the command line names stays. Changes `axes` and `run`; says what it chose.
+    """
+    chosen = []
+    matrices = experiment.matrices
+    if "clients" not in axes and (len(matrices) > 1 or matrices[0].clients == "auto" or len(matrices[0].clients) > 1):
+        axes["clients"] = [_CLIENTS_A_CORE * host.cores()]
+        chosen.append(f"--clients {axes['clients'][0]}")
+    if "hot_set" not in axes and any(len(m.hot_set) > 1 for m in matrices):
+        axes["hot_set"] = [1.0]
+        chosen.append("--hot-set 1")
+    if "duration_s" not in run and experiment.run.duration_s < _SECONDS:
+        run["duration_s"] = _SECONDS
+        run.setdefault("repetitions", 1)
+        run.setdefault(
+            "warmup_s", max(2.0, experiment.run.warmup_s) if experiment.run.warmup_s != "steady" else "steady"
+        )
+        chosen.append(f"--duration {_SECONDS:g}")
+    return chosen
+
+
+def _as(kind: Any, text: str, option: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError as e:
+        raise UsageError(f"{option}: {text} is no number") from e
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

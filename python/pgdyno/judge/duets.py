@@ -1,0 +1,85 @@
+"""What duets say: the pairs of their slices, and what their trials say of themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pgdyno.analysis import duet
+from pgdyno.analysis.compare import MARGIN
+from pgdyno.analysis.duet import Difference
+from pgdyno.analysis.spread import student_975
+from pgdyno.figures import COMPARED, TPS, Figure
+from pgdyno.judge.compared import LEAST_S, Pair, Row
+from pgdyno.model import IntervalRow, TrialRecord
+from pgdyno.store.reading import RunData
+
+#: Figures that slices, or the trials' own intervals, say something of.
+FIGURES = (COMPARED["TPS"], COMPARED["p99"])
+
+
+def compared(data: RunData, pairs: Sequence[Pair], *, level: float, margin: float = MARGIN) -> list[Row]:
+    """A row for each figure of each pair that duets can be said of."""
+    return [row for pair in pairs for f in FIGURES if (row := _row(data, pair, f, level, margin)) is not None]
+
+
+def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float) -> Row | None:
+    several = len({t.plan.start for t in pair.a.trials}) > 1
+    other = {t.plan.repetition: t for t in pair.b.trials}
+    units: dict[int, list[Difference]] = {}
+    n = 0
+    logs_a, logs_b = [], []
+    for a in pair.a.trials:
+        b = other.get(a.plan.repetition)
+        value_a, value_b = figure.of_trial(a), figure.of_trial(b) if b is not None else None
+        if b is None or value_a is None or value_b is None:
+            continue
+        differences = _of_slices(data, a, b)
+        found = duet.of_pairs(differences) if figure is TPS else _of_trials(a, b, figure, value_a, value_b)
+        if found is None:
+            continue
+        n += len(differences)
+        logs_a.append(math.log(value_a))
+        logs_b.append(math.log(value_b))
+        units.setdefault(a.plan.start if several else a.plan.repetition, []).append(found)
+    if not units:
+        return None
+    means = [math.exp(math.fsum(logs) / len(logs)) for logs in (logs_a, logs_b)]
+    better = bool(figure.higher_is_better)
+    c = duet.compared(list(units.values()), n, means[0], means[1], higher_is_better=better, level=level, margin=margin)
+    seconds = max(LEAST_S, 2 * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
+    return Row(pair, figure, c, seconds, by_slices=True)
+
+
+def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
+    """Its slices by their pair: turns are counted from the run's start, and two make a pair."""
+    return {r.index // 4: r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns}
+
+
+def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
+    """Differences of the logarithms of throughput, of each pair of slices that is whole."""
+    x, y = _measured(data, a), _measured(data, b)
+
+    def log_tps(r: IntervalRow) -> float:
+        # A slice in which nothing was committed is a very slow one.
+        return math.log(max(r.committed, 0.5) / (r.end_ns - r.start_ns))
+
+    return [log_tps(y[n]) - log_tps(x[n]) for n in sorted(set(x) & set(y))]
+
+
+def _of_trials(a: TrialRecord, b: TrialRecord, figure: Figure, value_a: float, value_b: float) -> Difference | None:
+    """From the figures' own intervals, within each trial."""
+    errors = []
+    for t, value in ((a, value_a), (b, value_b)):
+        half = t.summary.latency.half_widths.get(figure.column) if t.summary else None
+        if half is None:
+            return None
+        errors.append(half / student_975(30) / value)
+    return duet.of_figures(value_a, value_b, *errors)
+
+
+def _turn_s(data: RunData, t: TrialRecord) -> float:
+    """Seconds from a turn to the next."""
+    starts = [r.start_ns for r in data.series[t.plan.number] if r.phase == "measure"]
+    turns = [r.index // 2 for r in data.series[t.plan.number] if r.phase == "measure"]
+    return (starts[-1] - starts[0]) / 1e9 / max(1, turns[-1] - turns[0]) if starts else 0.0

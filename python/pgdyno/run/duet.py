@@ -1,0 +1,231 @@
+"""A duet: two trials at once. Both servers are up and all clients connected; the load goes to one side at a time, in
+short slices, so that whatever the machine does meets both alike. After Bulej and others, "Duet benchmarking: improving
+measurement accuracy in the cloud" (2020); there both sides run at the same time, on cores of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pgdyno import _core, engine
+from pgdyno.errors import ClusterError, PgdynoError
+from pgdyno.interrupt import signals_held
+from pgdyno.model import TrialPlan, TrialRecord
+from pgdyno.run.trial import (
+    Phases,
+    TrialContext,
+    close,
+    compile_scripts,
+    raised_by,
+    row_of,
+    run_when_ready,
+    summary_of,
+    tags_of,
+    translated,
+    until_steady,
+)
+from pgdyno.run.workers import workers_for_clients
+from pgdyno.store.rundir import TrialWriter, now_text
+
+#: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
+_SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
+#: What of a slice is added before it for the other side's transactions to end, and at least so many seconds.
+_TRANSITION, _LEAST_S = 0.1, 0.03
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that is about to be run."""
+
+    context: TrialContext
+    plan: TrialPlan
+    scripts: list[tuple[str, str, int]]
+    variables: dict[str, str]
+    seed: int
+    writer: TrialWriter
+    #: Asked at the end what the server did meanwhile.
+    did: Callable[[], dict[str, float]]
+
+
+def slice_of(duration_s: float) -> float:
+    """Seconds of a slice, where nothing is said."""
+    return min(_LONGEST_S, max(_SHORTEST_S, duration_s / _SLICES))
+
+
+def transition_of(slice_s: float) -> float:
+    """Seconds that are left out before each slice."""
+    return max(_LEAST_S, _TRANSITION * slice_s)
+
+
+def turns_for(seconds: float, slice_s: float) -> int:
+    """Turns, of both sides together, that hold so many seconds of each: a multiple of four."""
+    return 4 * math.ceil(seconds / slice_s / 2 - 1e-9)
+
+
+def order_of(turns: int, seed: int) -> list[int]:
+    """Whose turn it is: A B B A or B A A B, by chance, so that a drift meets both alike."""
+    rng = random.Random(seed)
+    out: list[int] = []
+    while len(out) < turns:
+        first = rng.randrange(2)
+        out += [first, 1 - first, 1 - first, first]
+    return out[:turns]
+
+
+@dataclass
+class _Side:
+    """What one side's clients have done."""
+
+    trial: Begun
+    #: Its scripts and commands within the workload: from the first to behind the last.
+    scripts: tuple[int, int]
+    commands: tuple[int, int]
+    all_commands: list[_core.Command]
+    elapsed_ns: int = 0
+    by_phase: dict[str, _core.Interval] = field(default_factory=dict)
+
+    @property
+    def sql(self) -> list[int]:
+        """Those of its commands that are statements, counted from its first."""
+        return [n for n, c in enumerate(self.all_commands[slice(*self.commands)]) if c.is_sql]
+
+    def take(self, i: _core.Interval, *, own: bool) -> None:
+        """An interval of its own turn, or of the other's, in which only what it had begun comes to its end."""
+        mine = i.of_scripts(self.scripts, self.commands)
+        phase = i.phase if own or i.phase in ("warmup", "drain") else "drain"
+        if phase == "drain" and not (mine.scheduled or mine.committed or mine.failed or mine.unknown):
+            return
+        if phase == "measure":
+            self.elapsed_ns += i.end_ns - i.start_ns
+        before = self.by_phase.get(phase)
+        self.by_phase[phase] = mine if before is None else before.merged(mine)
+        row = row_of(mine, phase)
+        self.trial.writer.interval(row, tags_of(mine, self.sql))
+        if own:
+            self.trial.context.listener.interval(self.trial.plan, row)
+
+    def phases(self, scripts: list[str]) -> Phases:
+        """For its summary; `scripts` are the workload's."""
+        early = [p for p in (self.by_phase.get(name) for name in ("warmup", "transition")) if p is not None]
+        before = early[0].merged(early[1]) if len(early) > 1 else early[0] if early else None
+        # What a transition has begun may end in the measurement, and is counted there.
+        measured, drain = self.by_phase.get("measure"), self.by_phase.get("drain")
+        commands = list(self.all_commands[slice(*self.commands)])
+        return Phases(self.elapsed_ns, measured, drain, before, commands, scripts)
+
+
+class _Observer:
+    """Gives each side its part of what the engine tells."""
+
+    def __init__(self, sides: tuple[_Side, _Side], order: list[int]) -> None:
+        self._sides = sides
+        self._order = order
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        for side in self._sides:
+            side.trial.writer.start(start_ns)
+
+    def interval(self, i: _core.Interval) -> None:
+        turn = self._order[i.turn % len(self._order)]
+        for n, side in enumerate(self._sides):
+            side.take(i, own=n == turn)
+        for side in self._sides:
+            context = side.trial.context
+            context.look_around()
+            if (died := context.cluster_died()) is not None:
+                raise ClusterError(died, "The server's log is in the run directory: server.log.")
+
+    def event(self, e: _core.Event) -> None:
+        self._sides[e.client % 2].trial.writer.event(e.at_ns, e.kind, e.text, client=e.client // 2)
+
+
+def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseException | None]:
+    """Runs two trials in turns. What ended them early, if anything did, is returned beside their records, which are on
+    disk by then.
+    """
+    a, b = trials
+    run, plan = a.context.run, a.plan
+    started_at = now_text()
+    slice_s = run.slice_s or slice_of(run.duration_s)
+    transition_s = transition_of(slice_s)
+    raised: BaseException | None = None
+    result: _core.RunResult | None = None
+    workload, sides = _together(trials)
+    engine_plan = engine.Plan(
+        clients=2 * plan.clients,
+        workers=run.workers or workers_for_clients(2 * plan.clients, a.context.cores),
+        protocol=run.protocol,
+        interval_s=slice_s,
+        seed=a.seed,
+        connect_timeout_s=run.connect_timeout_s,
+        driver=run.driver,
+    )
+    try:
+        warmup_s = 0.0 if run.warmup_s == "steady" else run.warmup_s
+        if run.warmup_s == "steady":
+            for t in trials:
+                own = replace(engine_plan, clients=plan.clients, interval_s=run.interval_s, seed=t.seed)
+                warmup_s = until_steady(t.context, t.plan, compile_scripts(t.scripts, t.variables), t.writer, own)
+        warming, measuring = turns_for(warmup_s, slice_s), turns_for(run.duration_s, slice_s)
+        order = order_of(warming + measuring, a.seed)
+        period_s = slice_s + transition_s
+        engine_plan = replace(
+            engine_plan,
+            duet=engine.Duet(order, transition_s),
+            warmup_s=warming * period_s,
+            duration_s=measuring * period_s,
+        )
+        result = run_when_ready([a.context, b.context], workload, _Observer(sides, order), engine_plan)
+        raised = raised_by(result)
+    except (_core.CoreError, PgdynoError) as e:
+        raised = translated(e)
+    except BaseException as e:
+        raised = e
+    did: list[dict[str, float]] = [{}, {}]
+    if result is not None:
+        try:
+            # Signals are heeded: a server may be slow to answer, or never do.
+            did = [t.did() for t in trials]
+        except BaseException as e:
+            raised = raised or e
+    # What was measured is whole, whatever stops the run now.
+    with signals_held():
+        records = [
+            _closed(side, result, started_at, raised, activity) for side, activity in zip(sides, did, strict=True)
+        ]
+    return records, raised
+
+
+def _closed(
+    side: _Side,
+    result: _core.RunResult | None,
+    started_at: str,
+    raised: BaseException | None,
+    activity: dict[str, float],
+) -> TrialRecord:
+    t = side.trial
+    summary = None if result is None else summary_of(side.phases(result.scripts), result)
+    record, _ = close(t.context, t.plan, t.writer, started_at, summary, raised, activity)
+    return record
+
+
+def _together(trials: tuple[Begun, Begun]) -> tuple[_core.Workload, tuple[_Side, _Side]]:
+    """One workload of both sides' scripts, and which of them are whose."""
+    a, b = trials
+    # Compiled by themselves first: a mistake is said of its own side.
+    counts = [len(compile_scripts(t.scripts, t.variables).commands) for t in trials]
+    workload = _core.Workload({**b.variables, **a.variables})
+    for name, text, weight in a.scripts:
+        workload.add(name, text, weight)
+    workload.other_side(b.variables)
+    for name, text, weight in b.scripts:
+        workload.add(name, text, weight)
+    n, m = len(a.scripts), counts[0]
+    every: list[Any] = workload.commands
+    one = _Side(a, (0, n), (0, m), every)
+    other = _Side(b, (n, n + len(b.scripts)), (m, m + counts[1]), every)
+    return workload, (one, other)

@@ -1,0 +1,71 @@
+"""Which order an experiment's trials have, where it leaves that open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.analysis.duet import FEWEST
+from pgdyno.collect import host
+from pgdyno.errors import SpecError
+from pgdyno.load.dataset import Dataset
+from pgdyno.run import dataset, plan
+from pgdyno.run.duet import slice_of
+from pgdyno.run.plan import Configuration
+from pgdyno.run.prepared import Prepared
+from pgdyno.run.provision import Options
+from pgdyno.spec.experiment import Experiment
+
+#: Axes along which it is settled without a word: what differs in size differs in what a cache holds as well.
+_AXES = {"target", "version"}
+#: The two datasets of a duet take this part of the memory at most: beyond it, what one reads drives out the other's.
+_PART = 0.5
+
+
+def decided(prepared: Prepared, options: Options) -> Prepared:
+    """The same with an order. A duet where two values of a setting, a version, a target or a variable are compared on
+    private servers that fit beside each other, and slices are enough; else random.
+    """
+    experiment = prepared.experiment
+    run, order = experiment.run, experiment.run.order
+    if order == "auto":
+        order = "duet" if _is_duet(prepared, options) else "random"
+    elif order == "duet":
+        # Raises where it cannot be one.
+        plan.duet_axis(experiment, plan.configurations(experiment, prepared.cores))
+    slice_s = (run.slice_s or slice_of(run.duration_s)) if order == "duet" else run.slice_s
+    run = run.model_copy(update={"order": order, "slice_s": slice_s})
+    return replace(prepared, experiment=experiment.model_copy(update={"run": run}))
+
+
+def _is_duet(prepared: Prepared, options: Options) -> bool:
+    experiment = prepared.experiment
+    every = plan.configurations(experiment, prepared.cores)
+    try:
+        axis = plan.duet_axis(experiment, every)
+    except SpecError:
+        return False
+    if axis not in {*_AXES, *dict(every[0].settings), *dict(every[0].variables)}:
+        return False
+    run = experiment.run
+    if run.duration_s / (run.slice_s or slice_of(run.duration_s)) < FEWEST:
+        return False
+    return _are_private(experiment, every, options) and _fit(experiment, every)
+
+
+def _are_private(experiment: Experiment, every: list[Configuration], options: Options) -> bool:
+    """Servers of ours, with all of the machine: file systems of their own share the disk below, and flush what they
+    have written in the other's turn.
+    """
+    if options.conninfo(experiment) is not None:
+        return False
+    targets = [experiment.all_targets[c.place.target] for c in every]
+    return not any(t.conninfo or t.cluster or t.cpus or t.memory or t.file_system or t.folder for t in targets)
+
+
+def _fit(experiment: Experiment, every: list[Configuration]) -> bool:
+    places = dict.fromkeys(c.place for c in every)
+    sizes = []
+    for p in places:
+        wanted: Dataset = dataset.chosen(experiment.all_datasets[p.dataset], local_data=None)
+        sizes.append(wanted.heap_bytes + wanted.key_bytes)
+    return 2 * max(sizes) <= _PART * host.memory_bytes()
