@@ -12,7 +12,8 @@ from pgdyno.spec.experiment import Experiment
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 CLUSTER = tuple(f"cluster {v}" for v in ("create", "snapshot", "restore", "list", "drop"))
-VERBS = ("run", "plan", "experiments", "load", "cluster", *CLUSTER, "storage", "report", "sql")
+JUDGING = ("compare", "capacity", "history", "scaling")
+VERBS = ("run", "plan", "experiments", "load", "cluster", *CLUSTER, "storage", "report", *JUDGING, "sql")
 
 
 def command_line() -> str:

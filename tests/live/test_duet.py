@@ -1,0 +1,150 @@
+"""Duets on real servers, from the command line to the verdict."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pgdyno.model import UNCOUNTED
+from pgdyno.store import reading
+
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.server import Server
+
+EXPERIMENT = """
+name = "duet"
+title = "A delay beside a longer one"
+[workloads.w]
+scripts = [{ text = "SELECT 1;\\n\\\\sleep :n us\\n" }]
+[dataset]
+scale = 1
+[axes]
+clients = [4]
+variables = { n = [1000, 1200] }
+[run]
+duration_s = 3
+slice_s = 0.25
+warmup_s = 0.2
+repetitions = 1
+"""
+
+
+def measured(run: Path) -> dict[int, list[Any]]:
+    data = reading.read(run)
+    return {t.plan.number: [r for r in data.series[t.plan.number] if r.phase == "measure"] for t in data.trials}
+
+
+def test_a_known_delay_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(EXPERIMENT)
+    done = pgdyno("run", file, "--embedded", "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["manifest"]["run"]["order"] == "duet" and found["manifest"]["run"]["slice_s"] == 0.25
+    (tps,) = [c for c in found["comparisons"] if c["figure"] == "TPS"]
+    assert tps["verdict"] == "slower" and tps["high"] < 0.95 and tps["n_a"] == 12
+    assert "n = 1200 is" in found["answer"][0] and "slower than n = 1000" in found["answer"][0]
+    run = Path(found["path"])
+    rows = measured(run)
+    assert [len(r) for r in rows.values()] == [12, 12]
+    # One at a time: no slice of one lies in a slice of the other.
+    slices = sorted((r.start_ns, r.end_ns) for of in rows.values() for r in of)
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(slices))
+    data = reading.read(run)
+    for t in data.trials:
+        assert t.summary is not None and t.state == "finished"
+        every = data.series[t.plan.number]
+        ends = [r.committed + r.failed + r.skipped + r.unknown + r.unfinished for r in every]
+        assert sum(r.scheduled for r in every) == sum(ends), "each side's outcomes balance"
+        assert t.summary.committed == sum(r.committed for r in every if r.phase not in UNCOUNTED)
+        assert t.summary.elapsed_s == pytest.approx(3.0, rel=0.01)
+        assert t.summary.tps == pytest.approx(sum(r.committed for r in every if r.phase == "measure") / 3, rel=0.01)
+        assert t.summary.latency.count == t.summary.committed and len(t.summary.statements) == 1
+
+
+@pytest.mark.slow
+def test_each_setting_has_a_server(tmp_path: Path) -> None:
+    words = ["--vary", "log_disconnections=on,off", "--duration", "3", "--scale", "1", "--clients", "2"]
+    words += ["--set", "work_mem=8MB", "--restarts", "2", "--repetitions", "1"]
+    done = pgdyno("run", "quick", "--embedded", *words, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["manifest"]["run"]["order"] == "duet"
+    assert [t["start"] for t in found["trials"]] == [1] * 4 + [2] * 4
+    places = found["manifest"]["places"]
+    assert [p["server"]["settings"]["work_mem"]["value"] for p in places.values()] == ["8MB", "8MB"]
+    assert {p["server"]["settings"]["log_disconnections"]["value"] for p in places.values()} == {"on", "off"}
+    rows = [c for c in found["comparisons"] if c["figure"] == "TPS"]
+    assert len(rows) == 2 and all(c["low"] < 1.3 and c["high"] > 0.75 for c in rows)
+    # On the page, too.
+    text = pgdyno("report", found["path"]).out
+    assert "--order random does" not in text and text.index("log_disconnections") < 200
+    assert "--order random does" in (Path(found["path"]) / "report.md").read_text()
+
+
+@pytest.mark.slow
+def test_an_interrupted_duet_is_kept_and_continued(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(EXPERIMENT.replace("duration_s = 3", "duration_s = 6"))
+    words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs", "-q"]
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob("runs/*/trials/0002*/intervals.jsonl")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    (run,) = tmp_path.glob("runs/*")
+    data = reading.read(run)
+    assert [t.state for t in data.trials] == ["interrupted"] * 2
+    assert all(t.summary is not None and t.summary.committed for t in data.trials)
+    done = pgdyno("run", run, "--json")
+    assert done.code == 0, done.err
+    assert [t["state"] for t in done.json["trials"]] == ["finished"] * 2
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_in_a_duet_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(
+        EXPERIMENT.replace("variables = { n = [1000, 1200] }", 'settings = { work_mem = ["4MB", "8MB"] }')
+        .replace(":n us", "1000 us").replace("duration_s = 3", "duration_s = 20")
+    )  # fmt: skip
+    words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs"]
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob("runs/*/trials/0002*/intervals.jsonl")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    postmasters = [p for p in psutil.Process(process.pid).children(recursive=True) if "postgres" in p.name()]
+    mains = [p for p in postmasters if p.parent() is None or "postgres" not in (p.parent() or p).name()]
+    os.kill(mains[-1].pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode not in (0, 70), err
+    assert "the server has died" in err or "lost" in err
+    (run,) = tmp_path.glob("runs/*")
+    assert all(t.summary is not None for t in reading.read(run).trials), "what was measured is there"
+    assert json.loads((run / "manifest.json").read_text())["error"]
+
+
+@pytest.mark.slow
+def test_two_databases_of_a_running_server(server: Server, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        server.sql(f"create database {name}")
+    where = f"host={server.socket} port={server.port} user=postgres"
+    file = tmp_path / "x.toml"
+    targets = "".join(f'[targets.{n}]\nconninfo = "{where} dbname={n}"\n' for n in ("one", "two"))
+    text = EXPERIMENT.replace("variables = { n = [1000, 1200] }", "").replace(":n us", "1000 us")
+    file.write_text(text.replace("[workloads.w]", f"{targets}[workloads.w]").replace("[run]", '[run]\norder = "duet"'))
+    done = pgdyno("run", file, "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    (tps,) = [c for c in done.json["comparisons"] if c["figure"] == "TPS"]
+    assert tps["axis"] == "target" and tps["n_a"] == 12 and 0.8 < tps["ratio"] < 1.2
