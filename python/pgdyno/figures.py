@@ -35,6 +35,8 @@ class Figure:
     beyond: float | None = None
     #: It was counted by the server, or on its machine, and is divided by the transactions of that time.
     per_transaction: bool = False
+    #: Where neither side has so much, it is not worth a comparison: the server's own doings are as much.
+    least: float = 0.0
 
     @property
     def heading(self) -> str:
@@ -105,8 +107,8 @@ FIGURES = (
 _TRANSACTIONS = "transactions"
 #: What a transaction costs, warm-up included: by the server's counters and its machine's.
 COSTS = (
-    Figure("WAL", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True),
-    Figure("blocks read", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True),
+    Figure("WAL", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, 256.0),
+    Figure("blocks read", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, 1.0),
     Figure("server CPU", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
 )
 BY_NAME = {f.name: f for f in FIGURES}

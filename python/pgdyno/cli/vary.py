@@ -13,8 +13,8 @@ from pgdyno.spec.experiment import Experiment
 #: Axes that have a name of their own.
 _AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float}
 #: What is left of an experiment that was made to look at many configurations, where two values are compared: a number
-#: of clients a core, and seconds that tell 5% apart on a quiet machine.
-_CLIENTS_A_CORE, _SECONDS = 4, 15.0
+#: of clients a core, and seconds and starts of the servers that tell 5% apart on a quiet machine.
+_CLIENTS_A_CORE, _SECONDS, _STARTS = 4, 5.0, 5
 
 
 def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str]) -> dict[str, Any]:
@@ -57,10 +57,13 @@ def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str
     if "duration_s" not in run and experiment.run.duration_s < _SECONDS:
         run["duration_s"] = _SECONDS
         run.setdefault("repetitions", 1)
-        run.setdefault(
-            "warmup_s", max(2.0, experiment.run.warmup_s) if experiment.run.warmup_s != "steady" else "steady"
-        )
+        warmup = experiment.run.warmup_s
+        run.setdefault("warmup_s", warmup if warmup == "steady" else max(1.0, warmup))
         chosen.append(f"--duration {_SECONDS:g}")
+    if "restarts" not in run and experiment.run.restarts == 1 and {"settings", "version"} & set(axes):
+        # Private servers, of which one start is not like the next.
+        run["restarts"] = _STARTS
+        chosen.append(f"--restarts {_STARTS}")
     return chosen
 
 

@@ -109,12 +109,16 @@ def compared(
 
 
 def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str, list[int]]:
-    """By figure, the numbers of the pairs that have it on both sides."""
+    """By figure, the numbers of the pairs that have it on both sides, and on one of them so much that it matters."""
 
-    def has(g: Group, figure: Figure) -> bool:
-        return any(figure.of_trial(t) is not None for t in g.trials)
+    def most(g: Group, figure: Figure) -> float:
+        return max((v for t in g.trials if (v := figure.of_trial(t)) is not None), default=0.0)
 
-    return {f.name: [n for n, p in enumerate(pairs) if has(p.a, f) and has(p.b, f)] for f in figures}
+    def worth(p: Pair, figure: Figure) -> bool:
+        a, b = most(p.a, figure), most(p.b, figure)
+        return min(a, b) > 0 and max(a, b) >= figure.least
+
+    return {f.name: [n for n, p in enumerate(pairs) if worth(p, f)] for f in figures}
 
 
 def _seconds(pair: Pair, units: Figures, c: Comparison, seconds: float) -> float | None:

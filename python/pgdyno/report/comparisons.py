@@ -52,8 +52,8 @@ def duet_note(c: Comparison) -> str:
         f"Change: {verdicts.level(c)} interval of the ratio over n pairs of slices: both servers are up, and the "
         "load goes to one at a time; the beginning of each slice is left out. Where nothing differs, one verdict in "
         "100 and one table in 20 is wrong at most, as far as these two starts of the servers go (--restarts 5: as far "
-        f"as starts go). Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; the time "
-        "named would rule one out, nine times in ten. What takes longer than a slice (checkpoints, vacuum, what a "
+        f"as starts go). Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; so much "
+        "more time of measuring would, nine times in ten. What takes longer than a slice (checkpoints, vacuum, what a "
         "cache learns, writes to a disk that both share) a duet does not show: --order random does."
     )
 
@@ -65,7 +65,7 @@ def note(c: Comparison, *, blocked: bool) -> str:
     return (
         f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {units}{rounds}; how far they "
         "lie apart is learned from all configurations. Where nothing differs, one verdict in 100 and one table in 20 "
-        f"is wrong at most. Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; the "
-        "time named would rule one out, nine times in ten. WAL, blocks read, server CPU: of a transaction, warm-up "
+        f"is wrong at most. Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; so "
+        "much more time of measuring would, nine times in ten. WAL, blocks read, server CPU: of a transaction, warm-up "
         "included."
     )

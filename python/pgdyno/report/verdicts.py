@@ -14,12 +14,12 @@ _FACTOR = 2.0
 
 
 def verdict(row: Row) -> str:
-    """For a table: "faster", "within 5% of each other", "not yet known: about 12 min more"."""
+    """For a table: "faster", "within 5% of each other", "not yet known (12 min)": the time that would tell."""
     c = row.comparison
     if c.verdict is Verdict.SAME:
         return f"within {margin(c)} of each other"
     if c.verdict is Verdict.UNKNOWN:
-        return "not yet known" + (f": about {span(row.seconds)} more" if row.seconds else "")
+        return "not yet known" + (f" ({span(row.seconds)})" if row.seconds else "")
     word = direction(c, row.figure)
     return f"{word}, within {margin(c)}" if c.is_negligible else word
 

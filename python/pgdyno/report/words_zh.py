@@ -136,6 +136,11 @@ ZH = {
     "(intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。"
     "trials/ 下每个试验的目录中有时间序列(intervals.parquet)、延迟(latency.hlog)和事件(events.jsonl)。",
     "Where nothing differs, one verdict in 100 and one table in 20 is wrong at most.": "若并无差异,每 100 个结论至多错 1 个,每 20 张表至多有 1 张出错。",
+    "Where nothing differs, one verdict in 100 and one table in 20 is wrong at most, as far as these two starts of the servers go "
+    "(--restarts 5: as far as starts go).": "若并无差异,每 100 个结论至多错 1 个,每 20 张表至多有 1 张出错;仅就服务器的这两次启动而言"
+    "(--restarts 5 可推广到其他启动)。",
+    "What takes longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does not "
+    "show: --order random does.": "比一个时间片更长的影响(检查点、清理、缓存变化、对共用磁盘的写入)不会体现,请用 --order random。",
     "WAL, blocks read, server CPU: of a transaction, warm-up included.": "WAL、读块数、服务器 CPU:每事务平均,含预热。",
     "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
     "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
@@ -208,7 +213,7 @@ ZH = {
 PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\d+) s", r"\1 秒"), (r"(\d+) min", r"\1 分钟"), (r"(\d+) h", r"\1 小时"), (r"(\d+) days", r"\1 天"),
     (r"within (\S+%) of each other", r"相差在 \1 以内"),
-    (r"not yet known: about (\d+) (\w+) more", lambda m: f"尚不可知:再测约 {_span(m[1], m[2])}"),
+    (r"not yet known \((\S+) (\w+)\)", lambda m: f"尚不可知({_span(m[1], m[2])})"),
     (r"faster, within (\S+%)", r"更快,但在 \1 以内"), (r"slower, within (\S+%)", r"更慢,但在 \1 以内"),
     (r"less, within (\S+%)", r"更少,但在 \1 以内"), (r"more, within (\S+%)", r"更多,但在 \1 以内"),
     (r"(\S+) to (\S+) times", r"\1 至 \2 倍"), (r"(\S+%) to (\S+%)", r"\1 至 \2"),
@@ -238,8 +243,11 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
      r"within their round)?; how far they lie apart is learned from all configurations\.",
      lambda m: f"变化:n 次重复的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[2] else ''};离散程度由全部配置共同估计。"),
-    (r"Not yet known: neither no difference nor one of (\S+) is ruled out; the time named would rule one out, nine "
-     r"times in ten\.", r"尚不可知:既不能排除无差异,也不能排除 \1 的差异;再测所示时间,十有八九可排除其一。"),
+    (r"Not yet known: neither no difference nor one of (\S+) is ruled out; so much more time of measuring would, nine "
+     r"times in ten\.", r"尚不可知:既不能排除无差异,也不能排除 \1 的差异;再测括号中的时间,十有八九可知。"),
+    (r"Change: (\S+) interval of the ratio over n pairs of slices: both servers are up, and the load goes to one at a "
+     r"time; the beginning of each slice is left out\.",
+     r"变化:n 对时间片之比的 \1 区间:两台服务器同时在线,负载轮流加在其中一台上;每片的开头不计。"),
     (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS; (\S+) TPS does not hold\.", r"两次满足 \1 的最高速率:\2 TPS;\3 TPS 不满足。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from pgdyno.cluster import target as targets
-from pgdyno.collect import activity, server
+from pgdyno.collect import activity, processes, server
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import (
     EXIT_OK,
@@ -250,6 +250,7 @@ class Session:
             with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
                 # What is missing now is said when it is asked for again.
                 counters, _ = activity.snapshot(conn, record)
+                counters |= _machine(site)
         except RefusedError:
             raise
         except (TargetError, psycopg.Error) as e:
@@ -289,6 +290,7 @@ class Session:
             with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
                 activity.wait_until_settled(conn)
                 after, missing = activity.snapshot(conn, self.experiment.run.record)
+                after |= _machine(site)
         except (PgdynoError, psycopg.Error) as e:
             missing = [" ".join(str(e).split())]
         if missing:
@@ -296,3 +298,10 @@ class Session:
             writer.event(0, "not_recorded", reason)
             self.listener.note(reason)
         return activity.between(before, after)
+
+
+def _machine(site: Site) -> dict[str, float]:
+    """What a server of ours has used of this machine."""
+    process = site.cluster.process_id if site.cluster is not None else None
+    used = processes.cpu_ns(process) if process is not None else None
+    return {} if used is None else {"server_cpu_ns": float(used)}
