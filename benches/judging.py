@@ -1,138 +1,205 @@
-"""Are the verdicts right? Equal sides (A/A) on a real server, and a slowdown of 5% put in by a known delay.
+"""Are the verdicts right? Equal sides (A/A), and a slowdown of 5% by a known delay, on a machine with other load.
 
-Trials alternate, A B or B A by chance, as an experiment with two variants runs them, and are compared in pairs.
-Printed:
-how often equal sides were called different (at most 5%), and how often the slowdown was found with the repetitions
-that a pilot recommends (at least 90%); the same for simulated series whose neighbours resemble each other.
+Printed: by simulation, how often equal configurations are called different and a difference of 20% is found, as
+docs/math.md has it; by duets of two real servers, how often equal ones are called different (at most 1 in 100), and how
+often the slowdown is found within 120 s of measured time (at least 90 in 100).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
 import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from pgdyno import _core
-from pgdyno.analysis.compare import Verdict, compare, repetitions_needed
+from pgdyno.analysis import duet
+from pgdyno.analysis.compare import Comparison, Verdict, compare
+from pgdyno.analysis.duet import Difference
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
-from pgdyno.engine import Plan
+from pgdyno.engine import Duet, Plan
+from pgdyno.run.duet import order_of, transition_of, turns_for
 
-SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
-#: Of one client that waits most of the time: throughput follows the delay.
-BASE_US = 1000
-SLOWER = 0.05
-#: Repetitions, where the machine is so noisy that more would be needed; the line then says with how many it was tried.
-MOST = 15
+SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
+#: Of clients that wait most of the time: throughput follows the delay.
+BASE_US, SLOWER = 1000, 0.05
+SLICE_S = 0.25
 
 
-class Nobody:
-    """Looks on and does nothing."""
+class Looker:
+    """Keeps each slice's commits, by side."""
+
+    def __init__(self, order: list[int], commands: int) -> None:
+        self.order = order
+        self.commands = commands
+        self.slices: dict[int, tuple[int, int]] = {}
 
     def started(self, start_ns: int, connect_ns: int) -> None: ...
-    def interval(self, i: _core.Interval) -> None: ...
     def event(self, e: _core.Event) -> None: ...
 
+    def interval(self, i: _core.Interval) -> None:
+        """One slice, or a transition."""
+        if i.phase == "measure":
+            side = self.order[i.turn]
+            own = i.of_scripts((side, side + 1), (side * self.commands, (side + 1) * self.commands))
+            self.slices[i.turn] = (side, own.committed)
 
-class Bench:
-    """A server with pgbench's tables, and trials on it."""
+    def differences(self) -> list[float]:
+        """Of the logarithms of each pair."""
+        found = []
+        for turn in sorted(self.slices)[::2]:
+            pair = dict([self.slices[turn], self.slices[turn + 1]])
+            found.append(math.log(max(0.5, pair[1]) / max(0.5, pair[0])))
+        return found
 
-    def __init__(self, cluster: EmbeddedCluster, seconds: float) -> None:
-        self.config = _core.ConnConfig(**cluster.target.core_arguments())
-        self.seconds = seconds
+
+class Two:
+    """Two servers alike."""
+
+    def __init__(self, clusters: tuple[EmbeddedCluster, EmbeddedCluster]) -> None:
+        self.clusters = clusters
         self.seed = 0
-        data = _core.Dataset("tpcb", 5)
-        columns = {t.name: ", ".join(" ".join(filter(None, c)) for c in t.columns) for t in data.tables}
-        steps = [f"create table {name} ({text})" for name, text in columns.items()]
-        data.carry_out(self.config, [steps], lambda *_: None, connections=1)
-        fill = [(f"copy {t.name} from stdin (format binary)", n, t.first, t.end) for n, t in enumerate(data.tables)]
-        keys = ["alter table pgbench_accounts add primary key (aid)", "vacuum analyze"]
-        data.carry_out(self.config, [[*fill]], lambda *_: None, connections=1)
-        data.carry_out(self.config, [[k] for k in keys], lambda *_: None, connections=1)
+        for c in clusters:
+            config = _core.ConnConfig(**c.target.core_arguments())
+            data = _core.Dataset("tpcb", 5)
+            columns = {t.name: ", ".join(" ".join(filter(None, x)) for x in t.columns) for t in data.tables}
+            steps = [f"create table {name} ({text})" for name, text in columns.items()]
+            data.carry_out(config, [steps], lambda *_: None, connections=1)
+            fill = [(f"copy {t.name} from stdin (format binary)", n, t.first, t.end) for n, t in enumerate(data.tables)]
+            keys = ["alter table pgbench_accounts add primary key (aid)", "vacuum analyze"]
+            data.carry_out(config, [[*fill]], lambda *_: None, connections=1)
+            data.carry_out(config, [[k] for k in keys], lambda *_: None, connections=1)
 
-    def tps(self, script: str, clients: int) -> float:
-        """One trial."""
+    def start_anew(self) -> None:
+        """Both."""
+        for c in self.clusters:
+            c.stop()
+            c.start()
+
+    def duet(self, a: str, b: str, clients: int, seconds: float) -> Difference:
+        """One duet: so many seconds of each side."""
         self.seed += 1
         workload = _core.Workload({"scale": "5"})
-        workload.add("s.sql", "\\set aid random(1, 500000)\n" + script, 1)
-        plan = Plan(clients=clients, duration_s=self.seconds, warmup_s=0.05, interval_s=0.5, seed=self.seed)
-        done = _core.run([self.config], workload, Nobody(), plan)
-        measured = done.phase("measure")
-        assert measured is not None
-        return measured.committed / (done.elapsed_ns / 1e9)
+        workload.add("a.sql", a, 1)
+        commands = len(workload.commands)
+        workload.other_side({})
+        workload.add("b.sql", b, 1)
+        warm, turns = 4, turns_for(seconds, SLICE_S)
+        order, period = order_of(warm + turns, self.seed), SLICE_S + transition_of(SLICE_S)
+        looker = Looker(order, commands)
+        plan = Plan(
+            clients=2 * clients, workers=1, duration_s=turns * period, warmup_s=warm * period, interval_s=SLICE_S,
+            seed=self.seed, duet=Duet(order, transition_of(SLICE_S)),
+        )  # fmt: skip
+        _core.run([_core.ConnConfig(**c.target.core_arguments()) for c in self.clusters], workload, looker, plan)
+        found = duet.of_pairs(looker.differences())
+        assert found is not None
+        return found
 
-    def verdict(self, a: str, b: str, n: int, clients: int, rng: random.Random) -> Verdict:
-        """B beside A, by n pairs."""
-        x, y = [], []
-        for _ in range(n):
-            pair = [(a, x), (b, y)]
-            rng.shuffle(pair)
-            for script, figures in pair:
-                figures.append(self.tps(script, clients))
-        return compare(x, y, paired=True).verdict
+    def verdict(self, a: str, b: str, clients: int, seconds: float, starts: int) -> Comparison:
+        """B beside A over several starts, `seconds` of measuring in all."""
+        units = []
+        for n in range(starts):
+            if n:
+                self.start_anew()
+            units.append([self.duet(a, b, clients, seconds / 2 / starts)])
+        return duet.compared(units, 1, 1.0, 1.0)
 
 
-def judged(name: str, found: list[Verdict], wanted: str) -> None:
+def judged(name: str, found: list[Comparison], wanted: str) -> None:
     """A line of the result."""
-    counts = ", ".join(f"{sum(v is w for v in found)} {w.value}" for w in Verdict if w in found)
-    print(f"  {name:52} {len(found)} comparisons: {counts}  ({wanted})", flush=True)
+    counts = ", ".join(f"{sum(c.verdict is w for c in found)} {w.value}" for w in Verdict)
+    half = float(np.median([math.log(c.high / c.low) / 2 for c in found]))
+    print(f"  {name:58} {len(found)}: {counts}; half width {half * 100:.1f}%  ({wanted})", flush=True)
 
 
-def simulated() -> None:
-    """Series of an AR(1) process within each trial, and trials that differ among themselves."""
+def simulated(tables: int) -> None:
+    """Tables of configurations in rounds, as docs/math.md has them."""
     rng = np.random.default_rng(1)
+    noisy = 0.05 * math.sqrt(10)
+    kinds: dict[str, Callable[[int, int, int], float]] = {
+        "equal variances": lambda *_: 0.05,
+        "half ten times": lambda cell, i, size: noisy if (cell if size == 2 else i) % 2 else 0.05,
+        "one ten times": lambda cell, i, size: noisy if cell == 0 and i == size - 1 else 0.05,
+    }
 
-    def trial(level: float) -> float:
-        noise, x = rng.normal(0, 8, 60), 0.0
-        series = []
-        for e in noise:
-            x = 0.6 * x + e
-            series.append(level + x)
-        return float(np.mean(series))
+    def table(cells: int, size: int, n: int, kind: str, last: float = 0.0) -> list[Comparison]:
+        figures, pairs = {}, []
+        for cell in range(cells):
+            machine = rng.normal(0, 0.05, n)
+            for i in range(size):
+                logs = machine + rng.normal(0, kinds[kind](cell, i, size), n) + (last if i == size - 1 else 0)
+                figures[cell, i] = dict(enumerate(np.exp(logs).tolist()))
+                pairs += [((cell, 0), (cell, i))] if i else []
+        return compare(figures, pairs, blocked=True)
 
-    sigma = 0.02
-    n = repetitions_needed(sigma, paired=True) or 0
-    for name, ratio in (("simulated, equal", 1.0), (f"simulated, 5% slower, {n} repetitions", 1 - SLOWER)):
-        found = []
-        for _ in range(1000):
-            a = [trial(1000 * math.exp(rng.normal(0, sigma))) for _ in range(n)]
-            b = [trial(1000 * ratio * math.exp(rng.normal(0, sigma))) for _ in range(n)]
-            found.append(compare(a, b, paired=True).verdict)
-        judged(name, found, "at most 5% different" if ratio == 1 else "at least 90% slower")
+    for cells, size, n in ((1, 10, 3), (5, 2, 3), (10, 2, 3), (5, 2, 5)):
+        line = []
+        for kind in kinds:
+            wrong = np.array([[c.verdict in DIFFERENT for c in table(cells, size, n, kind)] for _ in range(tables)])
+            line.append(f"{kind} {wrong.mean() * 100:.1f}% (worst {wrong.mean(axis=0).max() * 100:.1f}%)")
+        hits = [table(cells, size, n, "equal variances", math.log(1.2))[-1] for _ in range(tables)]
+        power = np.mean([c.verdict is Verdict.FASTER for c in hits])
+        print(f"  {cells} x {size}, {n} repetitions: {'; '.join(line)}; 20% found {power * 100:.0f}%", flush=True)
+
+
+def burn(until: float, seed: int) -> None:
+    """Other load: busy for a while, then not."""
+    rng = random.Random(seed)
+    while time.monotonic() < until:
+        end = time.monotonic() + rng.uniform(0.1, 2)
+        while time.monotonic() < end:
+            pass
+        time.sleep(rng.uniform(0.1, 2))
+
+
+@contextmanager
+def other_load() -> Iterator[None]:
+    """As long as it is open; an hour at most."""
+    process = multiprocessing.Process(target=burn, args=(time.monotonic() + 3600, 1), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
 
 
 def main() -> None:
     """Runs all, prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=40, help="A/A comparisons on the server")
-    parser.add_argument("--slower", type=int, default=20, help="comparisons with the slowdown")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of each trial")
+    parser.add_argument("--tables", type=int, default=300, help="simulated, of each kind")
+    parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")
+    parser.add_argument("--slower", type=int, default=6, help="comparisons with the slowdown, of each kind")
+    parser.add_argument("--seconds", type=float, default=30, help="of measuring, each A/A comparison")
     args = parser.parse_args()
-    print("\nverdicts:")
-    simulated()
-    rng = random.Random(7)
-    with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 20)) as cluster:
-        bench = Bench(cluster, args.seconds)
-        for _ in range(3):
-            bench.tps(SELECT, 8)
-        found = [bench.verdict(SELECT, SELECT, 5, 8, rng) for _ in range(args.pairs)]
-        judged("real, equal: point selects, 8 clients, 5 repetitions", found, "at most 5% different")
-        delayed = f"{SELECT}\\sleep {BASE_US} us\n"
-        base = [bench.tps(delayed, 1) for _ in range(12)]
-        # What a transaction takes on average, and 5% less throughput by a longer delay.
-        more = 1e6 / float(np.mean(base)) * (1 / (1 - SLOWER) - 1)
-        slow = f"{SELECT}\\sleep {round(BASE_US + more)} us\n"
-        n = repetitions_needed(float(np.std(np.log(base), ddof=1)), paired=True) or 20
-        found = [bench.verdict(delayed, slow, n, 1, rng) for _ in range(args.slower)]
-        judged(f"real, 5% slower by a delay of {more:.0f} µs, {n} repetitions", found, "at least 90% slower")
-        busy = [bench.tps(SELECT * 20, 8) for _ in range(12)]
-        wanted = repetitions_needed(float(np.std(np.log(busy), ddof=1)), paired=True) or 500
-        n = min(MOST, wanted)
-        found = [bench.verdict(SELECT * 20, SELECT * 21, n, 8, rng) for _ in range(args.slower)]
-        promise = "at least 90% slower" if n == wanted else f"{wanted} are recommended: nothing is promised for {n}"
-        judged(f"real, 20 statements beside 21 (4.8% slower), {n} repetitions", found, promise)
+    print("\nverdicts, simulated (equal configurations called different):")
+    simulated(args.tables)
+    print("\nverdicts of duets between two servers:")
+    settings = sized(host.memory_bytes() // 2, host.cores(), 20)
+    with EmbeddedCluster(settings) as a, EmbeddedCluster(settings) as b:
+        two = Two((a, b))
+        with other_load():
+            for name, clients in (("equal, 1 client", 1), ("equal, 8 clients", 8)):
+                found = [two.verdict(SELECT, SELECT, clients, args.seconds, 3) for _ in range(args.equal)]
+                judged(f"{name}, other load, {args.seconds:g} s, 3 starts", found, "at most 1% different")
+            delayed = f"{SELECT}\\sleep {BASE_US} us\n"
+            base = two.duet(delayed, f"{SELECT}\\sleep {2 * BASE_US} us\n", 4, 3)
+            # Twice the delay tells what a transaction takes besides; from there the delay that makes it 5% longer.
+            whole = BASE_US / (math.exp(-base.mean) - 1)
+            more = whole * (1 / (1 - SLOWER) - 1)
+            slow = f"{SELECT}\\sleep {round(BASE_US + more)} us\n"
+            for seconds in (30.0, 120.0):
+                found = [two.verdict(delayed, slow, 4, seconds, 5) for _ in range(args.slower)]
+                name = f"5% slower by {more:.0f} µs, other load, {seconds:g} s, 5 starts"
+                judged(name, found, "at least 90% slower" if seconds == 120 else "nothing promised")
 
 
 if __name__ == "__main__":
