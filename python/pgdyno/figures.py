@@ -107,9 +107,9 @@ FIGURES = (
 _TRANSACTIONS = "transactions"
 #: What a transaction costs, warm-up included: by the server's counters and its machine's.
 COSTS = (
-    Figure("WAL", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, 256.0),
-    Figure("blocks read", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, 1.0),
-    Figure("server CPU", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
+    Figure("WAL/tx", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, 256.0),
+    Figure("reads/tx", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, 1.0),
+    Figure("CPU/tx", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
 )
 BY_NAME = {f.name: f for f in FIGURES}
 TPS, QPS = BY_NAME["TPS"], BY_NAME["QPS"]

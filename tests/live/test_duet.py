@@ -30,7 +30,7 @@ scale = 1
 clients = [4]
 variables = { n = [1000, 1200] }
 [run]
-duration_s = 3
+duration_s = 5
 slice_s = 0.25
 warmup_s = 0.2
 repetitions = 1
@@ -50,11 +50,11 @@ def test_a_known_delay_is_found(tmp_path: Path) -> None:
     found = done.json
     assert found["manifest"]["run"]["order"] == "duet" and found["manifest"]["run"]["slice_s"] == 0.25
     (tps,) = [c for c in found["comparisons"] if c["figure"] == "TPS"]
-    assert tps["verdict"] == "slower" and tps["high"] < 0.95 and tps["n_a"] == 12
+    assert tps["verdict"] == "slower" and tps["high"] < 0.95 and tps["n_a"] == 20
     assert "n = 1200 is" in found["answer"][0] and "slower than n = 1000" in found["answer"][0]
     run = Path(found["path"])
     rows = measured(run)
-    assert [len(r) for r in rows.values()] == [12, 12]
+    assert [len(r) for r in rows.values()] == [20, 20]
     # One at a time: no slice of one lies in a slice of the other.
     slices = sorted((r.start_ns, r.end_ns) for of in rows.values() for r in of)
     assert all(a[1] < b[0] for a, b in itertools.pairwise(slices))
@@ -65,14 +65,14 @@ def test_a_known_delay_is_found(tmp_path: Path) -> None:
         ends = [r.committed + r.failed + r.skipped + r.unknown + r.unfinished for r in every]
         assert sum(r.scheduled for r in every) == sum(ends), "each side's outcomes balance"
         assert t.summary.committed == sum(r.committed for r in every if r.phase not in UNCOUNTED)
-        assert t.summary.elapsed_s == pytest.approx(3.0, rel=0.01)
-        assert t.summary.tps == pytest.approx(sum(r.committed for r in every if r.phase == "measure") / 3, rel=0.01)
+        assert t.summary.elapsed_s == pytest.approx(5.0, rel=0.01)
+        assert t.summary.tps == pytest.approx(sum(r.committed for r in every if r.phase == "measure") / 5, rel=0.01)
         assert t.summary.latency.count == t.summary.committed and len(t.summary.statements) == 1
 
 
 @pytest.mark.slow
 def test_each_setting_has_a_server(tmp_path: Path) -> None:
-    words = ["--vary", "log_disconnections=on,off", "--duration", "3", "--scale", "1", "--clients", "2"]
+    words = ["--vary", "log_disconnections=on,off", "--duration", "5", "--scale", "1", "--clients", "2"]
     words += ["--set", "work_mem=8MB", "--restarts", "2", "--repetitions", "1"]
     done = pgdyno("run", "quick", "--embedded", *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
@@ -93,7 +93,7 @@ def test_each_setting_has_a_server(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupted_duet_is_kept_and_continued(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
-    file.write_text(EXPERIMENT.replace("duration_s = 3", "duration_s = 6"))
+    file.write_text(EXPERIMENT.replace("duration_s = 5", "duration_s = 6"))
     words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs", "-q"]
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -116,7 +116,7 @@ def test_a_server_that_dies_in_a_duet_is_said(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text(
         EXPERIMENT.replace("variables = { n = [1000, 1200] }", 'settings = { work_mem = ["4MB", "8MB"] }')
-        .replace(":n us", "1000 us").replace("duration_s = 3", "duration_s = 20")
+        .replace(":n us", "1000 us").replace("duration_s = 5", "duration_s = 20")
     )  # fmt: skip
     words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs"]
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -147,4 +147,4 @@ def test_two_databases_of_a_running_server(server: Server, tmp_path: Path) -> No
     done = pgdyno("run", file, "--runs", tmp_path / "runs", "--json")
     assert done.code == 0, done.err
     (tps,) = [c for c in done.json["comparisons"] if c["figure"] == "TPS"]
-    assert tps["axis"] == "target" and tps["n_a"] == 12 and 0.8 < tps["ratio"] < 1.2
+    assert tps["axis"] == "target" and tps["n_a"] == 20 and 0.8 < tps["ratio"] < 1.2

@@ -111,7 +111,7 @@ def test_the_time_that_is_asked_for_tells() -> None:
 
 
 def test_few_pairs_say_nothing() -> None:
-    assert duet.of_pairs([0.1] * 7) is None
+    assert duet.of_pairs([0.1] * 19) is None
     equal = duet.of_pairs([0.0] * 30)
     assert equal is not None
     assert duet.compared([[equal]], 30, 1.0, 1.0).verdict is Verdict.SAME

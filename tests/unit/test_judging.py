@@ -175,10 +175,24 @@ def test_changes_of_level_are_found_where_they_are() -> None:
 def test_noise_and_outliers_are_no_changes() -> None:
     rng = np.random.default_rng(17)
     assert sum(bool(changepoints.change_points(rng.normal(100, 2, 60))) for _ in range(100)) <= 8
+    # Of a table of many series, all together.
+    tables = [
+        [changepoints.change_points(rng.normal(100, 2, 20), alpha=0.05 / 10) for _ in range(10)] for _ in range(60)
+    ]
+    assert sum(any(t) for t in tables) <= 6
     x = rng.normal(100, 1, 40)
     x[20] = 50
     assert not changepoints.change_points(x)
     assert not changepoints.change_points([100.0] * 20) and not changepoints.change_points([1.0, 2.0])
+
+
+def test_a_fresh_drop_is_found_when_three_runs_have_it() -> None:
+    rng = np.random.default_rng(29)
+    found = 0
+    for _ in range(50):
+        x = np.concatenate([rng.normal(100, 1, 30), rng.normal(95, 1, 3)])
+        found += any(abs(c.index - 30) <= 1 for c in changepoints.change_points(x, alpha=0.05 / 20))
+    assert found >= 49
 
 
 # ---------------------------------------------------------------- scaling

@@ -1,5 +1,5 @@
-"""Where a history of figures changed its level: E-divisive means (Matteson and James 2014) with a t test for
-significance, as Hunter and Apache Otava have it. docs/math.md, History.
+"""Where a history of figures changed its level: E-divisive means (Matteson and James 2014) with Student's t test for
+significance, as Hunter and Apache Otava have it, corrected for the choice of the place. docs/math.md, History.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from scipy import special
 
 from pgdyno.analysis.series import Array
 
-#: A change counts when Welch's t test at its place says less than this. The place was chosen as the best of many, so
-#: the chance of a false change in a whole history is larger: 2 to 4 in 100 (docs/math.md).
-ALPHA = 0.001
+#: A history of equal values shows a change with this probability at most; so do all series of a table together, which
+#: share it.
+ALPHA = 0.05
 #: And when the level moved by this part, at least.
 SMALLEST = 0.01
 #: Values on each side, at least.
@@ -29,6 +29,7 @@ class ChangePoint:
     index: int
     before: float
     after: float
+    #: Probability of such a change, or a larger one, anywhere between its neighbours if there were none.
     p: float
 
     @property
@@ -95,12 +96,14 @@ def best_split(x: Array) -> int:
 
 def _tested(x: Array, low: int, at: int, high: int) -> ChangePoint:
     a, b = x[low:at], x[at:high]
-    spread = float(a.std()) + float(b.std())
     before, after = float(a.mean()), float(b.mean())
-    if spread == 0:
+    # Student's t test: with the variance of both parts together. The three runs behind a change by themselves hardly
+    # know theirs.
+    degrees = len(a) + len(b) - 2
+    variance = (float(a.var()) * len(a) + float(b.var()) * len(b)) / degrees
+    if variance == 0:
         return ChangePoint(at, before, after, 1.0 if before == after else 0.0)
-    # Welch's t test.
-    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
-    degrees = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    p = 2 * float(special.stdtr(degrees, -abs(after - before) / math.sqrt(va + vb)))
-    return ChangePoint(at, before, after, p)
+    t = abs(after - before) / math.sqrt(variance * (1 / len(a) + 1 / len(b)))
+    # The place is the best of so many (Bonferroni): neighbours resemble each other, so it is less than that.
+    places = high - low - 2 * FEWEST + 1
+    return ChangePoint(at, before, after, min(1.0, places * 2 * float(special.stdtr(degrees, -t))))

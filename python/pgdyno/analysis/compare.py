@@ -128,10 +128,14 @@ def _in_blocks(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[
     compared with each other.
     """
     out = []
-    for together in _connected(pairs):
+    parts = _connected(pairs)
+    while parts:
+        together = parts.pop(0)
         common = sorted(set.intersection(*(set(logs[n]) for n in together)))
         k, n = len(together), len(common)
         if n < 2:
+            # One that lacks rounds must not take the others' away: by pairs then.
+            parts += [[a, b] for a, b in pairs if k > 2 and a in together]
             continue
         x = np.array([[logs[name][u] for u in common] for name in together])
         if k == 2:
@@ -179,14 +183,14 @@ def _compared(
     margin: float,
 ) -> Comparison:
     common = sorted(set(a) & set(b)) if blocked else []
-    # Where hardly a block is whole, they say less than what is there by itself.
-    paired = len(common) >= max(2, min(len(a), len(b)) - 1)
+    paired = len(common) > 1
     x, y = ([a[u] for u in common], [b[u] for u in common]) if paired else ([*a.values()], [*b.values()])
     n, m = len(x), len(y)
     mean_a, mean_b = (math.exp(math.fsum(z) / len(z)) if z else math.nan for z in (x, y))
     ratio = mean_b / mean_a if n and m else math.nan
     nothing = Comparison(n, m, mean_a, mean_b, ratio, level=level, paired=paired, margin=margin)
-    if min(n, m) < 1 or prior is None:
+    if min(n, m) < 1 or prior is None or (blocked and not paired):
+        # Of units that are in no common block, the variance within blocks says too little.
         return nothing
     parts = 1 / n + 1 / m
     if further or min(n, m) < 2:

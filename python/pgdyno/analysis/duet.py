@@ -10,15 +10,14 @@ import numpy as np
 from scipy import special
 
 from pgdyno.analysis.compare import ALPHA, CONFIDENCE, MARGIN, POWER, RESOLUTION, Comparison, Verdict, verdict_of
-from pgdyno.analysis.moderated import Spread
+from pgdyno.analysis.moderated import Array, Spread
 from pgdyno.analysis.series import autocorrelation_time
 
-#: What units may differ by, as multiples of the variance that their own errors make; and what is believed of these
-#: beforehand: chosen by simulation, so that verdicts stay right where starts differ by up to five times their errors.
-_MULTIPLES = np.array([1, 1.5, 2, 3, 5, 8, 13, 20, 35, 60, 100])
-_BELIEF = np.array([3.0, *[1.0] * 10])
+#: What units may differ by, as multiples of the variance that their own errors make: 1 and so on by a factor, up to
+#: so many times the largest that is seen; 1 is believed so many times as likely as each other. By simulation.
+_STEP, _WIDEST, _BELIEF = 1.6, 100.0, 3.0
 #: Pairs of slices, at least: fewer do not know how alike neighbours are.
-FEWEST = 8
+FEWEST = 20
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def of_pairs(differences: Sequence[float]) -> Difference | None:
 
 def of_figures(a: float, b: float, error_a: float, error_b: float) -> Difference:
     """From a figure of each side and the standard errors of their logarithms, which are about independent."""
-    return Difference(math.log(b / a), error_a**2 + error_b**2, 30.0)
+    return Difference(math.log(b / a), error_a**2 + error_b**2, 15.0)
 
 
 def compared(
@@ -86,10 +85,14 @@ def _spread(within: float, degrees: float, means: Sequence[float]) -> Spread:
     if len(means) < 2:
         return Spread(np.array([within]), np.array([degrees]), np.array([1.0]))
     d = len(means) - 1
-    q = max(float(np.var(means, ddof=1)) / len(means), 1e-12) / (_MULTIPLES * within)
-    logs = d / 2 * (np.log(q) - q) + np.log(_BELIEF)
+    observed = max(float(np.var(means, ddof=1)) / len(means), 1e-12)
+    steps = math.ceil(math.log(_WIDEST * max(1.0, observed / within)) / math.log(_STEP))
+    multiples: Array = np.power(_STEP, np.arange(steps + 1, dtype=np.float64))
+    q = observed / (multiples * within)
+    logs = d / 2 * (np.log(q) - q)
+    logs[0] += math.log(_BELIEF)
     weights = np.exp(logs - logs.max())
-    return Spread(_MULTIPLES * within, np.full(len(_MULTIPLES), degrees), weights / weights.sum())
+    return Spread(multiples * within, np.full(len(multiples), degrees), weights / weights.sum())
 
 
 def _more(spread: Spread, level: float, margin: float, pairs: int) -> int:

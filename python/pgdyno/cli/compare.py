@@ -40,11 +40,18 @@ def main(
     """Shows B beside A; returns the exit code."""
     failing = _failing(fail_if)
     names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
+    left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
     if shared := {p.resolve() for p in a} & {p.resolve() for p in b}:
         raise UsageError(f"{min(shared)} stands on both sides", "Compare it with another run.")
-    left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
     found = runs.compare_runs(left, right, names, margin=margin_percent / 100, others=siblings(left, right))
-    failed = any(r.comparison.verdict in failing and not r.comparison.is_negligible for r in found.rows)
+    # What a transaction costs is shown; throughput and latency are what is asked about.
+    judged = [r for r in found.rows if not r.figure.per_transaction]
+    failed = any(r.comparison.verdict in failing and not r.comparison.is_negligible for r in judged)
+    if fail_if and not failed and found.is_of_single_starts:
+        console.errors().print(
+            f"pgdyno: --fail-if {fail_if} could not be judged: one start of a server on a side", markup=False,
+            soft_wrap=True,
+        )  # fmt: skip
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     sentences = _answer(found)
     if json_output:
@@ -100,7 +107,8 @@ def _failing(fail_if: str | None) -> set[Verdict]:
 
 def _answer(found: runs.RunComparison) -> list[str]:
     if not found.is_of_single_starts:
-        return answer.of_rows(found.rows, lambda _: ("A", "B"))
+        names = ("these starts of A", "those of B") if found.are_single_runs else ("A", "B")
+        return answer.of_rows(found.rows, lambda _: names)
     first = [r for r in found.rows if r.figure is found.rows[0].figure]
     shown = [f"{verdicts.change(r.comparison)} ({r.pair.label})" for r in first[:4]]
     more = f" and {len(first) - 4} more" if len(first) > 4 else ""
@@ -119,7 +127,12 @@ def _method(found: runs.RunComparison) -> str:
         return (
             f"How far two starts lie apart is learned from {found.others} other runs of this experiment beside these."
         )
-    return f"Compared by starts of the server: {found.starts_a} and {found.starts_b}."
+    if found.are_single_runs:
+        return (
+            f"Compared by starts of the server, {found.starts_a} and {found.starts_b}, of one run each: what the hour "
+            "and the loading of each made of it is no part of the noise."
+        )
+    return f"Compared by runs: {found.starts_a} and {found.starts_b}."
 
 
 def _table(out: Console, rows: list[Row]) -> None:

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno.analysis.changepoints import FEWEST, ChangePoint
 from pgdyno.cli import as_json, console
-from pgdyno.errors import EXIT_OK, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from pgdyno.figures import COMPARED
 from pgdyno.format import integer
 from pgdyno.judge import history, scaling
@@ -26,17 +27,25 @@ from pgdyno.store import rundir
 EXAMPLE = "polardb-2024"
 
 
-def follow(folder: Path, experiment: str | None, metrics: str | None, json_output: bool) -> int:
-    """Shows where the figures of an experiment changed."""
+def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: str | None, json_output: bool) -> int:
+    """Shows where the figures of an experiment changed; returns the exit code."""
+    if fail_if not in (None, "change", "worse"):
+        raise UsageError(f'--fail-if: there is no "{fail_if}"', "There are change and worse.")
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
     found = history.of(folder, experiment, names)
     for what in found.unreadable:
         sys.stderr.write(f"not read: {what}\n")
+    news = found.news()
+    failed = any(fail_if == "change" or (fail_if == "worse" and not _is_better(s, c)) for s, c in news)
+    exit_code = EXIT_THRESHOLD if failed else EXIT_OK
+    sentences = _history_answer(found)
     if json_output:
-        as_json.write(asdict(found))
-        return EXIT_OK
+        as_json.write({"exit_code": exit_code, "answer": sentences, **asdict(found)})
+        return exit_code
     out = console.output()
-    out.print(Text(f"{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
+    for sentence in sentences:
+        out.print(Text(sentence, style="bold"))
+    out.print(Text(f"\n{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("configuration", "figure"):
         table.add_column(name, overflow="fold")
@@ -49,26 +58,49 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, json_outpu
             table.add_row(Text(s.label), s.metric, str(len(s.values)), *ends, _spark(s.values))
     out.print(table)
     changes = [(s, c) for s in found.series for c in s.changes]
-    out.print()
     if not changes:
-        few = max((len(s.values) for s in found.series), default=0) < 6
-        why = " A change needs 3 runs before it and 3 after it." if few else ""
-        out.print(Text(f"No change of level was found.{why}"))
-        return EXIT_OK
-    out.print(Text("Changes of level", style="bold"))
+        return exit_code
+    out.print(Text("\nChanges of level", style="bold"))
     for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
         run = s.runs[c.index]
-        better = (c.ratio > 1) == COMPARED[s.metric].higher_is_better
         out.print(
             Text(
-                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (t test at this place: p = {c.p:.1g})",
-                style="green" if better else "red",
+                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (p = {c.p:.1g})",
+                style="green" if _is_better(s, c) else "red",
             ),
             soft_wrap=True,
         )
         for name, x, y in found.differences.get(run, []):
             out.print(Text(f"    {name}: {x} | {y}"), soft_wrap=True)
-    return EXIT_OK
+    out.print(
+        Text(
+            "\np: of such a change anywhere in its series, by chance. All series together show one where there is "
+            "none in 5 of 100 tables at most; values are taken to be independent."
+        )
+    )
+    return exit_code
+
+
+def _is_better(s: history.Series, c: ChangePoint) -> bool:
+    return (c.ratio > 1) == COMPARED[s.metric].higher_is_better
+
+
+def _history_answer(found: history.History) -> list[str]:
+    few = max((len(s.values) for s in found.series), default=0)
+    if few < 2 * FEWEST:
+        return [f"Not yet known: {few} runs. A change needs {FEWEST} before it and {FEWEST} after it."]
+    changes = [(s, c) for s in found.series for c in s.changes]
+    news = found.news()
+    out = []
+    for s, c in news[:4]:
+        way = "better" if _is_better(s, c) else "worse"
+        out.append(f"{s.label}: {s.metric} is {(c.ratio - 1) * 100:+.1f}% ({way}) since {s.runs[c.index]}.")
+    if len(news) > 4:
+        out.append(f"{len(news) - 4} more changed among the newest runs.")
+    if not news:
+        old = f"; {len(changes)} earlier" if changes else ""
+        out.append(f"No change of level among the newest {history.NEWEST} of {few} runs{old}.")
+    return out
 
 
 def scale(

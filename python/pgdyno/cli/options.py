@@ -36,7 +36,12 @@ WarmUp = Annotated[
 ]
 Repetitions = Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)]
 Restarts = Annotated[
-    int | None, typer.Option(help="Starts of the private servers, with so many repetitions each.", min=1)
+    int | None,
+    typer.Option(
+        help="Start the private servers so often, with all repetitions each time: a verdict then holds for the next "
+        "start too. Default: the experiment's; 5 with --vary.",
+        min=1,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -52,9 +57,20 @@ Order = Annotated[
     str | None,
     typer.Option(help="Of trials: auto, duet (two in slices, by turns), random, interleaved, written.", metavar="NAME"),
 ]
+FailIfBound = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        help="Exit code 6 where a configuration's figure is beyond: 'p99 > 10ms', 'TPS < 1000'. Can be given often.",
+        metavar="BOUND",
+    ),
+]
 FailIf = Annotated[
     str | None,
-    typer.Option(help="Exit code 6 for a verdict: slower, faster, different, unknown.", metavar="VERDICT"),
+    typer.Option(
+        help="Exit code 6 for a verdict on throughput or a latency: slower, faster, different, unknown.",
+        metavar="VERDICT",
+    ),
 ]
 Interval = Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)]
 Protocol = Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")]

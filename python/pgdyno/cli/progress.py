@@ -49,6 +49,7 @@ class RichProgress(Listener):
         self._since = 0.0
         self._trials: TaskID | None = None
         self._each = 1.0
+        self._planned = 0
         self._done = 0
         self._failed = 0
 
@@ -75,13 +76,16 @@ class RichProgress(Listener):
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self.note(f"{len(trials)} trials of {seconds_each:g} s")
-        self._each = seconds_each
+        self._each, self._planned = seconds_each, len(trials)
         self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
         self._progress.start()
 
     def trial_started(self, plan: TrialPlan) -> None:
         if self._trials is not None:
-            self._progress.update(self._trials, description=_short(plan), figures="connecting")
+            # A search may take more trials than it usually does.
+            self._planned = max(self._planned, self._done + 1)
+            total = self._planned * self._each
+            self._progress.update(self._trials, total=total, description=_short(plan), figures="connecting")
 
     def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
         if self._trials is None or row.end_ns <= row.start_ns:
@@ -103,6 +107,10 @@ class RichProgress(Listener):
         self._progress.stop()
 
 
+#: Seconds between lines of a trial that takes long, where there is no terminal.
+_A_LINE_S = 60.0
+
+
 class PlainProgress(Listener):
     """One line for each thing, for logs."""
 
@@ -110,6 +118,7 @@ class PlainProgress(Listener):
         self._stream = stream
         self._total = 0
         self._ended = 0
+        self._failed = 0
         self._begun = time.monotonic()
         self._told = time.monotonic()
         self._phase = ""
@@ -137,13 +146,33 @@ class PlainProgress(Listener):
         self._begun = time.monotonic()
         self.note(f"{len(trials)} trials of {seconds_each:g} s")
 
+    def trial_started(self, plan: TrialPlan) -> None:
+        self._told, self._failed = time.monotonic(), 0
+
+    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
+        self._failed += row.failed + row.unknown
+        now = time.monotonic()
+        if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns:
+            return
+        self._told = now
+        tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
+        self.note(
+            f"{self._which(self._ended + 1)} {plan.slug}, {row.end_ns / 1e9:.0f} s into it: {tps:,.0f} TPS, "
+            f"p99 {row.p99_ns / 1e6:.3g} ms, {self._failed} failed"
+        )
+
     def trial_ended(self, record: TrialRecord) -> None:
         self._ended += 1
         s = record.summary
-        left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)
         figures = f"{s.tps:,.0f} TPS, p99 {s.latency.p99_ns / 1e6:.3g} ms" if s else record.state
         bad = f", {sum(s.failed.values())} failed" if s and s.failed else ""
-        self.note(f"{self._ended}/{self._total} {record.plan.slug}: {figures}{bad} ({left:.0f} s left)")
+        left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)
+        # A search may take more trials than it usually does.
+        eta = f" ({left:.0f} s left)" if self._ended <= self._total else ""
+        self.note(f"{self._which(self._ended)} {record.plan.slug}: {figures}{bad}{eta}")
+
+    def _which(self, number: int) -> str:
+        return f"{number}/{self._total}" if number <= self._total else f"{number}"
 
 
 class Steps:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.cli import as_json, console, vary
+from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
-from pgdyno.errors import SpecError, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
 from pgdyno.report import terminal, view
 from pgdyno.run import resume
 from pgdyno.run.order import decided
@@ -78,9 +80,13 @@ def adjusted(
     changes: list[str] = []
     run, axes = dict(run), {**axes, **vary.axes_of(experiment, fixed, varied)}
     if varied and shrink is None:
-        vary.for_a_comparison(experiment, axes, run)
+        chosen = vary.for_a_comparison(experiment, axes, run)
+        if chosen:
+            sys.stderr.write(f"--vary compares, so: {' '.join(chosen)}; say otherwise where that does not suit\n")
     if shrink is not None:
         experiment, changes = shrunk(experiment, shrink, host.cores(), host.memory_bytes())
+        if not changes:
+            sys.stderr.write(f"--shrink {shrink:g} changes nothing: all that it makes smaller is at its smallest\n")
     data = experiment.model_dump()
     data["run"] |= run
     for matrix in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
@@ -110,8 +116,11 @@ def main(
     runs: Path,
     json_output: bool,
     quiet: bool,
+    fail_if: Sequence[str] = (),
 ) -> int:
     """Runs, shows, and returns the exit code."""
+    # A mistake in a bound is said before anything runs.
+    bounds = [thresholds.threshold(text) for text in fail_if]
     if servers.embedded and servers.target is not None:
         raise UsageError("--embedded and --target contradict each other", "Give one of them.")
     if servers.templates not in ("use", "keep", "off"):
@@ -123,6 +132,9 @@ def main(
     errors = console.errors()
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)
+    beyond = thresholds.met(outcome.data, bounds) if outcome.data is not None else []
+    if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
+        outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))
     if json_output:
         as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):

@@ -40,12 +40,18 @@ def history(
     runs: Annotated[Path, typer.Argument(help="A folder of run directories.")] = Path("runs"),
     experiment: Annotated[str | None, typer.Option(help="Which, if there are several.", metavar="NAME")] = None,
     figures: Annotated[str | None, typer.Option(help="Default: TPS,p99.", metavar="NAME,...")] = None,
+    fail_if: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit code 6 where the level changed among the newest 5 runs: change, worse.", metavar="WHAT"
+        ),
+    ] = None,
     json_output: options.Json = False,
 ) -> None:
     """Follow an experiment over many runs: where its figures changed their level."""
     from pgdyno.cli import judge as verb
 
-    raise typer.Exit(verb.follow(runs, experiment, figures, json_output))
+    raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output))
 
 
 def scaling(

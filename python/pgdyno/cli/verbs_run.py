@@ -39,6 +39,7 @@ def run(
     seed: options.Seed = None,
     connect_timeout: options.ConnectTimeout = None,
     runs: options.Runs = Path("runs"),
+    fail_if: options.FailIfBound = None,
     keep: options.Keep = False,
     force: options.Force = False,
     replace: options.Replace = False,
@@ -75,6 +76,7 @@ def run(
         runs=runs,
         json_output=json_output,
         quiet=quiet,
+        fail_if=fail_if or [],
     )
     raise typer.Exit(code)
 

@@ -16,6 +16,8 @@ from pgdyno.store.reading import RunData
 
 #: Figures that slices, or the trials' own intervals, say something of.
 FIGURES = (COMPARED["TPS"], COMPARED["p99"])
+#: Transactions of a client that a slice must hold for its count to say how long they take.
+_LEAST_IN_A_SLICE = 12
 
 
 def compared(data: RunData, pairs: Sequence[Pair], *, level: float, margin: float = MARGIN) -> list[Row]:
@@ -59,6 +61,11 @@ def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
 def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
     """Differences of the logarithms of throughput, of each pair of slices that is whole."""
     x, y = _measured(data, a), _measured(data, b)
+    for rows in (x, y):
+        spans = [(r.end_ns - r.start_ns, r.mean_ns) for r in rows.values() if r.committed]
+        if not spans or sum(mean for _, mean in spans) * _LEAST_IN_A_SLICE > sum(length for length, _ in spans):
+            # Slices that hold a few transactions of a client count whole ones, whatever these take.
+            return []
 
     def log_tps(r: IntervalRow) -> float:
         # A slice in which nothing was committed is a very slow one.

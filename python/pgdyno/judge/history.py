@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from pgdyno.analysis.changepoints import ChangePoint, change_points
+from pgdyno.analysis.changepoints import ALPHA, FEWEST, ChangePoint, change_points
 from pgdyno.errors import UsageError
 from pgdyno.judge.compared import named
 from pgdyno.judge.groups import groups_of
@@ -28,6 +28,10 @@ class Series:
     changes: list[ChangePoint]
 
 
+#: A change needs as many runs behind it to be seen: one that began among so many of the newest is news.
+NEWEST = FEWEST + 2
+
+
 @dataclass(frozen=True)
 class History:
     """All series of an experiment, and what changed in the environment at each run."""
@@ -39,6 +43,10 @@ class History:
     differences: dict[str, list[tuple[str, str, str]]]
     #: Runs, and files of runs, that cannot be read.
     unreadable: list[str]
+
+    def news(self) -> list[tuple[Series, ChangePoint]]:
+        """Changes that began among the NEWEST runs."""
+        return [(s, c) for s in self.series for c in s.changes if c.index >= len(s.values) - NEWEST]
 
 
 def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")) -> History:
@@ -77,8 +85,10 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
                 if known:
                     runs.append(path.name)
                     values.append(statistics.fmean(known))
+    # All of them together are wrong that often, where nothing has changed.
+    alpha = ALPHA / max(1, len(found))
     series = [
-        Series(label, metric, runs, values, change_points(values))
+        Series(label, metric, runs, values, change_points(values, alpha=alpha))
         for (_, metric), (label, runs, values) in found.items()
     ]
     paths = [p for _, p in chosen]

@@ -15,7 +15,7 @@ from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.store.manifest import FileSystem, Manifest
 from pgdyno.store.reading import RunData
 
-DEFAULT = ("TPS", "p50", "p95", "p99", "WAL", "blocks read")
+DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx")
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
 #: Parts of the environment that make figures differ.
@@ -49,6 +49,9 @@ class RunComparison:
     #: Configurations that only one of the two has.
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
+
+    #: There is one run on each side, and no others beside them.
+    are_single_runs: bool = False
 
     @property
     def is_of_single_starts(self) -> bool:
@@ -91,6 +94,7 @@ def compare_runs(
         _warnings([*a, *b], pairs, wanted),
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
+        len(a) == len(b) == 1 and not also,
     )
     if not found.is_of_single_starts:
         return found
@@ -101,16 +105,13 @@ def compare_runs(
 
 
 def _together(runs: Sequence[RunData]) -> list[Group]:
-    """Configurations of several runs, their starts numbered on."""
+    """Configurations of a run; or of several, which are then the units: starts of one run share an hour."""
     found: dict[Key, list[TrialRecord]] = {}
-    before = 0
-    for data in runs:
-        groups = groups_of(data)
-        for g in groups:
+    for number, data in enumerate(runs, 1):
+        for g in groups_of(data):
             found.setdefault(g.key, []).extend(
-                replace(t, plan=replace(t.plan, start=before + t.plan.start)) for t in g.trials
+                replace(t, plan=replace(t.plan, start=number)) if len(runs) > 1 else t for t in g.trials
             )
-        before += max((t.plan.start for g in groups for t in g.trials), default=0)
     return [Group(trials) for trials in found.values()]
 
 

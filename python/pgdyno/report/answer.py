@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.figures import COMPARED, PERCENTILES, TPS
 from pgdyno.format import integer, milliseconds, plus_minus, span
 from pgdyno.judge.axes import AxisComparisons
-from pgdyno.judge.compared import Pair, Row
+from pgdyno.judge.compared import Pair, Row, starts
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled
 from pgdyno.report import verdicts
@@ -21,7 +22,18 @@ _SOME = 4
 _ENOUGH = 0.95
 #: Axes whose values say what they are of.
 _NAMED_BY_VALUE = {"target", "dataset", "protocol"}
-_P99 = COMPARED["p99"]
+#: What stands behind the first figure, where it changes.
+_BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
+#: A change is said as a factor from here on.
+_FACTOR = 2.0
+#: Nobody measures that long.
+_TOO_LONG_S = 86_400.0
+#: What a crash may cost, by setting and value.
+_RISKY = {
+    "synchronous_commit": {"off": "a crash can lose the last commits"},
+    "fsync": {"off": "a crash can destroy the cluster"},
+    "full_page_writes": {"off": "a crash can leave torn pages"},
+}
 
 
 def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> list[str]:
@@ -30,7 +42,10 @@ def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> li
     if capacity is not None:
         return [_capacity(capacity)]
     if found.rows:
-        return of_rows(found.rows, _values)
+        written = data.manifest.run.order == "written" or data.manifest.batched
+        drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
+        said = of_rows(found.rows, _values)
+        return [*said, *(drift if written else []), *_advice(data, found.rows), *_risk(found.rows)]
     return _levels(groups)
 
 
@@ -51,10 +66,10 @@ def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[str, str]]) -> li
     by_pair: dict[int, dict[str, Row]] = {}
     for row in rows:
         by_pair.setdefault(id(row.pair), {})[row.figure.name] = row
-    leading = [(next(iter(of.values())), of.get(_P99.name)) for of in by_pair.values()]
-    leading.sort(key=lambda x: _rank(x[0].comparison))
-    out = [_sentence(first, p99, names(first.pair)) for first, p99 in leading[:_SOME]]
-    rest = [first.comparison.verdict for first, _ in leading[_SOME:]]
+    first = {id(of): next(iter(of.values())) for of in by_pair.values()}
+    leading = sorted(by_pair.values(), key=lambda of: _rank(first[id(of)].comparison))
+    out = [_sentence(of, names(first[id(of)].pair)) for of in leading[:_SOME]]
+    rest = [first[id(of)].comparison.verdict for of in leading[_SOME:]]
     if rest:
         words = {
             Verdict.FASTER: "faster", Verdict.SLOWER: "slower", Verdict.SAME: "within the margin",
@@ -71,24 +86,41 @@ def _rank(c: Comparison) -> tuple[float, float]:
     return order[c.verdict] + (0.5 if c.is_negligible else 0), nearest
 
 
-def _sentence(row: Row, p99: Row | None, names: tuple[str, str]) -> str:
+def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
     a, b = names
+    row = next(iter(rows.values()))
     c, where = row.comparison, f"({', '.join(filter(None, [row.figure.name, *_where(row.pair)]))})"
     if c.verdict is Verdict.UNKNOWN:
-        text = f"Not yet known whether {b} is faster or slower than {a} {where}"
+        text = f"Not yet known whether {b} is {_ways(row)} than {a} {where}"
         if c.low > 0:
-            text += f": between {verdicts.between(c.low, c.high).replace(' to ', ' and ')}"
+            # As a speed: of a latency its inverse.
+            ends = (1 / c.high, 1 / c.low) if row.figure.unit == "ns" else (c.low, c.high)
+            text += f": between {verdicts.between(*ends).replace(' to ', ' and ')}"
         return text + (f"; about {span(row.seconds)} more would tell." if row.seconds else ".")
     if c.verdict is Verdict.SAME:
-        return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_p99(p99)}."
+        return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_more(rows)}."
     # As a speed: of a latency its inverse.
+    if row.figure.per_transaction:
+        return f"{b} has {verdicts.direction(c, row.figure)} {_moved(row)} {where}."
     low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
     if low > 1:
         text = _times(a, b, low, high) or f"{b} is {_by(low, high)} faster than {a}"
     else:
         text = _times(b, a, 1 / high, 1 / low) or f"{b} is {_by(high, low)} slower than {a}"
+    of_these = _of_these_starts(row)
     negligible = f", which is within {verdicts.margin(c)}" if c.is_negligible else ""
-    return f"{text} {where}{negligible}{_and_p99(p99)}."
+    return f"{text} {where}{of_these}{negligible}{_and_more(rows)}."
+
+
+def _of_these_starts(row: Row) -> str:
+    """Of a duet of two servers that were started once: equal servers may differ by some percent."""
+    a, b = row.pair.a.trials, row.pair.b.trials
+    once = row.by_slices and starts(a) == 1 and a[0].place != b[0].place
+    return ", as these two servers were started" if once else ""
+
+
+def _ways(row: Row) -> str:
+    return "less or more" if row.figure.per_transaction else "faster or slower"
 
 
 def _where(pair: Pair) -> list[str]:
@@ -109,14 +141,50 @@ def _by(near: float, far: float) -> str:
     return " to ".join(f"{p:.{digits}f}%" for p in parts)
 
 
-def _and_p99(row: Row | None) -> str:
-    if row is None or row.figure.name != _P99.name:
-        return ""
-    c = row.comparison
-    if c.verdict not in (Verdict.FASTER, Verdict.SLOWER) or c.is_negligible:
-        return ""
-    verb = "falls" if c.ratio < 1 else "rises"
-    return f"; p99 {verb} from {milliseconds(c.mean_a)} to {milliseconds(c.mean_b)} ms"
+def _and_more(rows: Mapping[str, Row]) -> str:
+    """What becomes of p99, and of what a transaction costs, where that is known and worth saying."""
+    return "".join(f"; {_moved(rows[f.name])}" for f in _BESIDES if f.name in rows and _is_known(rows[f.name]))
+
+
+def _is_known(row: Row) -> bool:
+    return row.comparison.verdict in (Verdict.FASTER, Verdict.SLOWER) and not row.comparison.is_negligible
+
+
+def _moved(row: Row) -> str:
+    c, figure = row.comparison, row.figure
+    verb, (near, far) = ("falls", (c.high, c.low)) if c.ratio < 1 else ("rises", (c.low, c.high))
+    means = f" ({figure.cell(c.mean_a)} to {figure.shown(c.mean_b)})"
+    if c.high >= _FACTOR:
+        return f"{figure.name} {verb} {verdicts.times(c.low, c.high)}{means}"
+    return f"{figure.name} {verb} by {_by(near, far)}{means}"
+
+
+def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
+    """What to type where the first figure is not known yet."""
+    unknown = [r for r in rows if r.figure is TPS and r.comparison.verdict is Verdict.UNKNOWN and r.comparison.more]
+    if not unknown:
+        return []
+    run = data.manifest.run
+    factor = max((r.comparison.more or 0) / r.comparison.n_a + 1 for r in unknown)
+    if max(r.seconds or 0.0 for r in unknown) > _TOO_LONG_S:
+        return ["It would take days to tell: the machine is too noisy, or the trials are too short."]
+    if run.restarts > 1:
+        return [f"What would tell: the same with --restarts {math.ceil(run.restarts * factor)}."]
+    if unknown[0].by_slices:
+        return [f"What would tell: the same with --duration {math.ceil((run.duration_s or 0) * factor)}."]
+    return [f"What would tell: the same with --repetitions {math.ceil(run.repetitions * factor)}."]
+
+
+def _risk(rows: Sequence[Row]) -> list[str]:
+    """Settings whose price is paid in a crash."""
+    found = dict.fromkeys(
+        f"{r.pair.axis} = {value}"
+        for r in rows
+        for g in (r.pair.a, r.pair.b)
+        if (value := spelled(g.varied.get(r.pair.axis))) in _RISKY.get(r.pair.axis, {})
+    )
+    named = [text.split(" = ") for text in found]
+    return [f"With {axis} = {value} {_RISKY[axis][value]}; that is not measured here." for axis, value in named]
 
 
 # -------------------------------------------------------------------- levels

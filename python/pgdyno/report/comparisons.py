@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Sequence
 
 from pgdyno.analysis.compare import Comparison
 from pgdyno.figures import TPS
 from pgdyno.judge.axes import AxisComparisons
+from pgdyno.judge.compared import Row, starts
 from pgdyno.model import TrialRecord
 from pgdyno.report import verdicts
 from pgdyno.report.cells import Cell, Table, linked
@@ -18,13 +19,16 @@ def table(found: AxisComparisons) -> Table:
     cells: list[list[str | Cell]] = []
     # Of what nothing can be said: only where it is what was asked for.
     rows = [r for r in found.rows if not math.isnan(r.comparison.low) or r.figure is TPS]
+    differences = list(dict.fromkeys(r.pair.difference for r in rows))
+    # What all have is in the title.
+    several = len(differences) != 1
     for row in rows:
         c, pair = row.comparison, row.pair
         trials: list[TrialRecord] = [*pair.a.trials, *pair.b.trials]
         cells.append(
             [
                 pair.label,
-                pair.difference,
+                *([pair.difference] if several else []),
                 row.figure.name,
                 f"{row.figure.cell(c.mean_a)} → {row.figure.shown(c.mean_b)}",
                 linked(verdicts.change(c), trials),
@@ -34,27 +38,38 @@ def table(found: AxisComparisons) -> Table:
         )
     more = f" Only the first {len(rows)} rows are shown." if found.left_out else ""
     slices = [r for r in rows if r.by_slices]
-    explained = (duet_note if slices else partial(note, blocked=True))((slices or rows)[0].comparison) if rows else ""
+    explained = _explained(slices or rows, by_slices=bool(slices)) if rows else ""
     return Table(
         "comparisons",
-        "Compared along an axis",
-        ["configuration", "compared", "figure", "means", "change", "n", "verdict"],
+        "Compared" if several else f"Compared: {differences[0]}",
+        ["configuration", *(["compared"] if several else []), "figure", "means", "change", "n", "verdict"],
         cells,
         explained + more,
-        3,
-        ["means", "n"],
+        3 if several else 2,
+        ["n", "means"],
     )
 
 
-def duet_note(c: Comparison) -> str:
-    """How to read verdicts of duets."""
+def _explained(rows: Sequence[Row], *, by_slices: bool) -> str:
+    c = rows[0].comparison
+    return duet_note(c, starts(rows[0].pair.a.trials)) if by_slices else note(c, blocked=True)
+
+
+def duet_note(c: Comparison, several: int) -> str:
+    """How to read verdicts of duets, over so many starts of the servers."""
+    reach = (
+        f"over {several} starts of both servers, so it holds for the next start too"
+        if several > 1
+        else "for these two starts of the servers only; --restarts 5 makes it hold for the next"
+    )
     return (
-        f"Change: {verdicts.level(c)} interval of the ratio over n pairs of slices: both servers are up, and the "
-        "load goes to one at a time; the beginning of each slice is left out. Where nothing differs, one verdict in "
-        "100 and one table in 20 is wrong at most, as far as these two starts of the servers go (--restarts 5: as far "
-        f"as starts go). Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; so much "
-        "more time of measuring would, nine times in ten. What takes longer than a slice (checkpoints, vacuum, what a "
-        "cache learns, writes to a disk that both share) a duet does not show: --order random does."
+        f"Change: {verdicts.level(c)} interval of the ratio, {reach}. n: pairs of slices; of what is per transaction "
+        "(/tx) starts or repetitions. Both servers are up, and the load goes to one at a time; the beginning of each "
+        "slice is left out. Where nothing differs, about one verdict in 100 and one table in 20 is wrong. "
+        f"Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in brackets the "
+        "measuring time that would tell, nine times in ten. /tx: of a transaction, warm-up included. What takes longer "
+        "than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does not "
+        "show: --order random does."
     )
 
 
@@ -64,8 +79,7 @@ def note(c: Comparison, *, blocked: bool) -> str:
     rounds = ", which are compared within their round" if blocked else ""
     return (
         f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {units}{rounds}; how far they "
-        "lie apart is learned from all configurations. Where nothing differs, one verdict in 100 and one table in 20 "
-        f"is wrong at most. Not yet known: neither no difference nor one of {verdicts.margin(c)} is ruled out; so "
-        "much more time of measuring would, nine times in ten. WAL, blocks read, server CPU: of a transaction, warm-up "
-        "included."
+        "lie apart is learned from all configurations. Where nothing differs, about one verdict in 100 and one table "
+        f"in 20 is wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in "
+        "brackets the measuring time that would tell, nine times in ten. /tx: of a transaction, warm-up included."
     )

@@ -163,7 +163,10 @@ def environment(data: RunData) -> list[tuple[str, str]]:
     where = m.target.host
     kind = "Unix-domain socket" if where.startswith("/") else "TCP"
     order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
-    order |= {"duet": f"two at once in slices of {run.slice_s or 0:g} s, by turns"}
+    order |= {"duet": f"duets: both servers up, the load on one at a time in slices of {run.slice_s or 0:g} s"}
+    times = f"{run.repetitions} repetition{'s' if run.repetitions != 1 else ''}"
+    if run.restarts > 1:
+        times = f"{run.restarts} starts of the servers with {times} each"
     drivers = dict.fromkeys(t.summary.driver for t in data.trials if t.summary and t.summary.driver)
     items = [
         ("server", m.server.version or version_of(m)),
@@ -177,7 +180,7 @@ def environment(data: RunData) -> list[tuple[str, str]]:
             f"{run.warmup_s} s warm-up, {run.duration_s} s measured, "
             f"{_varied(m, 'protocol', run.protocol)} protocol, "
             f"{_loop(m)}, "
-            f"{run.repetitions} repetitions, {order.get(run.order, 'random order')}"
+            f"{times}, {order.get(run.order, 'random order')}"
             f"{', one dataset after the other' if m.batched else ''}, "
             f"seed {run.seed}",
         ),

@@ -19,7 +19,7 @@ SHOWN = ("capacity", "comparisons", "qps", "rows", "detail", "statements", "serv
 #: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
 _CUT = {"statements": {1: 28}, "sizes": {0: 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
-_FOLDED = {"outcomes": (2,), "comparisons": (0, 1, 6)}
+_FOLDED = {"outcomes": (2,)}
 _LONG = 24
 #: Of a figure's heading.
 _HEADING = 14
@@ -66,7 +66,10 @@ def _print(table: Table, console: Console) -> None:
     ]
     cut = _CUT.get(table.name, {})
     long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
-    free = _FOLDED.get(table.name, ())
+    free: tuple[int, ...] = _FOLDED.get(table.name, ())
+    if table.name == "comparisons":
+        # What is compared, where there is a column for it, and the verdict.
+        free = (*range(table.text_columns - 1), len(table.columns) - 1)
     folded = {*free, *long}
     # How narrow what gives way may become.
     squeezed = {i: min(widths[i], cut.get(i, max(12, cell_len(headers[i])))) for i in (*cut, *free)}
@@ -101,6 +104,9 @@ def _print(table: Table, console: Console) -> None:
     console.print(t)
     if table.name == "capacity":
         console.print(Text(table.note))
+    if table.name == "comparisons":
+        # How to read it, in short; the page says it all.
+        console.print(Text(table.note.split(". Both servers")[0].split("; how far they")[0] + ".", style="dim"))
     if len(cells) > MOST:
         console.print(f"… {len(cells) - MOST} more: report.html", markup=False)
     console.print()

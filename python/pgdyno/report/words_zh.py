@@ -6,6 +6,11 @@ import re
 from collections.abc import Callable
 
 _UNITS = {"s": "秒", "min": "分钟", "h": "小时", "days": "天"}
+_RISKS = {
+    "lose the last commits": "丢失最后的提交",
+    "destroy the cluster": "损坏整个集群",
+    "leave torn pages": "留下残页",
+}
 _VERDICTS = {"faster": "更快", "slower": "更慢", "within the margin": "无实质差异", "not yet known": "尚不可知"}
 
 
@@ -19,9 +24,14 @@ def _clients(where: str) -> str:
 
 def _rest(text: str) -> str:
     """What stands behind the place: that it is little, and what becomes of p99."""
+    text = text.replace(", as these two servers were started", "(仅就这两次启动而言)")
     text = re.sub(r", which is within (\S+%)", r",差异在 \1 以内", text)
-    text = re.sub(r"; p99 falls from (\S+) to (\S+) ms", r";p99 从 \1 降到 \2 毫秒", text)
-    return re.sub(r"; p99 rises from (\S+) to (\S+) ms", r";p99 从 \1 升到 \2 毫秒", text)
+    text = re.sub(
+        r"; (\S+) (falls|rises) by (\S+) to (\S+) \((.+?) to (.+?)\)",
+        lambda m: f";{m[1]} {'下降' if m[2] == 'falls' else '上升'} {m[3]} 至 {m[4]}({m[5]} → {m[6]})",
+        text,
+    )
+    return re.sub(r"; (\S+) rises (\S+) to (\S+) times \((.+?) to (.+?)\)", r";\1 升至 \2 至 \3 倍(\4 → \5)", text)
 
 
 def _counted(text: str) -> str:
@@ -85,7 +95,7 @@ ZH = {
     "finished": "完成", "failed": "失败", "interrupted": "中断", "read": "读", "write": "写", "table": "表", "index": "索引",
     "random direct": "随机 直接 IO", "sequential direct": "顺序 直接 IO", "random buffered": "随机 缓冲 IO",
     "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "not yet known": "尚不可知", "less": "更少", "more": "更多",
-    "means": "均值", "change": "变化", "blocks read": "读块数", "server CPU": "服务器 CPU", "direct": "直接写文件", "copy": "COPY",
+    "means": "均值", "change": "变化", "Compared": "对比", "direct": "直接写文件", "copy": "COPY",
     # Notes.
     "Mean over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的平均值,"
     "取最佳连接数;下一张表列出全部。",
@@ -135,13 +145,16 @@ ZH = {
     "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series "
     "(intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).": "客户端 CPU:最忙的工作线程占用 CPU 的时间比例。"
     "trials/ 下每个试验的目录中有时间序列(intervals.parquet)、延迟(latency.hlog)和事件(events.jsonl)。",
-    "Where nothing differs, one verdict in 100 and one table in 20 is wrong at most.": "若并无差异,每 100 个结论至多错 1 个,每 20 张表至多有 1 张出错。",
-    "Where nothing differs, one verdict in 100 and one table in 20 is wrong at most, as far as these two starts of the servers go "
-    "(--restarts 5: as far as starts go).": "若并无差异,每 100 个结论至多错 1 个,每 20 张表至多有 1 张出错;仅就服务器的这两次启动而言"
-    "(--restarts 5 可推广到其他启动)。",
+    "Where nothing differs, about one verdict in 100 and one table in 20 is wrong.": "若并无差异,约每 100 个结论错 1 个,每 20 张表有 1 张出错。",
     "What takes longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does not "
     "show: --order random does.": "比一个时间片更长的影响(检查点、清理、缓存变化、对共用磁盘的写入)不会体现,请用 --order random。",
-    "WAL, blocks read, server CPU: of a transaction, warm-up included.": "WAL、读块数、服务器 CPU:每事务平均,含预热。",
+    "/tx: of a transaction, warm-up included.": "/tx:每事务平均,含预热。",
+    "n: pairs of slices; of what is per transaction (/tx) starts or repetitions.": "n:时间片的对数;每事务的指标(/tx)为启动或重复次数。",
+    "Both servers are up, and the load goes to one at a time; the beginning of each slice is left out.": "两台服务器同时在线,负载轮流加在"
+    "其中一台上;每片的开头不计。",
+    "The trials of each were run one after the other: a drift of the machine counts as a difference.": "各配置的试验依次进行:机器状态的"
+    "漂移会算作差异。",
+    "It would take days to tell: the machine is too noisy, or the trials are too short.": "需要数天才能判断:机器干扰太大,或试验太短。",
     "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
     "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
     "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
@@ -243,11 +256,16 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
      r"within their round)?; how far they lie apart is learned from all configurations\.",
      lambda m: f"变化:n 次重复的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[2] else ''};离散程度由全部配置共同估计。"),
-    (r"Not yet known: neither no difference nor one of (\S+) is ruled out; so much more time of measuring would, nine "
-     r"times in ten\.", r"尚不可知:既不能排除无差异,也不能排除 \1 的差异;再测括号中的时间,十有八九可知。"),
-    (r"Change: (\S+) interval of the ratio over n pairs of slices: both servers are up, and the load goes to one at a "
-     r"time; the beginning of each slice is left out\.",
-     r"变化:n 对时间片之比的 \1 区间:两台服务器同时在线,负载轮流加在其中一台上;每片的开头不计。"),
+    (r"Not yet known: it could be no difference, and it could be one of (\S+); in brackets the measuring time that would "
+     r"tell, nine times in ten\.", r"尚不可知:可能没有差异,也可能相差 \1;括号中为得出结论(十有八九)所需的测量时间。"),
+    (r"Change: (\S+) interval of the ratio, for these two starts of the servers only; --restarts 5 makes it hold for "
+     r"the next\.", r"变化:比值的 \1 区间,仅就服务器的这两次启动而言;--restarts 5 可推广到下一次启动。"),
+    (r"Change: (\S+) interval of the ratio, over (\d+) starts of both servers, so it holds for the next start too\.",
+     r"变化:比值的 \1 区间,取自两台服务器的 \2 次启动,因此对下一次启动同样成立。"),
+    (r"What would tell: the same with (.+)\.", r"要得出结论:以 \1 再测。"),
+    (r"With (\S+) = (\S+) a crash can (lose the last commits|destroy the cluster|leave torn pages); that is not "
+     r"measured here\.", lambda m: f"{m[1]} = {m[2]} 时,崩溃可能{_RISKS[m[3]]};此处未作测量。"),
+    (r"Compared: (.+): (.+) by (.+)", r"对比:\1:\2 与 \3"),
     (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS; (\S+) TPS does not hold\.", r"两次满足 \1 的最高速率:\2 TPS;\3 TPS 不满足。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),

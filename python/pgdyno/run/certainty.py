@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +30,8 @@ def with_half_widths(
     latency = [r.mean_ns for r in rows if r.phase == "measure" and r.committed]
     if not measured or waiting or steady.judge(latency).steady is False:
         return summary
-    # What ended after the measurement began in it, and counts with its last interval.
-    place = dict.fromkeys((r.start_ns for r in rows), len(measured) - 1) | {s: i for i, s in enumerate(measured)}
+    # What ended after the measurement, or of a duet in the other side's turn, counts with the interval before it.
+    place = {r.start_ns: max(0, bisect_right(measured, r.start_ns) - 1) for r in rows}
     wanted = {hlog.TRANSACTION: summary.latency}
     wanted |= {hlog.statement(i): s.latency for i, s in enumerate(summary.statements)}
     # Of each tag, a row an interval: count, sum, and the values up to each percentile.

@@ -33,6 +33,11 @@ from pgdyno.store.rundir import TrialWriter, now_text
 
 #: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
 _SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
+#: Transactions of a client that a slice holds at least, and a transition: with few, a slice counts whole ones only,
+#: and hardly differs whatever they take; one that outlives the transition runs beside the other side's.
+_IN_A_SLICE, _IN_A_TRANSITION = 20, 3
+#: Seconds in which is found out how long a transaction takes.
+_PROBE_S = 0.5
 #: What of a slice is added before it for the other side's transactions to end, and at least so many seconds.
 _TRANSITION, _LEAST_S = 0.1, 0.03
 
@@ -143,6 +148,25 @@ class _Observer:
         self._sides[e.client % 2].trial.writer.event(e.at_ns, e.kind, e.text, client=e.client // 2)
 
 
+class _Nobody:
+    """Looks on and does nothing."""
+
+    def started(self, start_ns: int, connect_ns: int) -> None: ...
+    def interval(self, i: _core.Interval) -> None: ...
+    def event(self, e: _core.Event) -> None: ...
+
+
+def _typical_latency_s(t: Begun, plan: engine.Plan) -> float:
+    """Of a transaction on one side by itself, before anything is measured: a slice must hold many."""
+    own = replace(plan, clients=t.plan.clients, duration_s=_PROBE_S, interval_s=_PROBE_S, seed=t.seed)
+    result = run_when_ready([t.context], compile_scripts(t.scripts, t.variables), _Nobody(), own)
+    if result.raised is not None:
+        raise result.raised
+    parts = [p for p in (result.phase("measure"), result.phase("drain")) if p is not None and p.latency.count]
+    count = sum(p.latency.count for p in parts)
+    return sum(p.latency.mean * p.latency.count for p in parts) / count / 1e9 if count else 0.0
+
+
 def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseException | None]:
     """Runs two trials in turns. What ended them early, if anything did, is returned beside their records, which are on
     disk by then.
@@ -150,8 +174,6 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
     a, b = trials
     run, plan = a.context.run, a.plan
     started_at = now_text()
-    slice_s = run.slice_s or slice_of(run.duration_s)
-    transition_s = transition_of(slice_s)
     raised: BaseException | None = None
     result: _core.RunResult | None = None
     workload, sides = _together(trials)
@@ -159,7 +181,7 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
         clients=2 * plan.clients,
         workers=run.workers or workers_for_clients(2 * plan.clients, a.context.cores),
         protocol=run.protocol,
-        interval_s=slice_s,
+        interval_s=run.interval_s,
         seed=a.seed,
         connect_timeout_s=run.connect_timeout_s,
         driver=run.driver,
@@ -170,11 +192,19 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
             for t in trials:
                 own = replace(engine_plan, clients=plan.clients, interval_s=run.interval_s, seed=t.seed)
                 warmup_s = until_steady(t.context, t.plan, compile_scripts(t.scripts, t.variables), t.writer, own)
+        typical_s = max(_typical_latency_s(t, engine_plan) for t in trials)
+        slice_s = max(run.slice_s or slice_of(run.duration_s), min(_IN_A_SLICE * typical_s, run.duration_s))
+        transition_s = max(transition_of(slice_s), _IN_A_TRANSITION * typical_s)
+        if slice_s > (run.slice_s or 0.0):
+            for t in trials:
+                why = f"{slice_s:.2f} s: a transaction takes {typical_s * 1000:.3g} ms"
+                t.writer.event(0, "slice", why)
         warming, measuring = turns_for(warmup_s, slice_s), turns_for(run.duration_s, slice_s)
         order = order_of(warming + measuring, a.seed)
         period_s = slice_s + transition_s
         engine_plan = replace(
             engine_plan,
+            interval_s=slice_s,
             duet=engine.Duet(order, transition_s),
             warmup_s=warming * period_s,
             duration_s=measuring * period_s,

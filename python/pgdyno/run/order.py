@@ -32,8 +32,12 @@ def decided(prepared: Prepared, options: Options) -> Prepared:
     elif order == "duet":
         # Raises where it cannot be one.
         plan.duet_axis(experiment, plan.configurations(experiment, prepared.cores))
-    slice_s = (run.slice_s or slice_of(run.duration_s)) if order == "duet" else run.slice_s
-    run = run.model_copy(update={"order": order, "slice_s": slice_s})
+    update: dict[str, object] = {"order": order}
+    if order == "duet":
+        slice_s = run.slice_s or slice_of(run.duration_s)
+        # A slice is an interval of the series.
+        update |= {"slice_s": slice_s, "interval_s": slice_s}
+    run = run.model_copy(update=update)
     return replace(prepared, experiment=experiment.model_copy(update={"run": run}))
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
 from pgdyno.analysis.series import measured, tps_of
-from pgdyno.model import IntervalRow, StatementLatency, TrialSummary
+from pgdyno.model import UNCOUNTED, IntervalRow, StatementLatency, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 
@@ -57,7 +57,9 @@ def _stalls(head: list[float], usual: float) -> bool:
     return any(tps < _EMPTY * usual for tps in head[full:])
 
 
-def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False) -> Kept:
+def without_warmup(
+    summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False, may_drop: bool = True
+) -> Kept:
     """The summary with what its series says of itself; where the beginning was still warm-up, throughput and latencies
     are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out. Of
     an open loop latency and backlog are judged: its throughput is what was asked for.
@@ -70,6 +72,10 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *,
         # What went wrong is no warm-up: it stays, and the interval is of all that the figure is of.
         judged = steady.Steadiness(0, judged.steady, judged.drift)
         head = []
+    if not may_drop:
+        # Of a duet: what is left out of one side would be missing in the other's pairs.
+        judged = steady.Steadiness(0, judged.steady, judged.drift)
+        head = []
     estimate = series.mean_of(tps[judged.drop :])
     # What rises or falls throughout would be another figure had the trial been longer: no interval holds it.
     half = None if judged.steady is False else estimate.half_width
@@ -77,8 +83,9 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *,
     if not head:
         return Kept(found)
     rest = kept[judged.drop :]
-    seconds = (rest[-1].end_ns - rest[0].start_ns) / 1e9
-    starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase != "warmup"}
+    # Of a duet, without the other side's turns between them.
+    seconds = sum(r.end_ns - r.start_ns for r in rest) / 1e9
+    starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase not in UNCOUNTED}
     merged = hlog.read_merged(log, starts)
     latency = merged.get(hlog.TRANSACTION)
     statements = [
@@ -92,6 +99,6 @@ def without_warmup(summary: TrialSummary, rows: list[IntervalRow], log: Path, *,
         elapsed_s=seconds,
         latency=latency_of(latency) if latency else summary.latency,
         statements=statements,
-        warmup_dropped_s=(rest[0].start_ns - kept[0].start_ns) / 1e9,
+        warmup_dropped_s=sum(r.end_ns - r.start_ns for r in head) / 1e9,
     )
     return Kept(cut, rest[0].start_ns, merged)

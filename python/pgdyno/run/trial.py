@@ -331,7 +331,11 @@ def _ended(
     """Closes the trial on disk; `nothing`: why it has failed, though nothing ends the run."""
     log = writer.folder / LOG
     kept = (
-        None if summary is None else without_warmup(summary, writer.rows, log, open_loop=context.run.rate is not None)
+        None
+        if summary is None
+        else without_warmup(
+            summary, writer.rows, log, open_loop=context.run.rate is not None, may_drop=context.run.order != "duet"
+        )
     )
     summary = None
     if kept is not None:

@@ -217,7 +217,7 @@ def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecor
             failed[code] += int(n)
     total = {f.name: sum(getattr(r, f.name) for r in rows) for f in fields(IntervalRow) if f.name in _COUNTED}
     latency = hlog.read_merged(folder / LOG, {r.start_ns for r in rows}).get(hlog.TRANSACTION)
-    elapsed_s = (rows[-1].end_ns - rows[0].start_ns) / 1e9
+    elapsed_s = sum(r.end_ns - r.start_ns for r in rows) / 1e9
     cpu_s, delay_s = (sum(getattr(r, name) for r in rows) / 1e9 for name in ("client_cpu_ns", "client_run_delay_ns"))
     summary = TrialSummary(
         tps=total["committed"] / elapsed_s,

@@ -1,0 +1,61 @@
+"""`pgdyno run --fail-if 'p99 > 10ms'`: bounds that a run must keep, for CI."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.errors import UsageError
+from pgdyno.figures import BY_NAME, Figure
+from pgdyno.judge.groups import groups_of
+from pgdyno.judge.runs import label_of
+from pgdyno.store.reading import RunData
+
+_FORM = re.compile(r"\s*(?P<name>[A-Za-z0-9.]+)\s*(?P<way>[<>])\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|)\s*")
+#: Nanoseconds.
+_UNITS = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_NAMES = ("TPS", "QPS", "mean", "p50", "p95", "p99", "p99.9", "max", "failed")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What must not be."""
+
+    text: str
+    figure: Figure
+    above: bool
+    #: In the figure's own unit.
+    bound: float
+
+    def is_met_by(self, value: float) -> bool:
+        """It has come to pass."""
+        return value > self.bound if self.above else value < self.bound
+
+
+def threshold(text: str) -> Threshold:
+    """From `p99 > 10ms`, `TPS < 1000`. Raises UsageError."""
+    how = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise UsageError(f'--fail-if: "{text}" is no bound', how)
+    if found["name"] not in _NAMES:
+        raise UsageError(f'--fail-if: there is no figure "{found["name"]}"', f"There are {', '.join(_NAMES)}.")
+    figure = BY_NAME[found["name"]]
+    if (figure.unit == "ns") != bool(found["unit"]):
+        wrong = "needs a unit: us, ms or s" if figure.unit == "ns" else "has no unit"
+        raise UsageError(f'--fail-if: "{text}": {figure.name} {wrong}', how)
+    return Threshold(text.strip(), figure, found["way"] == ">", float(found["number"]) * _UNITS.get(found["unit"], 1.0))
+
+
+def met(data: RunData, thresholds: Sequence[Threshold]) -> list[str]:
+    """What has come to pass, in words: of each configuration the mean of its repetitions is held against them."""
+    out = []
+    for t in thresholds:
+        for g in groups_of(data):
+            values = [float(t.figure.of(x.summary)) for x in g.trials if x.summary]
+            value = statistics.fmean(values) if values else 0.0
+            if values and t.is_met_by(value):
+                out.append(f"--fail-if {t.text}: {label_of(g)} has {t.figure.name} {t.figure.shown(value)}")
+    return out

@@ -1,0 +1,42 @@
+"""Progress without a terminal: a line for each trial, and one a minute within."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from pgdyno.cli import progress
+from pgdyno.model import TrialPlan
+from pgdyno.store import reading
+
+from tests.support import synthetic
+
+PLAN = TrialPlan(1, "w", 1.0, 4, 1)
+
+
+def test_a_long_trial_says_something_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    out = io.StringIO()
+    shown = progress.PlainProgress(out)
+    shown.planned([PLAN], 600)
+    shown.trial_started(PLAN)
+    for second in range(1, 200):
+        now = float(second)
+        shown.interval(PLAN, synthetic.row(second - 1, 1.0, 1000.0, 2_000_000))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 4, lines
+    assert lines[1] == "1/1 w-hot100pct-c4-r1, 60 s into it: 1,000 TPS, p99 6 ms, 0 failed"
+
+
+def test_progress_never_goes_beyond_the_end(tmp_path: Path) -> None:
+    data = reading.read(synthetic.make_run(tmp_path, synthetic.plans([4], 3), lambda *_: 1000.0))
+    out = io.StringIO()
+    shown = progress.PlainProgress(out)
+    shown.planned([t.plan for t in data.trials[:2]], 1)
+    for t in data.trials:
+        shown.trial_ended(t)
+    lines = out.getvalue().splitlines()
+    assert lines[2].startswith("2/2 ") and lines[2].endswith("(0 s left)")
+    assert lines[3].startswith("3 w-") and "left" not in lines[3]

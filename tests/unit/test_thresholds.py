@@ -1,0 +1,52 @@
+"""`--fail-if` of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pgdyno.cli import thresholds
+from pgdyno.errors import UsageError
+from pgdyno.store import reading
+
+from tests.support import synthetic
+
+
+@pytest.mark.parametrize(
+    ("text", "figure", "above", "bound"),
+    [
+        ("p99 > 10ms", "p99", True, 10e6),
+        ("p99.9>1.5s", "p99.9", True, 1.5e9),
+        ("mean > 250 us", "mean", True, 250e3),
+        ("TPS < 1000", "TPS", False, 1000),
+        ("failed > 0", "failed", True, 0),
+    ],
+)
+def test_bounds(text: str, figure: str, above: bool, bound: float) -> None:
+    found = thresholds.threshold(text)
+    assert (found.figure.name, found.above, found.bound) == (figure, above, bound)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p99", "is no bound"),
+        ("p99 = 3ms", "is no bound"),
+        ("p42 > 3ms", 'no figure "p42"'),
+        ("p99 > 10", "needs a unit"),
+        ("TPS < 10ms", "has no unit"),
+        ("TPS < -1", "is no bound"),
+        ("", "is no bound"),
+    ],
+)
+def test_what_is_no_bound_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        thresholds.threshold(text)
+
+
+def test_each_configuration_is_held_against_them(tmp_path: Path) -> None:
+    data = reading.read(
+        synthetic.make_run(tmp_path, synthetic.plans([4, 8], 3), lambda p, i, r: 1000.0 if p.clients == 4 else 500.0)
+    )
+    bounds = [thresholds.threshold(t) for t in ("TPS < 800", "p99 > 10s")]
+    assert thresholds.met(data, bounds) == ["--fail-if TPS < 800: w c=8 has TPS 500"]
