@@ -63,13 +63,13 @@ def duet_note(c: Comparison, several: int) -> str:
         else "for these two starts of the servers only; --restarts 5 makes it hold for the next"
     )
     return (
-        f"Change: {verdicts.level(c)} interval of the ratio, {reach}. n: pairs of slices; of what is per transaction "
-        "(/tx) starts or repetitions. Both servers are up, and the load goes to one at a time; the beginning of each "
-        "slice is left out. Where nothing differs, about one verdict in 100 and one table in 20 is wrong. "
-        f"Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in brackets the "
-        "measuring time that would tell, nine times in ten. /tx: of a transaction, warm-up included. What takes longer "
-        "than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does not "
-        "show: --order random does."
+        f"Change: {verdicts.level(c)} interval of the ratio, {reach}. Under n: pairs of slices; of what is per "
+        "transaction (/tx) starts or repetitions. Both servers are up, and the load goes to one at a time; the "
+        "beginning of each slice is left out. Where nothing differs, about one verdict in 100 and one table in 20 is "
+        f"wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in brackets "
+        "the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included. What takes "
+        "longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does "
+        "not show: --order random does."
     )
 
 
@@ -81,5 +81,5 @@ def note(c: Comparison, *, blocked: bool) -> str:
         f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {units}{rounds}; how far they "
         "lie apart is learned from all configurations. Where nothing differs, about one verdict in 100 and one table "
         f"in 20 is wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in "
-        "brackets the measuring time that would tell, nine times in ten. /tx: of a transaction, warm-up included."
+        "brackets the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included."
     )

@@ -24,7 +24,7 @@ _LONG = 24
 #: Of a figure's heading.
 _HEADING = 14
 #: Tables that say what a row is about only where it is not what the row above is about.
-_GROUPED = {"statements": 1, "comparisons": 2}
+_GROUPED = {"statements": 1}
 #: Rows of a table; who wants more looks at the page.
 MOST = 40
 
@@ -97,7 +97,7 @@ def _print(table: Table, console: Console) -> None:
     previous: list[str] = []
     for row in cells[:MOST]:
         # What stands above need not be repeated.
-        lead = _GROUPED.get(table.name, 0)
+        lead = table.text_columns - 1 if table.name == "comparisons" else _GROUPED.get(table.name, 0)
         same = bool(previous) and previous[:lead] == row[:lead]
         t.add_row(*[Text("" if same and i < lead else row[i]) for i in kept])
         previous = row

@@ -148,8 +148,8 @@ ZH = {
     "Where nothing differs, about one verdict in 100 and one table in 20 is wrong.": "若并无差异,约每 100 个结论错 1 个,每 20 张表有 1 张出错。",
     "What takes longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does not "
     "show: --order random does.": "比一个时间片更长的影响(检查点、清理、缓存变化、对共用磁盘的写入)不会体现,请用 --order random。",
-    "/tx: of a transaction, warm-up included.": "/tx:每事务平均,含预热。",
-    "n: pairs of slices; of what is per transaction (/tx) starts or repetitions.": "n:时间片的对数;每事务的指标(/tx)为启动或重复次数。",
+    "Per transaction (/tx): warm-up included.": "每事务(/tx):含预热。",
+    "Under n: pairs of slices; of what is per transaction (/tx) starts or repetitions.": "n:时间片的对数;每事务的指标(/tx)为启动或重复次数。",
     "Both servers are up, and the load goes to one at a time; the beginning of each slice is left out.": "两台服务器同时在线,负载轮流加在"
     "其中一台上;每片的开头不计。",
     "The trials of each were run one after the other: a drift of the machine counts as a difference.": "各配置的试验依次进行:机器状态的"
