@@ -251,11 +251,17 @@ def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
         + RUN.replace("repetitions = 1", "repetitions = 3")
     )
     data = run(tmp_path, text, "--embedded")
-    done = pgdyno("compare", data.path, data.path)
-    assert done.code == 0 and "1.000" in done.out and "verdict" in done.out
-    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
+    other = shutil.copytree(data.path, tmp_path / "other")
+    done = pgdyno("compare", data.path, other)
+    assert done.code == 0 and "each is one start of a server" in " ".join(done.out.split())
+    assert "not yet known" in done.out
+    # Paths can be copied: they are not broken.
+    lines = [line for line in done.out.splitlines() if not line.startswith(("A: ", "B: "))]
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    same = pgdyno("compare", data.path, data.path)
+    assert same.code == 2 and "stands on both sides" in same.err
     followed = pgdyno("history", tmp_path / "runs")
-    assert followed.code == 0 and "No change of level" in followed.out
+    assert followed.code == 0 and "A change needs 3 before it and 3 after it" in " ".join(followed.out.split())
     law = pgdyno("scaling", data.path)
     assert law.code == 0 and "knee" in law.out and "predicted" in law.out
     assert "knee at 69 (" in pgdyno("scaling").out
