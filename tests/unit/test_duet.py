@@ -91,7 +91,7 @@ def test_what_starts_differ_by_is_part_of_the_error(between: float) -> None:
     rng = np.random.default_rng(6)
     different = sum(units(rng, 5, between).verdict in (Verdict.FASTER, Verdict.SLOWER) for _ in range(400))
     assert different / 400 <= 0.025
-    assert sum(units(rng, 5, 0.005, truth=0.08).verdict is Verdict.FASTER for _ in range(100)) > 90
+    assert sum(units(rng, 5, 0.005, truth=0.06).verdict is Verdict.FASTER for _ in range(100)) > 90
 
 
 def test_the_time_that_is_asked_for_tells() -> None:

@@ -225,3 +225,12 @@ def test_columns_that_tell_rows_apart_go_last(tmp_path: Path) -> None:
 
 def test_an_interval_that_reaches_below_zero_is_not_symmetric() -> None:
     assert [plus_minus(x) for x in (None, 0.034, 1.0, 14.456)] == ["–", "3.4%", "100.0%", ">100%"]
+
+
+def test_the_answer_has_the_tables_figures(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, synthetic.plans([4, 8], 3), lambda p, i, r: 100.0 * p.clients)
+    v = view.build(reading.read(run), with_charts=False)
+    detail = v.table("detail")
+    assert detail is not None and len(v.answer) == 1
+    (row,) = [dict(zip(detail.columns, r, strict=True)) for r in detail.texts() if "8" in r[:4]]
+    assert f"{row['TPS']} TPS" in v.answer[0] and f"p99 {row['p99 ms']} ms with 8 clients" in v.answer[0]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from pgdyno.cli import thresholds
 from pgdyno.errors import UsageError
+from pgdyno.figures import COMPARED
+from pgdyno.judge import runs
 from pgdyno.store import reading
 
 from tests.support import synthetic
+from tests.support.cli import pgdyno
 
 
 @pytest.mark.parametrize(
@@ -50,3 +54,10 @@ def test_each_configuration_is_held_against_them(tmp_path: Path) -> None:
     )
     bounds = [thresholds.threshold(t) for t in ("TPS < 800", "p99 > 10s")]
     assert thresholds.met(data, bounds) == ["--fail-if TPS < 800: w c=8 has TPS 500"]
+
+
+def test_the_help_names_figures_that_there_are() -> None:
+    said = pgdyno("compare", "--help").out
+    names = re.search(r"Default: (\S+)\. Also", " ".join(said.split()))
+    assert names is not None and tuple(names[1].split(",")) == runs.DEFAULT
+    assert all(name in COMPARED for name in runs.DEFAULT)

@@ -13,7 +13,8 @@ from pgdyno.cli.cluster_app import cluster
 EXIT_CODES = """
 Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
 script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
-machine refuses (disk full, permissions); 70 a defect of pgdyno; 130 Ctrl-C; 143 SIGTERM.
+machine refuses (disk full, permissions); 6 what --fail-if names has come to pass; 70 a defect of
+pgdyno; 130 Ctrl-C; 143 SIGTERM.
 """
 
 app = typer.Typer(

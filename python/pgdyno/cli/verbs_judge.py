@@ -11,16 +11,18 @@ from pgdyno.cli import options
 
 
 def compare(
-    run: Annotated[list[Path], typer.Argument(help="A run directory, and the one to be compared with it.")],
+    run: Annotated[list[Path], typer.Argument(help="A (before) and B (after); the verdict is for B.")],
     other: Annotated[
         list[Path] | None,
-        typer.Option("--with", help="Where there are several of each: all of B. Can be given often.", metavar="RUN"),
+        typer.Option(
+            "--with",
+            help="Where a side has several: a run of B's; all others are A's. Can be given often.",
+            metavar="RUN",
+        ),
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option(
-            help="Default: TPS,p50,p95,p99,WAL,blocks read. Also mean, p99.9, server CPU.", metavar="NAME,..."
-        ),
+        typer.Option(help="Default: TPS,p50,p95,p99,WAL/tx,reads/tx,CPU/tx. Also mean, p99.9.", metavar="NAME,..."),
     ] = None,
     margin: Annotated[float, typer.Option(help="The difference that matters, percent.", min=0.1, max=100)] = 5.0,
     fail_if: options.FailIf = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,11 +54,6 @@ class Group:
         if name not in self._known:
             self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
         return self._known[name]
-
-    def over_latency(self, name: str) -> float:
-        """A figure of the latencies, median over the repetitions; 0 where there is none."""
-        values = [float(getattr(t.summary.latency, name)) for t in self.trials if t.summary and t.summary.latency.count]
-        return statistics.median(values) if values else 0.0
 
     def half_width(self, name: str = "tps") -> float | None:
         """Of the 95% confidence interval of TPS or QPS, as a part of it: of the mean of the repetitions by Student's

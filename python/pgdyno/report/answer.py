@@ -46,7 +46,7 @@ def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> li
         drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
         said = of_rows(found.rows, _values)
         return [*said, *(drift if written else []), *_advice(data, found.rows), *_risk(found.rows)]
-    return _levels(groups)
+    return _levels(data, groups)
 
 
 # -------------------------------------------------------------------- comparisons
@@ -190,7 +190,7 @@ def _risk(rows: Sequence[Row]) -> list[str]:
 # -------------------------------------------------------------------- levels
 
 
-def _levels(groups: Sequence[Group]) -> list[str]:
+def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
     """The best of each workload over its hot sets and numbers of clients, and how few clients come near it."""
     curves: dict[tuple[str, float], list[Group]] = {}
     for g in groups:
@@ -204,7 +204,8 @@ def _levels(groups: Sequence[Group]) -> list[str]:
             continue
         half = best.half_width()
         sure = f" ±{plus_minus(half)}" if half is not None else ""
-        latency = best.over_latency("p99_ns")
+        # Of all repetitions' transactions together, as in the tables.
+        latency = data.pooled[best.key].p99_ns
         p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency else ""
         rows = best.trials[0].rows_per_transaction
         speed = f"{integer(most * rows)} rows/s" if rows else f"{integer(most)} {TPS.name}"
