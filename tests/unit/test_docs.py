@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pgdyno
-from pgdyno.spec.experiment import Axes, Dataset, Experiment, Run, Target
+from pgdyno.spec.datasets import Column, Dataset, Fill
+from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
 ROOT = Path(__file__).parent.parent.parent
 

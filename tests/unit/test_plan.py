@@ -20,7 +20,8 @@ from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.spec import load
-from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.values import size_bytes
 from pgdyno.store import manifest, reading, rundir
 
 from tests.support import synthetic

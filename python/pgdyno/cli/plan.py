@@ -27,7 +27,8 @@ from pgdyno.run.prepared import Prepared, prepare, shares_database
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.spec import load as specs
-from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.values import size_bytes
 
 #: Measured: connecting, VACUUM of the small tables, counters, and writing it all down.
 _AROUND_TRIAL_S = 0.3

@@ -12,8 +12,10 @@ from pgdyno.cluster.held import HeldCluster, Hold
 from pgdyno.cluster.layout import Layout, initdb
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.process import ServerProcess
+from pgdyno.cluster.removal import Made
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting
+from pgdyno.errors import LocalError
 from pgdyno.interrupt import signals_held
 
 
@@ -70,6 +72,27 @@ class EmbeddedCluster(HeldCluster):
                 self._remove()
             elif self._scratch is not None:
                 self._scratch.keep()
+
+    def keep_as_loaded(self) -> None:
+        """Keeps a copy of the data as they are now; the server is stopped meanwhile."""
+        self.stop()
+        clone.tree(self.data, self._as_loaded, self.account)
+        self.start()
+
+    def restore_as_loaded(self) -> int:
+        """The data as they were kept; returns the bytes that had to be copied because they could not be shared."""
+        self.stop()
+        with signals_held():
+            removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()
+        if not removed:
+            raise LocalError(f"{self.data} could not be removed whole", "Look into the folder's permissions.")
+        copied = clone.tree(self._as_loaded, self.data, self.account)
+        self.start()
+        return copied.copied_bytes
+
+    @property
+    def _as_loaded(self) -> Path:
+        return self.data.with_name("as-loaded")
 
     def _process(self, hold: Hold | None) -> ServerProcess:
         assert self.binaries is not None

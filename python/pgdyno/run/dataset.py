@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError
@@ -13,9 +16,16 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
 from pgdyno.load.find import Connection
+from pgdyno.load.own import dataset as own
+from pgdyno.load.own.columns import Wanted
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.run.listener import Listener
-from pgdyno.spec import experiment as spec
+from pgdyno.spec import datasets as spec
+
+#: One of pgdyno's, or somebody's own.
+AnyDataset = Dataset | OwnDataset
 
 #: Measured on PostgreSQL 15 and 18: table and key of pgbench_accounts, 8 kB blocks.
 BYTES_PER_SCALE = 15_100_000
@@ -29,8 +39,10 @@ def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
     return int(max(1, min(25 * cores, by_memory, by_disk, 100)))
 
 
-def chosen(definition: spec.Dataset, *, local_data: Path | None) -> Dataset:
+def chosen(definition: spec.Dataset, *, local_data: Path | None) -> AnyDataset:
     """The dataset that an experiment asks for; where it leaves the size to us, one that fits."""
+    if definition.is_own or definition.adopt:
+        return _own(definition)
     scale, rows = None if definition.scale == "auto" else definition.scale, definition.rows
     if scale is None and rows is None and definition.kind != "feed":
         free = 1 << 40 if local_data is None else host.free_bytes(local_data)
@@ -53,6 +65,65 @@ def chosen(definition: spec.Dataset, *, local_data: Path | None) -> Dataset:
         index_tablespace=definition.index_tablespace,
         index=definition.index,
     )
+
+
+def _own(definition: spec.Dataset) -> OwnDataset:
+    fill = {name: f.model_dump() for name, f in definition.fill.items()}
+    found = OwnDataset(
+        "none" if definition.adopt else definition.kind,
+        tuple(Path(f) for f in definition.files),
+        tuple(Wanted(name, f["rows"], f["columns"]) for name, f in fill.items()),
+        tuple(Path(f) for f in definition.after),
+        Path(definition.dump) if definition.dump else None,
+        1 if definition.scale == "auto" else definition.scale,
+        tuple(definition.setup),
+    )
+    found.check()
+    return found
+
+
+def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, replace: bool) -> None:
+    """Raises RefusedError where other tables stand in the dataset's place."""
+    if isinstance(wanted, OwnDataset):
+        own.refuse_another(conn, target, wanted, replace=replace)
+    else:
+        find.look(conn, target, wanted, force=force, replace=replace)
+
+
+def is_there(conn: Connection, wanted: AnyDataset) -> bool:
+    """Whether it is there, complete."""
+    return own.holds(conn, wanted) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).holds(wanted)
+
+
+def ensure_own(
+    target: Target,
+    wanted: OwnDataset,
+    *,
+    programs: Callable[[str], Path],
+    force: bool,
+    replace: bool,
+    claim: Claim | None,
+    listener: Listener,
+) -> dict[str, Any]:
+    """Loads somebody's own dataset unless it is there."""
+    with closing(targets.administrative(target)) as conn:
+        there = own.holds(conn, wanted)
+    if there:
+        return _found(wanted, target, listener)
+    done = own.make(target, wanted, programs=programs, force=force, replace=replace, claim=claim, listener=listener)
+    return _facts(wanted, done)
+
+
+def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
+    """Of the tables that pgdyno has made for it, those without a row, as SQL names them."""
+    names = [t.sql for t in own.look(conn).made_by()] if isinstance(wanted, OwnDataset) else wanted.relations
+    return [n for n in names if conn.execute(f"select from {n} limit 1".encode()).fetchone() is None]
+
+
+def carry_out(conn: Connection, file: str) -> None:
+    """A file of SQL, as a whole or not at all."""
+    with conn.transaction():
+        SqlFile.read(Path(file)).carry_out(conn)
 
 
 def ensure(
@@ -82,12 +153,12 @@ def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, l
     return _found(dataset, server.target, listener) if done is None else _facts(dataset, done)
 
 
-def _found(dataset: Dataset, target: Target, listener: Listener) -> dict[str, Any]:
+def _found(dataset: AnyDataset, target: Target, listener: Listener) -> dict[str, Any]:
     listener.note(f"dataset {dataset.name}: found in {target.where}")
     return {"name": dataset.name, "loaded": False}
 
 
-def _facts(dataset: Dataset, done: Loaded) -> dict[str, Any]:
+def _facts(dataset: AnyDataset, done: Loaded) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "loaded": True,
@@ -98,11 +169,11 @@ def _facts(dataset: Dataset, done: Loaded) -> dict[str, Any]:
     }
 
 
-def refresh(conn: Connection, dataset: Dataset) -> None:
+def refresh(conn: Connection, dataset: AnyDataset) -> None:
     """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike. What
     is emptied is the table that pgdyno made or was given, or this fails.
     """
-    if dataset.kind == "tpcb":
+    if isinstance(dataset, Dataset) and dataset.kind == "tpcb":
         for name in ("pgbench_branches", "pgbench_tellers"):
             conn.execute(f"vacuum {name}".encode())
         with conn.transaction():

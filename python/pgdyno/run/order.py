@@ -7,7 +7,6 @@ from dataclasses import replace
 from pgdyno.analysis.duet import FEWEST
 from pgdyno.collect import host
 from pgdyno.errors import SpecError
-from pgdyno.load.dataset import Dataset
 from pgdyno.run import dataset, plan
 from pgdyno.run.duet import slice_of
 from pgdyno.run.plan import Configuration
@@ -70,6 +69,6 @@ def _fit(experiment: Experiment, every: list[Configuration]) -> bool:
     places = dict.fromkeys(c.place for c in every)
     sizes = []
     for p in places:
-        wanted: Dataset = dataset.chosen(experiment.all_datasets[p.dataset], local_data=None)
+        wanted = dataset.chosen(experiment.all_datasets[p.dataset], local_data=None)
         sizes.append(wanted.heap_bytes + wanted.key_bytes)
     return 2 * max(sizes) <= _PART * host.memory_bytes()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
-from pgdyno.load.dataset import Dataset
+from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
+from pgdyno.load.own import touched
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.run.dataset import AnyDataset, chosen
 from pgdyno.run.provision import Options
 from pgdyno.run.trial import compile_scripts
 from pgdyno.spec import load as specs
@@ -35,11 +38,20 @@ class Prepared:
     resumed: Path | None = None
 
 
-def variables_for(data: Dataset, hot_set: float) -> dict[str, str]:
-    """The variables that scripts may use: `scale` (of tpcb; else 1), `range` (rows of the hot set), `hot_set`, and
-    `tables` (how many there are alike).
+def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Touched] = ()) -> dict[str, str]:
+    """The variables that scripts may use: `scale` (of tpcb and sql; else 1), `range` (rows of the hot set), `hot_set`,
+    and `tables` (how many there are alike); of somebody's own `tables` their rows and keys.
     """
     rows = data.rows_of_key
+    if isinstance(data, OwnDataset):
+        rows = data.adopted * ROWS_PER_SCALE["tpcb"] or max((t.rows for t in tables), default=1)
+        return {
+            "scale": str(data.adopted or data.size),
+            "range": str(max(1, round(rows * hot_set))),
+            "hot_set": f"{hot_set:g}",
+            "tables": "1",
+            **touched.variables(tables, hot_set),
+        }
     return {
         "scale": str(data.size if data.kind == "tpcb" else 1),
         "range": str(max(1, round(rows * hot_set))),
@@ -79,9 +91,19 @@ def shares_database(prepared: Prepared, options: Options) -> bool:
 
 def _check_scripts(prepared: Prepared) -> None:
     matrices = prepared.experiment.matrices
+    datasets = prepared.experiment.all_datasets
+    own = any(d.is_own for d in datasets.values())
+    for d in datasets.values():
+        if d.is_own:
+            # Reads its files: a mistake is said before anything is touched.
+            chosen(d, local_data=None)
     for number, axes in enumerate(matrices):
         variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
         for workload in axes.workload or prepared.scripts:
+            if own:
+                # Known when the tables are there.
+                asked = [m for _, text, _ in prepared.scripts[workload] for m in touched.ASKED.findall(text)]
+                variables |= {f"{table}_{what}": "1" for table, what in asked}
             try:
                 compile_scripts(prepared.scripts[workload], variables)
             except SpecError as e:

@@ -23,11 +23,12 @@ from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import OURS, Setting, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
-from pgdyno.load.dataset import Dataset
 from pgdyno.model import spelled
+from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Place
-from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.values import size_bytes
 
 #: Settings of ours that the note at the start tells.
 _SHOWN = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
@@ -102,7 +103,7 @@ class Provision:
         self.listener.note(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run")
         return cluster
 
-    def private(self, configuration: Configuration, wanted: Dataset) -> EmbeddedCluster:
+    def private(self, configuration: Configuration, wanted: AnyDataset) -> EmbeddedCluster:
         """A private server; from a template, if there is one that holds the dataset."""
         place = configuration.place
         settings = self._settings(configuration)
@@ -209,7 +210,7 @@ class Provision:
                         f'Can the account "{cluster.account.name}", which runs the server, reach {folder}?',
                     ) from e
 
-    def _template(self, place: Place, wanted: Dataset, programs: Binaries) -> Path | None:
+    def _template(self, place: Place, wanted: AnyDataset, programs: Binaries) -> Path | None:
         """The data directory of a template that holds the dataset."""
         if self.options.templates == "off":
             return None
@@ -221,7 +222,7 @@ class Provision:
         self.listener.note(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB")
         return store.data_of(found.name)
 
-    def keep_as_template(self, cluster: EmbeddedCluster, loaded: Dataset) -> None:
+    def keep_as_template(self, cluster: EmbeddedCluster, loaded: AnyDataset) -> None:
         """Keeps what was loaded; the server is stopped meanwhile."""
         assert cluster.binaries is not None
         store = templates.Store(templates.store_folder())

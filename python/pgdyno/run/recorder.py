@@ -25,7 +25,7 @@ from pgdyno.run.plan import Configuration
 from pgdyno.run.prepared import Prepared
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers, Site
-from pgdyno.spec.experiment import size_bytes
+from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
 from pgdyno.store import manifest, reading, rundir
 from pgdyno.store.manifest import Place
@@ -151,7 +151,7 @@ class Recorder:
             chosen_settings=[asdict(s) for s in settings],
             server=facts,
             not_recorded=missing,
-            scale=wanted.size if wanted.kind == "tpcb" else None,
+            scale=wanted.size if wanted.kind == "tpcb" else getattr(wanted, "adopted", None) or None,
             rows=wanted.rows_of_key,
             workloads={n: w.title or n for n, w in experiment.workloads.items()},
             workloads_zh={n: w.title_zh for n, w in experiment.workloads.items() if w.title_zh},
@@ -172,8 +172,8 @@ class Recorder:
     def record_place(self, site: Site, facts: dict[str, Any]) -> None:
         wanted, place = site.dataset, site.place
         with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
-            sizes = server.relation_sizes(conn, wanted.relations)
-            described = relations.describe(conn, wanted.relations)
+            sizes = server.relation_sizes(conn, site.relations)
+            described = relations.describe(conn, site.relations)
         named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
         wanted_target = self._experiment.all_targets[place.target]
         self._places[place.label] = Place.model_validate(
@@ -182,7 +182,7 @@ class Recorder:
                 "title": wanted_target.title,
                 "cpus": wanted_target.cpus,
                 "memory_bytes": size_bytes(wanted_target.memory) if wanted_target.memory else None,
-                "rows": wanted.rows_of_key,
+                "rows": site.rows,
                 "server": facts,
                 "reached": site.reached,
                 "storage": host.file_system(site.cluster.data) if site.cluster else None,
@@ -193,7 +193,8 @@ class Recorder:
         # Sizes that were left to us stay as they are when the run is continued.
         written = dict(self.directory.manifest.experiment or {})
         key = written["datasets"].get(place.dataset) or written["dataset"]
-        if key is not None and key["scale"] == "auto" and key["rows"] is None and wanted.kind != "feed":
+        left_open = self._experiment.all_datasets[place.dataset].left_open
+        if key is not None and left_open and key["scale"] == "auto" and key["rows"] is None:
             key |= {"scale": wanted.size} if wanted.kind == "tpcb" else {"rows": wanted.size}
         elif key is None:
             written["dataset"] = {"kind": "tpcb", "scale": wanted.size}

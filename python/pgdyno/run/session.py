@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.collect import activity, processes, server
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import (
@@ -24,9 +25,13 @@ from pgdyno.errors import (
     LocalError,
     PgdynoError,
     RefusedError,
+    SpecError,
     TargetError,
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.own.touched import ASKED, touched
+from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.run import dataset, plan, resume
 from pgdyno.run.duet import Begun, run_duet
@@ -60,6 +65,7 @@ class Session:
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
         one_database = shares_database(prepared, options)
+        self._said_copied = False
         self.units = plan.units(self.experiment, prepared.cores, one_database=one_database)
         self.trials = [planned for unit in self.units for planned in unit]
         self.recorder = Recorder(
@@ -126,8 +132,26 @@ class Session:
             self.recorder.begin(site, facts, missing)
             self.recorder.probe_storage(servers)
         servers.load(site)
+        if isinstance(site.dataset, OwnDataset):
+            texts = [text for scripts in self.prepared.scripts.values() for _, text, _ in scripts]
+            with targets.administrative(site.target) as conn:
+                site.touched = touched(conn, texts)
+            self._refuse_missing(site, texts)
         self.recorder.record_place(site, facts)
         return site
+
+    def _refuse_missing(self, site: Site, texts: list[str]) -> None:
+        """Raises SpecError where scripts ask a table for what it has not."""
+        known = variables_for(site.dataset, 1.0, site.touched)
+        axes = {name for axes in self.experiment.matrices for name in axes.variables}
+        for table, what in dict.fromkeys(m for text in texts for m in ASKED.findall(text)):
+            name = f"{table}_{what}"
+            if name not in known and name not in axes and not any(f"\\set {name} " in text for text in texts):
+                why = "has no integer key, or no rows" if f"{table}_rows" in known else "is not in the database"
+                raise SpecError(
+                    f"a script asks for :{name}, and the table {table} {why}",
+                    f"Of tables that are there scripts have: {', '.join(k for k in known if '_' in k) or 'nothing'}.",
+                )
 
     def _check_connections(self, facts: dict[str, Any]) -> None:
         shown = facts.get("settings") or {}
@@ -200,7 +224,7 @@ class Session:
         run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
         if (gone := site.died()) is not None:
             raise ClusterError(gone, _LOG)
-        variables = variables_for(site.dataset, trial.hot_set)
+        variables = variables_for(site.dataset, trial.hot_set, site.touched)
         variables |= {name: str(value) for name, value in configuration.variables}
         scripts = self.prepared.scripts[trial.workload]
         compile_scripts(scripts, variables)
@@ -231,6 +255,11 @@ class Session:
         between, record = self.experiment.run.between, self.experiment.run.record
         refused: list[str] = []
         counters: dict[str, float] = {}
+        if between.restore == "template" and isinstance(site.cluster, EmbeddedCluster):
+            copied = site.cluster.restore_as_loaded()
+            if copied and not self._said_copied:
+                self._said_copied = True
+                self.listener.note(f"restored by copying {pg_size(copied)}: this file system shares no blocks")
         if between.restart and site.cluster is not None:
             site.cluster.stop()
             self._drop_caches(site)
@@ -241,6 +270,7 @@ class Session:
             with targets.administrative(site.target) as conn:
                 try:
                     dataset.refresh(conn, site.dataset)
+                    self._restore(conn, site)
                 except psycopg.Error as e:
                     refused.append(" ".join(str(e).split()))
                 try:
@@ -262,6 +292,14 @@ class Session:
         if refused:
             self.listener.note(f"preparing the trial: {'; '.join(refused)}")
         return counters, "; ".join(refused)
+
+    def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:
+        """The data as they were loaded, by SQL."""
+        restore = self.experiment.run.between.restore
+        if restore.endswith(".sql"):
+            dataset.carry_out(conn, restore)
+        elif restore == "truncate" and site.emptied:
+            conn.execute(f"truncate {', '.join(site.emptied)}".encode())
 
     def _drop_caches(self, site: Site) -> None:
         # Of a server elsewhere the page cache is not ours; and whoever else is on this machine would only suffer.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgdyno.spec.experiment import Experiment, size_bytes
+from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.values import size_bytes
 
 #: What is left at least: of an instance and of a file system; seconds measured, seconds of warm-up, clients a core,
 #: tables.
@@ -34,6 +35,8 @@ def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> t
             divide(dataset, "tables", FEWEST_TABLES, f"{name}: tables")
             divide(dataset, "scale", 1, f"{name}: scale")
             divide(dataset, "rows", 1000, f"{name}: rows")
+            for table, fill in dataset["fill"].items():
+                divide(fill, "rows", 1000, f"{name}: rows of {table}")
     _fit_targets(data["targets"], k, cores, memory_bytes, changes)
     run = data["run"]
     divide(run, "duration_s", SHORTEST_S, "seconds measured")

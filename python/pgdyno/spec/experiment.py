@@ -2,94 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from pgdyno.conninfo import holds_secret
-
-#: Becomes part of a path.
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
-#: What a server setting, or a script's variable, may be.
-Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
-#: As scripts write it after the colon.
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
-#: Names of axes, and of variables that are set anyway.
-RESERVED = {
-    "workload", "target", "dataset", "version", "scale", "hot_set", "clients", "protocol", "rate", "range", "tables",
-    "client_id", "random_seed", "default_seed",
-}  # fmt: skip
-#: A major version of PostgreSQL, or a whole one.
-Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]
-#: A size as PostgreSQL writes it.
-Size = Annotated[str, Field(pattern=r"^\d+ ?(kB|MB|GB|TB)$")]
-Protocol = Literal["simple", "extended", "prepared"]
-Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
-#: The target that an experiment has which names none.
-PRIVATE = "private"
-
-
-def _distinct(values: list[Any] | str) -> list[Any] | str:
-    if isinstance(values, list) and len(set(values)) != len(values):
-        raise ValueError("a value stands twice; for more trials of one configuration use repetitions")
-    return values
-
-
-Distinct = AfterValidator(_distinct)
-
-
-def _not_the_servers(name: str) -> str:
-    if name.startswith("pg_"):
-        raise ValueError("names that begin with pg_ are the server's own")
-    return name
-
-
-SpaceName = Annotated[Name, AfterValidator(_not_the_servers)]
-
-
-def _absolute(path: str) -> str:
-    try:
-        return str(Path(path).expanduser().resolve())
-    except (RuntimeError, OSError) as e:
-        raise ValueError(f"{path}: {e}") from e
-
-
-#: A folder on this machine; relative to where pgdyno runs. A run that is continued elsewhere has the same.
-Folder = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
-
-
-def _some(values: Any) -> Any:
-    if isinstance(values, list) and not values:
-        raise ValueError("an axis needs at least one value")
-    return values
-
-
-Some = BeforeValidator(_some)
-
-
-_UNITS = {"kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-
-
-def size_bytes(text: str) -> int:
-    """Bytes of a Size: "4GB"."""
-    digits = text.rstrip("kMGTB ")
-    return int(digits) * _UNITS[text[len(digits) :].strip()]
-
-
-class Strict(BaseModel):
-    """Unknown keys are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from pgdyno.spec.datasets import Dataset
+from pgdyno.spec.values import (
+    PRIVATE,
+    RESERVED,
+    Distinct,
+    Folder,
+    Name,
+    Protocol,
+    Rate,
+    Size,
+    Some,
+    SpaceName,
+    Strict,
+    Value,
+    Variable,
+    Version,
+)
 
 
 class FileSystem(Strict):
@@ -152,53 +86,14 @@ class Target(Strict):
         return self
 
 
-class Dataset(Strict):
-    """What the tables hold."""
-
-    title: str = ""
-    kind: Literal["tpcb", "pk", "feed"] = "tpcb"
-    #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; of the others 1,000,000 rows in all tables. "auto":
-    #: what fits this machine.
-    scale: Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)] = "auto"
-    #: Instead of a scale: rows of each table. Not for tpcb.
-    rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    #: How many tables of feed.
-    tables: Annotated[int, Field(ge=1, le=10_000)] = 1
-    #: Partitions of pgbench_accounts, by range; 0: none.
-    partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
-    fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
-    unlogged: bool = False
-    #: The index on feed's time.
-    index: Literal["brin", "btree", "none"] = "brin"
-    tablespace: str = ""
-    index_tablespace: str = ""
-    #: SQL that is carried out when the tables are there (functions, further tables); each must bear being repeated.
-    setup: list[str] = []
-
-    @property
-    def left_open(self) -> bool:
-        """Whether the size is pgdyno's to choose; feed begins empty where nothing is said."""
-        return self.scale == "auto" and self.rows is None and self.kind != "feed"
-
-    @model_validator(mode="after")
-    def _one_size(self) -> Dataset:
-        if self.rows is not None and (self.kind == "tpcb" or self.scale != "auto"):
-            raise ValueError("rows goes with pk and feed, instead of scale")
-        if self.tables != 1 and self.kind != "feed":
-            raise ValueError("tables goes with feed")
-        if self.index != "brin" and self.kind != "feed":
-            raise ValueError("index goes with feed")
-        if self.partitions and self.kind != "tpcb":
-            raise ValueError("partitions goes with tpcb")
-        return self
-
-
 class Script(Strict):
     """A script in pgbench's language, given here or in a file beside the experiment, or a built-in of pgbench."""
 
     text: str | None = None
     file: str | None = None
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
+    #: How reports call it; none: its file's name, or the workload's.
+    name: str = ""
     weight: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
 
     @model_validator(mode="after")
@@ -269,7 +164,16 @@ class Between(Strict):
     restart: bool = False
     #: The kernel's page cache, with private servers; only root may.
     drop_caches: bool = False
+    #: The data as they were loaded: "template", from a copy of the private server's data directory (shared blocks
+    #: where the file system can); "truncate", the tables of the dataset that began empty are emptied; or a file of SQL.
+    restore: str = "none"
     pause_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0.0
+
+    @model_validator(mode="after")
+    def _known_restore(self) -> Between:
+        if self.restore not in ("none", "template", "truncate") and not self.restore.endswith(".sql"):
+            raise ValueError(f'restore: there is no "{self.restore}": "template", "truncate", "none", or a file.sql')
+        return self
 
 
 class Run(Strict):

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pgdyno import files
 from pgdyno.errors import SpecError
 from pgdyno.spec import builtins
+from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Experiment
 
 
@@ -38,7 +39,29 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         raise SpecError(
             f"cannot read {path}: {getattr(e, 'strerror', e)}", f"Ready-made experiments: {', '.join(names())}."
         ) from e
-    return parse(text, str(path)), text, path.parent
+    return _with_paths(parse(text, str(path)), path.parent), text, path.parent
+
+
+def _with_paths(experiment: Experiment, folder: Path) -> Experiment:
+    """The same with whole paths of what datasets are made from: a run that is continued elsewhere has the same."""
+
+    def whole(name: str) -> str:
+        return str((folder / Path(name).expanduser()).resolve())
+
+    def dataset(d: Dataset) -> Dataset:
+        files = {key: [whole(name) for name in getattr(d, key)] for key in ("files", "after")}
+        return d.model_copy(update={**files, "dump": whole(d.dump) if d.dump else ""})
+
+    between = experiment.run.between
+    if between.restore.endswith(".sql"):
+        between = between.model_copy(update={"restore": whole(between.restore)})
+    return experiment.model_copy(
+        update={
+            "dataset": experiment.dataset and dataset(experiment.dataset),
+            "datasets": {name: dataset(d) for name, d in experiment.datasets.items()},
+            "run": experiment.run.model_copy(update={"between": between}),
+        }
+    )
 
 
 def parse(text: str, file: str) -> Experiment:
@@ -101,15 +124,15 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
         out[name] = []
         for i, script in enumerate(workload.scripts):
             if script.builtin is not None:
-                out[name].append((script.builtin, builtins.named(script.builtin).text, script.weight))
+                out[name].append((script.name or script.builtin, builtins.named(script.builtin).text, script.weight))
                 continue
             if script.text is not None:
-                label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
-                out[name].append((f"{label}.sql", script.text, script.weight))
+                label = script.name or (name if len(workload.scripts) == 1 else f"{name}-{i + 1}")
+                out[name].append((label if script.name else f"{label}.sql", script.text, script.weight))
                 continue
             path = (folder or Path()) / str(script.file)
             try:
-                out[name].append((str(path), files.read_text(path), script.weight))
+                out[name].append((script.name or str(path), files.read_text(path), script.weight))
             except (OSError, ValueError) as e:
                 reason = getattr(e, "strerror", e)
                 raise SpecError(f"workloads.{name}.scripts.{i}.file: cannot read {path}: {reason}") from e

@@ -1,0 +1,342 @@
+"""A dataset of somebody's own: what it is made of, whether it is there, and the making of it.
+
+What stands in the database and was not made by pgdyno is never dropped or changed: the files are carried out in one
+transaction, which is rolled back where it would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.collect import host
+from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
+from pgdyno.load import drop as dropping
+from pgdyno.load.claim import Claim
+from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, literal, mark_of
+from pgdyno.load.find import Connection, Table, listed, refuse_a_standby
+from pgdyno.load.listener import LoadListener
+from pgdyno.load.own import dump, fill
+from pgdyno.load.own.columns import Filling, Wanted, decided
+from pgdyno.load.own.files import SqlFile
+from pgdyno.load.result import Loaded
+from pgdyno.load.units import pg_size
+
+_UNFINISHED = "not complete"
+#: Bytes of a row that is drawn, about, with its keys; for plans.
+_A_ROW = 120
+#: User tables, and what tells whether one is still the same, with the same contents, in this transaction.
+_TABLES = """
+select c.oid,
+  case when pg_catalog.pg_table_is_visible(c.oid) then '' else pg_catalog.quote_ident(n.nspname::text) || '.' end ||
+    pg_catalog.quote_ident(c.relname::text), c.relkind::text, c.relfilenode,
+  coalesce(pg_catalog.pg_total_relation_size(c.oid::pg_catalog.regclass), 0),
+  pg_catalog.obj_description(c.oid, 'pg_class'::name),
+  coalesce(x.n_tup_ins + x.n_tup_upd + x.n_tup_del, 0)
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  left join pg_catalog.pg_stat_xact_user_tables x on x.relid = c.oid
+where c.relkind in ('r', 'p', 'm') and n.nspname not in ('pg_catalog', 'information_schema')
+  and n.nspname not like 'pg\\_%' order by c.relkind = 'p', c.oid"""
+
+
+@dataclass(frozen=True)
+class OwnDataset:
+    """kind: sql, dump or none; `size` multiplies the rows that are drawn. `adopted`: pgbench's tables, of that scale,
+    whoever made them.
+    """
+
+    kind: str
+    files: Sequence[Path] = ()
+    wanted: Sequence[Wanted] = ()
+    after: Sequence[Path] = ()
+    dump: Path | None = None
+    size: int = 1
+    #: What is carried out when the tables are there; a change of it is another dataset.
+    setup: Sequence[str] = ()
+    adopted: int = 0
+    tables_wanted: int = field(default=1, init=False)
+
+    @cached_property
+    def name(self) -> str:
+        """Kind, where it comes from, and a digest of all that it is made from."""
+        if self.kind == "none":
+            return f"pgbench's tables as they are, scale={self.adopted}" if self.adopted else "as it is"
+        parts = [p.name for p in (*self.files, *([self.dump] if self.dump else []))]
+        scale = f" scale={self.size}" if self.size != 1 else ""
+        return f"{self.kind} {' '.join(parts)}{scale} #{self._digest()}".replace("  ", " ")
+
+    def _digest(self) -> str:
+        seen = hashlib.sha256(repr((self.wanted, self.setup, self.size)).encode())
+        for path in (*self.files, *self.after):
+            text = SqlFile.read(path)
+            seen.update(text.text.encode())
+            for data in text.data_files:
+                seen.update(repr((data.name, data.stat().st_size, data.stat().st_mtime_ns)).encode())
+        if self.dump is not None:
+            status = dump.checked(self.dump).stat()
+            seen.update(repr((status.st_size, status.st_mtime_ns)).encode())
+        return seen.hexdigest()[:10]
+
+    @property
+    def rows(self) -> int:
+        """Rows that are drawn; what files bring is not known beforehand."""
+        return sum(w.rows for w in self.wanted) * self.size + self.adopted * ROWS_PER_SCALE["tpcb"]
+
+    @property
+    def rows_of_key(self) -> int:
+        """The same: which rows a workload touches is known when the tables are there."""
+        return self.rows
+
+    @property
+    def heap_bytes(self) -> int:
+        """An estimate."""
+        given = [data for path in self.files for data in SqlFile.read(path).data_files if data.is_file()]
+        drawn = 0 if self.adopted else self.rows * _A_ROW
+        return drawn + sum(data.stat().st_size for data in given) + dump.bytes_of(self.dump)
+
+    @property
+    def key_bytes(self) -> int:
+        """In the estimate already."""
+        return 0
+
+    @property
+    def relations(self) -> list[str]:
+        """Not known beforehand."""
+        return []
+
+    def check(self) -> None:
+        """Reads all files. Raises SpecError."""
+        _ = self.name
+
+
+@dataclass(frozen=True)
+class There:
+    """What a database holds."""
+
+    #: By oid.
+    tables: dict[int, Table]
+    filenodes: dict[int, int]
+    #: Rows that this transaction has changed, by table.
+    changed: dict[int, int]
+
+    def made_by(self, *states: str) -> list[Table]:
+        """Tables of own datasets that pgdyno has made; with states: those alone."""
+        return [t for t in self.tables.values() if t.mark is not None and (not states or t.mark.state in states)]
+
+
+def look(conn: Connection) -> There:
+    """All user tables of the database."""
+    tables, filenodes, changed = {}, {}, {}
+    for oid, name, kind, filenode, size, comment, touched in conn.execute(_TABLES).fetchall():
+        mark = mark_of((comment or "").rsplit("\n", 1)[-1])
+        ours = mark is not None and mark.is_of(name, oid) and mark.name.split(" ")[0] in ("sql", "dump")
+        tables[oid] = Table(oid, name, kind, name, size, size > 0, mark if ours else None)
+        filenodes[oid], changed[oid] = filenode, touched
+    return There(tables, filenodes, changed)
+
+
+def holds(conn: Connection, data: OwnDataset) -> bool:
+    """Whether it is there, complete."""
+    if data.kind == "none":
+        return True
+    ours = look(conn).made_by()
+    return bool(ours) and all(t.mark is not None and (t.mark.name, t.mark.state) == (data.name, "") for t in ours)
+
+
+def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, replace: bool) -> None:
+    """Raises RefusedError where another own dataset of pgdyno's stands there, complete, unless `replace`."""
+    there = look(conn).made_by("")
+    other = [t for t in there if t.mark is not None and t.mark.name != data.name]
+    if data.kind != "none" and other and not replace:
+        assert other[0].mark is not None
+        raise RefusedError(
+            f"{target.where} holds another dataset of pgdyno's: {other[0].mark.name} "
+            f"({listed(other)}: {pg_size(sum(t.bytes for t in other))})",
+            f"--replace drops it and loads {data.name}. Or use a database of its own.",
+        )
+
+
+def make(
+    target: Target,
+    data: OwnDataset,
+    *,
+    programs: Callable[[str], Path],
+    force: bool,
+    replace: bool,
+    claim: Claim | None,
+    listener: LoadListener,
+) -> Loaded:
+    """Loads it. `programs` finds pg_restore and psql. Raises RefusedError, SpecError, TargetError; what was made is
+    gone then, or marked as not complete and replaced by the next load.
+    """
+    done = Loaded(data.kind, 0, data.heap_bytes, connections=min(4, host.cores()))
+    with closing(targets.administrative(target, patience_s=None)) as conn:
+        refuse_a_standby(conn, target)
+        refuse_another(conn, target, data, replace=replace)
+        listener.note(f"loading {data.name} in {target.where}")
+        try:
+            if data.kind == "dump":
+                made = _restored(conn, target, data, programs, claim, done, listener)
+            else:
+                made = _made_by_files(conn, data, claim, force=force, done=done, listener=listener)
+                done.rows += _filled(conn, target, data, done, listener)
+            with done.phase("vacuum"):
+                listener.loading("vacuum", 0, 0, 0, 0)
+                for oid in made:
+                    name = _name_of(conn, oid)
+                    if name:
+                        conn.execute(f"vacuum (analyze) {name}".encode())
+            with conn.transaction():
+                _mark(conn, data, made, "")
+        except psycopg.Error as e:
+            reason = " ".join(str(e).split())
+            raise TargetError(f"loading failed: {reason}", targets.remedy_for(reason)) from e
+        finally:
+            listener.loaded()
+    return done
+
+
+def _made_by_files(
+    conn: Connection,
+    data: OwnDataset,
+    claim: Claim | None,
+    *,
+    force: bool,
+    done: Loaded,
+    listener: LoadListener,
+) -> list[int]:
+    sources = [SqlFile.read(path) for path in data.files]
+    total = sum(f.stat().st_size for s in sources for f in s.data_files)
+    with done.phase("create"), conn.transaction():
+        for statement in claim.guard() if claim is not None else []:
+            conn.execute(statement.encode())
+        _drop_ours(conn, listener)
+        before = look(conn)
+
+        def watch(n: int) -> None:
+            done.moved_bytes += n
+            listener.loading("copy", 0, 0, done.moved_bytes, total)
+
+        for source in sources:
+            done.rows += source.carry_out(conn, watch)
+        after = look(conn)
+        if not force:
+            _refuse_damage(before, after)
+        made = [oid for oid in after.tables if oid not in before.tables]
+        _mark(conn, data, made, _UNFINISHED)
+    return made
+
+
+def _refuse_damage(before: There, after: There) -> None:
+    gone = [t for oid, t in before.tables.items() if oid not in after.tables]
+    changed = [
+        t
+        for oid, t in before.tables.items()
+        if after.changed.get(oid, 0) > before.changed[oid] or after.filenodes.get(oid, 0) != before.filenodes[oid]
+    ]
+    if gone or changed:
+        what = f"drop {listed(gone)}" if gone else f"change {listed(changed)}"
+        raise RefusedError(
+            f"the dataset's files {what}, which pgdyno did not make; nothing was changed",
+            "Use a database of its own (createdb bench, then dbname=bench), or --force.",
+        )
+
+
+def _drop_ours(conn: Connection, listener: LoadListener) -> None:
+    ours = look(conn).made_by()
+    if ours:
+        listener.note(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})")
+        for statement in dropping.statements([replace(t, sql=f"{t.sql}") for t in ours]):
+            conn.execute((f"{statement} cascade" if statement.startswith("drop table") else statement).encode())
+
+
+def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, listener: LoadListener) -> int:
+    """Draws the rows, then carries out what comes after; returns the rows."""
+    if not data.wanted and not data.after:
+        return 0
+    fillings: list[Filling] = decided(conn, [replace(w, rows=w.rows * data.size) for w in data.wanted])
+    total, rows = sum(f.rows for f in fillings), 0
+    with done.phase("generate"), ThreadPoolExecutor(done.connections) as pool:
+        for number, f in enumerate(fillings):
+            for n, sent in fill.filled(target, f, number, done.connections, pool):
+                rows += n
+                done.moved_bytes += sent
+                listener.loading("generate", rows, total, done.moved_bytes, 0)
+        fill.set_sequences(conn, fillings)
+    with done.phase("keys"), conn.transaction():
+        listener.loading("keys", 0, 0, 0, 0)
+        for path in data.after:
+            SqlFile.read(path).carry_out(conn)
+    return rows
+
+
+def _restored(
+    conn: Connection,
+    target: Target,
+    data: OwnDataset,
+    programs: Callable[[str], Path],
+    claim: Claim | None,
+    done: Loaded,
+    listener: LoadListener,
+) -> list[int]:
+    assert data.dump is not None
+    with conn.transaction():
+        for statement in claim.guard() if claim is not None else []:
+            conn.execute(statement.encode())
+        _drop_ours(conn, listener)
+    before = look(conn)
+    if before.tables:
+        raise RefusedError(
+            f"{target.where} has tables already ({listed(list(before.tables.values()))[:200]}): a dump is restored "
+            "into an empty database",
+            "createdb bench, then dbname=bench.",
+        )
+    with done.phase("create"):
+        listener.loading("restore", 0, 0, 0, 0)
+        try:
+            dump.restore(target, data.dump, programs, jobs=done.connections)
+        except (PgdynoError, OSError, subprocess.SubprocessError) as e:
+            # What there is by now has come from the dump: the database was empty.
+            with conn.transaction():
+                _mark(conn, data, list(look(conn).tables), _UNFINISHED)
+            if isinstance(e, PgdynoError):
+                raise
+            raise LocalError(f"pg_restore could not be run: {e}") from e
+    made = list(look(conn).tables)
+    with conn.transaction():
+        _mark(conn, data, made, _UNFINISHED)
+    done.moved_bytes = dump.bytes_of(data.dump)
+    return made
+
+
+def _name_of(conn: Connection, oid: int) -> str | None:
+    row = conn.execute(
+        """select oid::pg_catalog.regclass::pg_catalog.text from pg_catalog.pg_class
+           where oid = %s and relkind in ('r', 'p')""",
+        [oid],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _mark(conn: Connection, data: OwnDataset, oids: Sequence[int], state: str) -> None:
+    """A line in the comment of each table: whose it is. What a comment says besides stays."""
+    there = look(conn).tables
+    for oid in oids:
+        if oid not in there:
+            continue
+        table = there[oid]
+        row = conn.execute("select pg_catalog.obj_description(%s::pg_catalog.oid, 'pg_class'::name)", [oid]).fetchone()
+        lines = [line for line in str((row or [""])[0] or "").splitlines() if not line.startswith(f"{MARK} ")]
+        mark = f"{MARK} {data.name} [{table.name} {oid}]" + (f" ({state})" if state else "")
+        kind = "materialized view" if table.kind == "m" else "table"
+        conn.execute(f"comment on {kind} {table.sql} is {literal(chr(10).join([*lines, mark]))}".encode())

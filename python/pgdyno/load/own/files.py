@@ -1,0 +1,148 @@
+r"""Files of SQL, as psql takes them: statements, and lines of \copy. Carried out in a transaction of the caller's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from pgdyno import files
+from pgdyno.errors import SpecError
+from pgdyno.load.find import Connection
+from pgdyno.store import tabular
+
+#: Bytes of a file that are sent together.
+_PIECE = 1 << 20
+_COPY = re.compile(
+    r"""\\copy\s+(?P<table>(?:"[^"]+"|[\w$]+)(?:\.(?:"[^"]+"|[\w$]+))?)\s*(?:\((?P<columns>[^)]*)\))?\s+
+        from\s+(?P<file>'(?:[^']|'')*'|\S+)\s*(?P<options>.*?);?\s*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: What is no statement: strings, quoted names, bodies of functions, comments.
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRANSACTION = re.compile(r"(?:^|;)\s*(begin|start\s+transaction|commit|end|rollback|abort)\b", re.IGNORECASE)
+#: Told of bytes sent.
+Watch = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class _Part:
+    r"""Statements, or one \copy; where it begins in the file."""
+
+    text: str
+    offset: int
+    copy: re.Match[str] | None = None
+
+
+@dataclass(frozen=True)
+class SqlFile:
+    """A file that has been read."""
+
+    path: Path
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> SqlFile:
+        r"""Raises SpecError with file, line and column: of a file that cannot be read, one that begins or ends
+        transactions, an unknown backslash command, a \copy whose file is not there.
+        """
+        try:
+            found = cls(path, files.read_text(path))
+        except (OSError, ValueError) as e:
+            raise SpecError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
+        for part in found._parts():
+            if part.copy is not None:
+                data = found._data(part.copy)
+                if not data.is_file():
+                    raise SpecError(f"{found.at(part.offset)}: there is no file {data}")
+        blank = _QUOTED.sub(lambda m: " " * len(m[0]), found.text)
+        if match := _TRANSACTION.search(blank):
+            raise SpecError(
+                f"{found.at(match.start(1))}: {match[1].upper()}: a file is carried out in one transaction, as a whole",
+                "Leave BEGIN and COMMIT out.",
+            )
+        return found
+
+    @property
+    def data_files(self) -> list[Path]:
+        r"""What its \copy read."""
+        return [self._data(p.copy) for p in self._parts() if p.copy is not None]
+
+    def at(self, offset: int) -> str:
+        """file:line:column."""
+        before = self.text[:offset]
+        return f"{self.path}:{before.count(chr(10)) + 1}:{offset - before.rfind(chr(10))}"
+
+    def carry_out(self, conn: Connection, watch: Watch = lambda _: None) -> int:
+        """Runs it all; returns rows copied. Raises SpecError where the server refuses a part."""
+        rows = 0
+        for part in self._parts():
+            try:
+                if part.copy is None:
+                    conn.execute(part.text.encode())
+                else:
+                    rows += copy_file(conn, self._data(part.copy), part.copy, watch)
+            except psycopg.Error as e:
+                if conn.closed:
+                    raise
+                offset = part.offset + max(0, int(e.diag.statement_position or 1) - 1) * (part.copy is None)
+                reason = e.diag.message_primary or " ".join(str(e).split())
+                more = "; ".join(filter(None, (e.diag.message_detail, e.diag.context)))
+                raise SpecError(
+                    f"{self.at(offset)}: {reason}{f' ({more[:200]})' if more else ''}", e.diag.message_hint or ""
+                ) from e
+        return rows
+
+    def _data(self, copy: re.Match[str]) -> Path:
+        name = copy["file"]
+        name = name[1:-1].replace("''", "'") if name.startswith("'") else name
+        return (self.path.parent / name).resolve()
+
+    def _parts(self) -> Iterator[_Part]:
+        start = offset = 0
+        blank = _QUOTED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), self.text)
+        for line in self.text.splitlines(keepends=True):
+            command = blank[offset : offset + len(line)].lstrip()
+            if command.startswith("\\"):
+                if self.text[start:offset].strip():
+                    yield _Part(self.text[start:offset], start)
+                match = _COPY.match(line.strip())
+                if match is None:
+                    word = line.split()[0]
+                    raise SpecError(
+                        f"{self.at(offset)}: {word}: of psql's commands only \\copy TABLE FROM FILE is known here",
+                        "Write it as SQL.",
+                    )
+                yield _Part(line, offset, match)
+                start = offset + len(line)
+            offset += len(line)
+        if self.text[start:].strip():
+            yield _Part(self.text[start:], start)
+
+
+def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:
+    """One file into its table: CSV and text as they are, Parquet as CSV. Returns the rows."""
+    columns = copy["columns"]
+    if path.suffix.lower() == ".parquet":
+        names, _, pieces = tabular.parquet(path)
+        columns = columns or ", ".join('"' + n.replace('"', '""') + '"' for n in names)
+        sql = f"copy {copy['table']} ({columns}) from stdin (format csv)"
+        contents: Iterator[bytes] = (text for _, text in pieces)
+    else:
+        sql = f"copy {copy['table']} {f'({columns})' if columns else ''} from stdin {copy['options']}"
+        contents = _pieces(path)
+    cursor = conn.cursor()
+    with cursor.copy(sql.encode()) as to:
+        for piece in contents:
+            to.write(piece)
+            watch(len(piece))
+    return max(0, cursor.rowcount)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as f:
+        while piece := f.read(_PIECE):
+            yield piece

@@ -1,0 +1,88 @@
+"""Tables filled with values that are drawn, over several connections by COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, suppress
+from queue import Empty, SimpleQueue
+from threading import Event
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import SpecError
+from pgdyno.load.find import Connection
+from pgdyno.load.own.columns import Filling
+from pgdyno.load.own.draw import CHUNK, chunk
+
+#: Chunks in one COPY: its rows come or go together.
+_TOGETHER = 4
+
+
+def filled(target: Target, f: Filling, number: int, connections: int, pool: Executor) -> Iterator[tuple[int, int]]:
+    """Fills a table; yields rows and bytes as they come. Raises SpecError where the server refuses a value."""
+    stop, done = Event(), SimpleQueue[tuple[int, int]]()
+    step = CHUNK * _TOGETHER
+    starts = list(range(0, f.rows, step))
+    parts = [
+        pool.submit(_part, target, f, number, starts[n::connections], step, stop, done) for n in range(connections)
+    ]
+    try:
+        while not all(part.done() for part in parts):
+            with suppress(Empty):
+                yield done.get(timeout=0.1)
+        for part in parts:
+            part.result()
+        while not done.empty():
+            yield done.get()
+    except psycopg.Error as e:
+        raise SpecError(
+            f"fill.{f.name}: {e.diag.message_primary or ' '.join(str(e).split())}"
+            + (f" ({e.diag.message_detail})" if e.diag.message_detail else ""),
+            f"Say how the column is drawn: fill.{f.name}.columns.{e.diag.column_name or 'NAME'}.",
+        ) from e
+    finally:
+        # Ctrl-C: what is under way ends with its chunk.
+        stop.set()
+
+
+def _part(
+    target: Target,
+    f: Filling,
+    number: int,
+    starts: Sequence[int],
+    step: int,
+    stop: Event,
+    done: SimpleQueue[tuple[int, int]],
+) -> None:
+    if not starts:
+        return
+    names = ", ".join('"' + c.name.replace('"', '""') + '"' for c in f.columns)
+    sql = f"copy {f.name} ({names}) from stdin (format csv)".encode()
+    with closing(targets.administrative(target, patience_s=None)) as conn:
+        conn.execute("set timezone to 'UTC'")
+        conn.execute("set datestyle to 'ISO'")
+        for start in starts:
+            end = min(start + step, f.rows)
+            sent = 0
+            with conn.cursor().copy(sql) as to:
+                for first in range(start, end, CHUNK):
+                    if stop.is_set():
+                        return
+                    piece = chunk(f.columns, number, first, min(first + CHUNK, end), f.rows)
+                    to.write(piece)
+                    sent += len(piece)
+            done.put((end - start, sent))
+
+
+def set_sequences(conn: Connection, fillings: Sequence[Filling]) -> None:
+    """What a sequence gives next comes after what was drawn."""
+    for f in fillings:
+        for c in f.columns:
+            if c.type != "serial" or not f.rows:
+                continue
+            row = conn.execute("select pg_catalog.pg_get_serial_sequence(%s, %s)", [f.name, c.name]).fetchone()
+            if row is not None and row[0] is not None:
+                conn.execute("select pg_catalog.setval(%s::pg_catalog.regclass, %s)", [row[0], int(c.low) + f.rows - 1])

@@ -1,0 +1,133 @@
+"""What the tables of an experiment hold: datasets of pgdyno, and anybody's own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from pgdyno.spec.values import Strict, Value
+
+#: Datasets that pgdyno makes; the others are somebody's own.
+OURS = ("tpcb", "pk", "feed")
+_PART = Annotated[float, Field(ge=0, le=1)]
+_FINITE = Annotated[float, Field(allow_inf_nan=False)]
+#: A table, with its schema where that is not the first of the search path.
+TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?$", max_length=127)]
+
+
+class Column(Strict):
+    """How the values of a column are drawn. Of a column that is not named, the catalog decides: the type, foreign keys,
+    unique constraints.
+    """
+
+    type: Literal["serial", "integer", "number", "text", "choice", "timestamp", "date", "boolean", "uuid", "reference"]
+    #: The least and the greatest: of integer and number, of timestamp and date as ISO 8601; of text its length.
+    min: int | _FINITE | str | None = None
+    max: int | _FINITE | str | None = None
+    distribution: Literal["uniform", "zipf", "normal", "exponential"] = "uniform"
+    #: Of zipf, its exponent: the larger, the more often the first values come.
+    skew: Annotated[float, Field(ge=0, le=10)] = 1.0
+    #: Of choice, with their weights.
+    values: list[Value] = []
+    weights: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] = []
+    #: Of reference: "table.column", which must be a serial of the same dataset; or a column of the database, whose
+    #: least and greatest bound it.
+    to: str = ""
+    #: Part of the rows that have none.
+    nulls: _PART = 0.0
+    #: Another column of the table, and how closely this one follows it: -1 to 1.
+    like: str = ""
+    correlation: Annotated[float, Field(ge=-1, le=1)] = 0.9
+
+    @model_validator(mode="after")
+    def _fits_its_type(self) -> Column:
+        if self.type == "choice" and not self.values:
+            raise ValueError("choice needs values")
+        if self.weights and (len(self.weights) != len(self.values) or not sum(self.weights)):
+            raise ValueError("weights: one for each of the values, and not all 0")
+        if self.values and self.type != "choice":
+            raise ValueError("values goes with choice")
+        if (self.type == "reference") != bool(self.to):
+            raise ValueError('to goes with reference: "table.column"')
+        if self.to and self.to.count(".") not in (1, 2):
+            raise ValueError(f'to: "{self.to}" is no "table.column"')
+        return self
+
+
+class Fill(Strict):
+    """A table that is filled with values that are drawn."""
+
+    rows: Annotated[int, Field(ge=0, le=10**12)]
+    columns: dict[str, Column] = {}
+
+
+class Dataset(Strict):
+    """What the tables hold."""
+
+    title: str = ""
+    #: tpcb, pk, feed: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what pg_dump
+    #: has written. none: what the database has already, which is never changed but by the workload.
+    kind: Literal["tpcb", "pk", "feed", "sql", "dump", "none"] = "tpcb"
+    #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; of pk and feed 1,000,000 rows in all tables; of sql
+    #: what the rows of `fill` are multiplied by. "auto": what fits this machine; of sql 1.
+    scale: Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)] = "auto"
+    #: Instead of a scale: rows of each table. Not for tpcb.
+    rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    #: How many tables of feed.
+    tables: Annotated[int, Field(ge=1, le=10_000)] = 1
+    #: Partitions of pgbench_accounts, by range; 0: none.
+    partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
+    fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
+    unlogged: bool = False
+    #: The index on feed's time.
+    index: Literal["brin", "btree", "none"] = "brin"
+    tablespace: str = ""
+    index_tablespace: str = ""
+    #: Of tpcb: the tables are there already, whoever made them: they are used as they are, never dropped or emptied.
+    adopt: bool = False
+    #: Of sql, in this order: files that make the tables, with \copy of CSV or Parquet;
+    files: list[str] = []
+    #: tables that are filled;
+    fill: dict[TableName, Fill] = {}
+    #: files that are carried out when the tables are full: indexes, constraints.
+    after: list[str] = []
+    #: Of dump: a file or folder of pg_dump, in any of its formats.
+    dump: str = ""
+    #: SQL that is carried out when the tables are there (functions, further tables); each must bear being repeated.
+    setup: list[str] = []
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is somebody's own."""
+        return self.kind not in OURS
+
+    @property
+    def left_open(self) -> bool:
+        """Whether the size is pgdyno's to choose; feed begins empty where nothing is said."""
+        return self.scale == "auto" and self.rows is None and self.kind in ("tpcb", "pk") and not self.adopt
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Dataset:
+        if self.rows is not None and (self.kind not in ("pk", "feed") or self.scale != "auto"):
+            raise ValueError("rows goes with pk and feed, instead of scale")
+        given = self.model_fields_set
+        for names, kinds in (
+            (("tables", "index"), ("feed",)),
+            (("partitions", "adopt"), ("tpcb",)),
+            (("files", "fill", "after"), ("sql",)),
+            (("dump",), ("dump",)),
+            (("fillfactor", "unlogged", "tablespace", "index_tablespace"), OURS),
+            (("scale",), (*OURS, "sql")),
+        ):
+            for name in names:
+                default: Any = type(self).model_fields[name].default
+                if name in given and getattr(self, name) != default and self.kind not in kinds:
+                    raise ValueError(f"{name} goes with {', '.join(kinds)}")
+        if self.kind == "sql" and not (self.files or self.setup or self.fill):
+            raise ValueError("sql needs files that make its tables")
+        if self.kind == "dump" and not self.dump:
+            raise ValueError('dump needs a dump: dump = "shop.dump"')
+        if self.adopt and (self.scale != "auto" or self.partitions or self.unlogged):
+            raise ValueError("adopt takes the tables as they are: leave scale, partitions and unlogged out")
+        return self

@@ -1,0 +1,81 @@
+"""Types of what experiment files hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+#: Becomes part of a path.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
+#: What a server setting, or a script's variable, may be.
+Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
+#: As scripts write it after the colon.
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
+#: Names of axes, and of variables that are set anyway.
+RESERVED = {
+    "workload", "target", "dataset", "version", "scale", "hot_set", "clients", "protocol", "rate", "range", "tables",
+    "client_id", "random_seed", "default_seed",
+}  # fmt: skip
+#: A major version of PostgreSQL, or a whole one.
+Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]
+#: A size as PostgreSQL writes it.
+Size = Annotated[str, Field(pattern=r"^\d+ ?(kB|MB|GB|TB)$")]
+Protocol = Literal["simple", "extended", "prepared"]
+Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
+#: The target that an experiment has which names none.
+PRIVATE = "private"
+
+
+def _distinct(values: list[Any] | str) -> list[Any] | str:
+    if isinstance(values, list) and len(set(values)) != len(values):
+        raise ValueError("a value stands twice; for more trials of one configuration use repetitions")
+    return values
+
+
+Distinct = AfterValidator(_distinct)
+
+
+def _not_the_servers(name: str) -> str:
+    if name.startswith("pg_"):
+        raise ValueError("names that begin with pg_ are the server's own")
+    return name
+
+
+SpaceName = Annotated[Name, AfterValidator(_not_the_servers)]
+
+
+def _absolute(path: str) -> str:
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (RuntimeError, OSError) as e:
+        raise ValueError(f"{path}: {e}") from e
+
+
+#: A folder on this machine; relative to where pgdyno runs. A run that is continued elsewhere has the same.
+Folder = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
+
+
+def _some(values: Any) -> Any:
+    if isinstance(values, list) and not values:
+        raise ValueError("an axis needs at least one value")
+    return values
+
+
+Some = BeforeValidator(_some)
+
+
+_UNITS = {"kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a Size: "4GB"."""
+    digits = text.rstrip("kMGTB ")
+    return int(digits) * _UNITS[text[len(digits) :].strip()]
+
+
+class Strict(BaseModel):
+    """Unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,0 +1,74 @@
+"""Columns of values as CSV for COPY, and Parquet files as the same: Arrow does the work."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from pgdyno.errors import UsageError
+
+#: An Arrow array; nobody else needs to know.
+Column = Any
+_EPOCH_UNIT = {"timestamp": pa.timestamp("us"), "date": pa.date32()}
+_OPTIONS = pacsv.WriteOptions(include_header=False)
+
+
+def numbers(values: np.ndarray[Any, Any]) -> Column:
+    """Integers, floating-point numbers or booleans."""
+    return pa.array(values)
+
+
+def texts(lengths: np.ndarray[Any, Any], letters: bytes) -> Column:
+    """Strings that follow each other in `letters`, of these lengths."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(letters)]
+    return pa.LargeStringArray.from_buffers(len(lengths), *buffers[1:])
+
+
+def chosen(indexes: np.ndarray[Any, Any], values: Sequence[object]) -> Column:
+    """The values at these places."""
+    return pa.array([str(v) for v in values]).take(pa.array(indexes))
+
+
+def instants(values: np.ndarray[Any, Any], kind: str) -> Column:
+    """Instants: of kind "timestamp" microseconds since 1970, of "date" days."""
+    return pa.array(values.astype(np.int64 if kind == "timestamp" else np.int32)).cast(_EPOCH_UNIT[kind])
+
+
+def without(column: Column, absent: np.ndarray[Any, Any]) -> Column:
+    """The same with NULL where `absent` is true."""
+    return pa.compute.if_else(pa.array(absent), pa.scalar(None, column.type), column)
+
+
+def as_csv(columns: Sequence[Column]) -> bytes:
+    """Rows as COPY ... (FORMAT csv) takes them; NULL is nothing, an empty string is quoted."""
+    table = pa.table(list(columns), names=[f"c{n}" for n in range(len(columns))])
+    out = io.BytesIO()
+    pacsv.write_csv(table, out, _OPTIONS)
+    return out.getvalue()
+
+
+def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
+    """A file's columns, its rows, and its contents in pieces: rows, and their CSV. Raises UsageError."""
+    try:
+        file = pq.ParquetFile(path)
+        nested = [f.name for f in file.schema_arrow if pa.types.is_nested(f.type)]
+    except (OSError, pa.ArrowException) as e:
+        raise UsageError(f"cannot read {path}: {' '.join(str(e).split())[:200]}") from e
+    if nested:
+        raise UsageError(f"{path}: {', '.join(nested)}: nested columns cannot be copied", "Flatten them, or use JSON.")
+
+    def pieces() -> Iterator[tuple[int, bytes]]:
+        for batch in file.iter_batches(65_536):
+            out = io.BytesIO()
+            pacsv.write_csv(pa.table(batch), out, _OPTIONS)
+            yield batch.num_rows, out.getvalue()
+
+    return list(file.schema_arrow.names), file.metadata.num_rows, pieces()
