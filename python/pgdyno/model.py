@@ -126,6 +126,21 @@ class StatementLatency:
     line: int
     text: str
     latency: Latency
+    #: What the script calls it: a comment above it, `-- name: place an order`.
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, or the SQL in one line."""
+        return self.name or " ".join(self.text.split())
+
+
+@dataclass(frozen=True)
+class ScriptLatency:
+    """One of several scripts of a workload, and how long its transactions took."""
+
+    name: str
+    latency: Latency
 
 
 #: Phases whose transactions are in no figure: before the measurement, found to be so, and a duet's changes of side.
@@ -198,6 +213,8 @@ class TrialSummary:
     connect_s: float
     latency: Latency
     statements: list[StatementLatency]
+    #: Where there are several.
+    scripts: list[ScriptLatency] = field(default_factory=list)
     #: Seconds at the beginning of the measurement that were still warm-up; TPS, QPS and latencies leave them out.
     warmup_dropped_s: float = 0.0
     #: Whether the rest has no trend; None: too short to tell.

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pgdyno
-from pgdyno.spec.datasets import Column, Dataset, Fill
+from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
 ROOT = Path(__file__).parent.parent.parent

@@ -77,11 +77,15 @@ def latency_half_width(pooled: Latency, name: str, single: Latency | None = None
     return half / value if half is not None and value else None
 
 
-def single_latency(g: Group, statement: int | None = None) -> Latency | None:
-    """The latency of a group's only repetition, of transactions or of a statement; None: there are several."""
+def single_latency(g: Group, statement: int | None = None, script: int | None = None) -> Latency | None:
+    """The latency of a group's only repetition, of transactions, of a statement or of a script; None: there are
+    several.
+    """
     found = [t.summary for t in g.trials if t.summary]
     if len(found) != 1:
         return None
+    if script is not None:
+        return found[0].scripts[script].latency
     return found[0].latency if statement is None else found[0].statements[statement].latency
 
 

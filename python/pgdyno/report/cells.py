@@ -48,6 +48,8 @@ class Table:
     optional: list[str] = field(default_factory=list)
     #: Where a row leads: a folder beside the report.
     folders: list[str] = field(default_factory=list)
+    #: Rows that a terminal shows; None: all of them.
+    brief: list[int] | None = None
 
     def texts(self) -> list[list[str]]:
         """The cells as text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pgdyno.format import integer, milliseconds, size
+from pgdyno.format import integer, milliseconds, rows, size
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.heading import version_of
@@ -71,7 +71,7 @@ def sizes(data: RunData) -> Table:
                     labels[label],
                     r.name,
                     r.method or r.kind,
-                    f"{r.rows:,}",
+                    f"~{rows(r.rows)}",
                     size(r.bytes),
                     "–" if r.level is None else str(r.level),
                     "–" if r.buffers is None else str(r.buffers),
@@ -84,10 +84,9 @@ def sizes(data: RunData) -> Table:
         "Sizes",
         [*(["place"] if len(places) > 1 else []), "relation", "kind", "rows", "size", "level", "buffers"],
         cells,
-        "As loaded, before the trials. "
-        "Rows: as the planner knows them. Level: of a B-tree's root, by bt_metap (0: one page). Buffers: pages that "
-        "a search "
-        "for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).",
+        "As loaded, before the trials. Rows: as the planner estimates them. Level: of a B-tree's root, by bt_metap (0: "
+        "one page). Buffers: pages that a search for one key touches in index and table, by EXPLAIN (ANALYZE, "
+        "BUFFERS).",
         3 if len(places) > 1 else 2,
         ["kind"],
     )

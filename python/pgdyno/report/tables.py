@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
@@ -17,8 +18,8 @@ from pgdyno.store.reading import RunData
 
 #: Reading the time series of more configurations takes longer than their table is worth.
 MOST_SERIES = 200
-#: A table of more rows is not read, and the page has a filter.
-MOST_STATEMENTS = 40
+#: A table of more rows is not read; the page has a filter.
+MOST_STATEMENTS = 2000
 _PERCENTILE_HEADINGS = tuple(f.heading for f in PERCENTILES)
 _PERCENTILE_INTERVALS = tuple(f"{f.name} ±" for f in PERCENTILES)
 
@@ -249,29 +250,94 @@ def _or_unknown(value: float | None) -> str:
     return "?" if value is None else str(value)
 
 
-def statements(data: RunData, groups: Sequence[Group]) -> Table:
-    """Of the middle number of clients of each workload and variant, over the widest hot set."""
+def scripts(data: RunData, groups: Sequence[Group]) -> Table:
+    """Of workloads of several scripts: throughput and latency of each."""
+    column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
-    for workload, variant in dict.fromkeys((g.workload, g.variant) for g in groups):
-        if len(cells) > MOST_STATEMENTS:
-            break
-        own = [g for g in groups if (g.workload, g.variant) == (workload, variant)]
-        widest = max(g.hot_set for g in own)
-        own = [g for g in own if g.hot_set == widest]
-        g = own[len(own) // 2]
-        name = ", ".join(filter(None, [g.workload, variant, f"c={g.clients}"]))
-        for n, s in enumerate(data.pooled_statements[g.key]):
+    for g in groups:
+        found = data.pooled_scripts[g.key]
+        whole = sum(s.latency.count for s in found)
+        tps = g.over("tps").mean
+        for n, s in enumerate(found):
+            part = s.latency.count / whole if whole else 0.0
+            alone = single_latency(g, script=n)
+            widths = [plus_minus(latency_half_width(s.latency, f.column, alone)) for f in PERCENTILES]
+            cells.append(
+                [
+                    g.workload,
+                    *([g.variant] if column else []),
+                    f"{g.hot_set * 100:g}%",
+                    str(g.clients),
+                    PurePath(s.name).name,
+                    *all_linked([percent(part), TPS.cell(tps * part)], g.trials),
+                    *all_linked(_cells(s.latency, PERCENTILES), g.trials),
+                    *all_linked(widths, g.trials),
+                ]
+            )
+    return Table(
+        "scripts",
+        "By script",
+        ["workload", *([column] if column else []), "hot set", "clients", "script", "share", TPS.heading,
+         *_PERCENTILE_HEADINGS, *_PERCENTILE_INTERVALS],
+        cells,
+        "Share: of the committed transactions of all repetitions; TPS: that share of the workload's. Percentiles of "
+        "all repetitions' transactions together.",
+        5 if column else 4,
+        ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "p99 ±", "hot set", "p95 ms"],
+        brief=_middle([(g, len(data.pooled_scripts[g.key])) for g in groups]),
+    )  # fmt: skip
+
+
+def _middle(sizes: Sequence[tuple[Group, int]]) -> list[int]:
+    """Of tables with so many rows for each group, those of the middle number of clients of each workload and variant,
+    over the widest hot set.
+    """
+    chosen = set()
+    for key in dict.fromkeys((g.workload, g.variant) for g, _ in sizes):
+        own = [g for g, _ in sizes if (g.workload, g.variant) == key]
+        own = [g for g in own if g.hot_set == max(x.hot_set for x in own)]
+        chosen.add(id(own[len(own) // 2]))
+    out: list[int] = []
+    at = 0
+    for g, n in sizes:
+        out += range(at, at + n) if id(g) in chosen else []
+        at += n
+    return out
+
+
+def statements(data: RunData, groups: Sequence[Group]) -> Table:
+    """Each statement of each configuration."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    sizes: list[tuple[Group, int]] = []
+    for g in groups:
+        found = data.pooled_statements[g.key] if len(cells) < MOST_STATEMENTS else []
+        sizes.append((g, len(found)))
+        for n, s in enumerate(found):
             figures = (MEAN, *PERCENTILES)
             texts = all_linked(_cells(s.latency, figures), g.trials)
             alone = single_latency(g, n)
             widths = [plus_minus(latency_half_width(s.latency, f.column, alone)) for f in figures]
-            statement, count = " ".join(s.text.split()), linked(f"{s.latency.count:,}", g.trials)
-            cells.append([linked(name, g.trials), statement, count, *texts, *all_linked(widths, g.trials)])
+            cells.append(
+                [
+                    g.workload,
+                    *([g.variant] if column else []),
+                    f"{g.hot_set * 100:g}%",
+                    str(g.clients),
+                    s.title,
+                    linked(f"{s.latency.count:,}", g.trials),
+                    *texts,
+                    *all_linked(widths, g.trials),
+                ]
+            )
     return Table(
         "statements",
         "Latency by statement",
         [
             "workload",
+            *([column] if column else []),
+            "hot set",
+            "clients",
             "statement",
             "count",
             MEAN.heading,
@@ -280,8 +346,9 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
             *_PERCENTILE_INTERVALS,
         ],
         cells,
-        "From sending a statement to its ReadyForQuery, all repetitions together, over the widest hot set. Count: "
-        "executions. Mean ± and so on: as in the table above.",
-        2,
-        ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "p99 ±", "p99.9 ms"],
+        "From sending a statement to its ReadyForQuery, all repetitions together. A comment above a statement names "
+        "it: -- name: place an order. Count: executions. Mean ± and so on: as in the table above.",
+        5 if column else 4,
+        ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "hot set", "p99 ±", "p99.9 ms"],
+        brief=_middle(sizes),
     )

@@ -15,16 +15,28 @@ from pgdyno.report.cells import Table
 from pgdyno.report.view import View
 
 #: What is shown, in this order; the rest is in report.html.
-SHOWN = ("capacity", "comparisons", "qps", "rows", "detail", "statements", "server", "sizes", "storage", "outcomes")
+SHOWN = (
+    "capacity",
+    "comparisons",
+    "qps",
+    "rows",
+    "detail",
+    "scripts",
+    "statements",
+    "server",
+    "sizes",
+    "storage",
+    "outcomes",
+)
 #: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
-_CUT = {"statements": {1: 28}, "sizes": {0: 12}}
+_CUT = {"statements": {"statement": 28}, "scripts": {"script": 16}, "sizes": {"relation": 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
 _FOLDED = {"outcomes": (2,)}
 _LONG = 24
 #: Of a figure's heading.
 _HEADING = 14
 #: Tables that say what a row is about only where it is not what the row above is about.
-_GROUPED = {"statements": 1}
+_GROUPED = ("statements", "scripts")
 #: Rows of a table; who wants more looks at the page.
 MOST = 40
 
@@ -58,13 +70,13 @@ def _print(table: Table, console: Console) -> None:
     t = RichTable(
         title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
-    cells = table.texts()
+    cells = _brief(table)
     headers = [_heading(n) if i >= table.text_columns else n for i, n in enumerate(table.columns)]
     widths = [
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    cut = _CUT.get(table.name, {})
+    cut = {table.columns.index(n): least for n, least in _CUT.get(table.name, {}).items() if n in table.columns}
     long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
     free: tuple[int, ...] = _FOLDED.get(table.name, ())
     if table.name == "comparisons":
@@ -97,7 +109,7 @@ def _print(table: Table, console: Console) -> None:
     previous: list[str] = []
     for row in cells[:MOST]:
         # What stands above need not be repeated.
-        lead = table.text_columns - 1 if table.name == "comparisons" else _GROUPED.get(table.name, 0)
+        lead = table.text_columns - 1 if table.name in ("comparisons", *_GROUPED) else 0
         same = bool(previous) and previous[:lead] == row[:lead]
         t.add_row(*[Text("" if same and i < lead else row[i]) for i in kept])
         previous = row
@@ -107,9 +119,15 @@ def _print(table: Table, console: Console) -> None:
     if table.name == "comparisons":
         # How to read it, in short; the page says it all.
         console.print(Text(table.note.split(". Both servers")[0].split("; how far they")[0] + ".", style="dim"))
-    if len(cells) > MOST:
-        console.print(f"… {len(cells) - MOST} more: report.html", markup=False)
+    if len(table.cells) > len(cells[:MOST]):
+        console.print(f"… {len(table.cells) - len(cells[:MOST])} more: report.html", markup=False)
     console.print()
+
+
+def _brief(table: Table) -> list[list[str]]:
+    """The rows that a terminal shows."""
+    texts = table.texts()
+    return texts if table.brief is None else [texts[i] for i in table.brief]
 
 
 def _heading(name: str) -> str:
@@ -126,7 +144,7 @@ def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: i
     def needed() -> int:
         return sum(squeezed.get(i, widths[i]) + 1 for i in kept) - 1
 
-    cells = table.texts()
+    cells = _brief(table)
     same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
     # First those that say the same in each row.
     # Last those that tell rows apart.

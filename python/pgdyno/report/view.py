@@ -59,6 +59,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         tables.ingest(groups),
         tables.detail(data, groups),
         tables.over_time(data, groups),
+        tables.scripts(data, groups),
         tables.statements(data, groups),
         outcomes.activity(groups),
         facts.loading(data),

@@ -127,7 +127,7 @@ ZH = {
     "Tables, indexes: growth of all of the database.": "表、索引:整个数据库的增长。",
     "Loaded once, so these times have no spread.": "只加载一次,因此没有离散度。",
     "MB/s: bytes of tables and keys by the time of all phases.": "MB/秒:表与主键的字节数除以全部阶段的时间。",
-    "Rows: as the planner knows them.": "行数:来自优化器的统计信息。",
+    "Rows: as the planner estimates them.": "行数:优化器的估计值。",
     "Level: of a B-tree's root, by bt_metap (0: one page).": "层级:B-tree 根页的层级,来自 bt_metap(0 表示只有一页)。",
     "Buffers: pages that a search for one key touches in index and table, by EXPLAIN (ANALYZE, BUFFERS).": "缓冲块:按一个键查找时在索引"
     "和表中访问的页数,来自 EXPLAIN (ANALYZE, BUFFERS)。",

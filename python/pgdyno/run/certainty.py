@@ -34,6 +34,7 @@ def with_half_widths(
     place = {r.start_ns: max(0, bisect_right(measured, r.start_ns) - 1) for r in rows}
     wanted = {hlog.TRANSACTION: summary.latency}
     wanted |= {hlog.statement(i): s.latency for i, s in enumerate(summary.statements)}
+    wanted |= {hlog.script(i): s.latency for i, s in enumerate(summary.scripts)}
     # Of each tag, a row an interval: count, sum, and the values up to each percentile.
     counted = {tag: np.zeros((len(measured), 2 + len(PERCENTILE_NAMES))) for tag in wanted}
     for start, tag, h in hlog.intervals(log, place):
@@ -45,6 +46,7 @@ def with_half_widths(
         summary,
         latency=latencies[hlog.TRANSACTION],
         statements=[replace(s, latency=latencies[hlog.statement(i)]) for i, s in enumerate(summary.statements)],
+        scripts=[replace(s, latency=latencies[hlog.script(i)]) for i, s in enumerate(summary.scripts)],
     )
 
 

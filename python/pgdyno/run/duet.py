@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgdyno import _core, engine
 from pgdyno.errors import ClusterError, PgdynoError
 from pgdyno.interrupt import signals_held
-from pgdyno.model import TrialPlan, TrialRecord
+from pgdyno.model import TrialRecord
 from pgdyno.run.trial import (
+    Begun,
     Phases,
-    TrialContext,
     close,
     compile_scripts,
     raised_by,
@@ -29,7 +28,7 @@ from pgdyno.run.trial import (
     until_steady,
 )
 from pgdyno.run.workers import workers_for_clients
-from pgdyno.store.rundir import TrialWriter, now_text
+from pgdyno.store.rundir import now_text
 
 #: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
 _SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
@@ -40,20 +39,6 @@ _IN_A_SLICE, _IN_A_TRANSITION = 20, 3
 _PROBE_S = 0.5
 #: What of a slice is added before it for the other side's transactions to end, and at least so many seconds.
 _TRANSITION, _LEAST_S = 0.1, 0.03
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A trial that is about to be run."""
-
-    context: TrialContext
-    plan: TrialPlan
-    scripts: list[tuple[str, str, int]]
-    variables: dict[str, str]
-    seed: int
-    writer: TrialWriter
-    #: Asked at the end what the server did meanwhile.
-    did: Callable[[], dict[str, float]]
 
 
 def slice_of(duration_s: float) -> float:
@@ -120,7 +105,8 @@ class _Side:
         # What a transition has begun may end in the measurement, and is counted there.
         measured, drain = self.by_phase.get("measure"), self.by_phase.get("drain")
         commands = list(self.all_commands[slice(*self.commands)])
-        return Phases(self.elapsed_ns, measured, drain, before, commands, scripts)
+        texts = [text for _, text, _ in self.trial.scripts]
+        return Phases(self.elapsed_ns, measured, drain, before, commands, scripts, texts, self.scripts[0])
 
 
 class _Observer:

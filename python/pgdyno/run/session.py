@@ -34,14 +34,14 @@ from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.run import dataset, plan, resume
-from pgdyno.run.duet import Begun, run_duet
+from pgdyno.run.duet import run_duet
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
 from pgdyno.run.prepared import Prepared, shares_database, variables_for
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
-from pgdyno.run.trial import TrialContext, compile_scripts, run_trial
+from pgdyno.run.trial import Begun, TrialContext, compile_scripts, run_trial
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -194,7 +194,7 @@ class Session:
         site = self._at(servers, planned.configuration)
         t = self._begin(site, planned)
         self.listener.trial_started(t.plan)
-        record, raised = run_trial(t.context, t.plan, compile_scripts(t.scripts, t.variables), t.seed, t.writer, t.did)
+        record, raised = run_trial(t)
         self.listener.trial_ended(record)
         self._raise(site, raised)
         return record

@@ -10,7 +10,7 @@ from statistics import median
 from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
 from pgdyno.analysis.series import measured, tps_of
-from pgdyno.model import UNCOUNTED, IntervalRow, StatementLatency, TrialSummary
+from pgdyno.model import UNCOUNTED, IntervalRow, Latency, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 
@@ -88,17 +88,20 @@ def without_warmup(
     starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase not in UNCOUNTED}
     merged = hlog.read_merged(log, starts)
     latency = merged.get(hlog.TRANSACTION)
-    statements = [
-        StatementLatency(s.script, s.line, s.text, latency_of(h) if (h := merged.get(hlog.statement(i))) else s.latency)
-        for i, s in enumerate(summary.statements)
-    ]
+
+    def rest_of(tag: str, latency: Latency) -> Latency:
+        return latency_of(h) if (h := merged.get(tag)) else latency
+
     cut = replace(
         found,
         tps=sum(r.committed for r in rest) / seconds,
         qps=sum(r.statements for r in rest) / seconds,
         elapsed_s=seconds,
         latency=latency_of(latency) if latency else summary.latency,
-        statements=statements,
+        statements=[
+            replace(s, latency=rest_of(hlog.statement(i), s.latency)) for i, s in enumerate(summary.statements)
+        ],
+        scripts=[replace(s, latency=rest_of(hlog.script(i), s.latency)) for i, s in enumerate(summary.scripts)],
         warmup_dropped_s=sum(r.end_ns - r.start_ns for r in head) / 1e9,
     )
     return Kept(cut, rest[0].start_ns, merged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,16 @@ from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
-from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, StatementLatency, TrialPlan, TrialRecord, TrialSummary
+from pgdyno.model import (
+    UNCOUNTED,
+    Caveat,
+    IntervalRow,
+    ScriptLatency,
+    StatementLatency,
+    TrialPlan,
+    TrialRecord,
+    TrialSummary,
+)
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.steadiness import without_warmup
@@ -40,6 +50,20 @@ class TrialContext:
     caveats: list[Caveat] = field(default_factory=list)
     #: Called with each interval.
     look_around: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that is about to be run."""
+
+    context: TrialContext
+    plan: TrialPlan
+    scripts: list[tuple[str, str, int]]
+    variables: dict[str, str]
+    seed: int
+    writer: TrialWriter
+    #: Asked at the end what the server did meanwhile.
+    did: Callable[[], dict[str, float]]
 
 
 class RunObserver(Protocol):
@@ -152,18 +176,10 @@ def message_of(e: _core.CoreError) -> str:
     return str(e.args[0])
 
 
-def run_trial(
-    context: TrialContext,
-    plan: TrialPlan,
-    workload: _core.Workload,
-    seed: int,
-    writer: TrialWriter,
-    activity: Callable[[], dict[str, float]],
-) -> tuple[TrialRecord, BaseException | None]:
-    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then.
-    `activity` is asked at the end what the server did meanwhile.
-    """
-    run = context.run
+def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
+    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
+    context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
+    workload = compile_scripts(trial.scripts, trial.variables)
     started_at = now_text()
     engine_plan = engine.Plan(
         clients=plan.clients,
@@ -172,7 +188,7 @@ def run_trial(
         duration_s=run.duration_s,
         interval_s=run.interval_s,
         rate=None if run.rate is None else engine.Rate.of(run.rate),
-        seed=seed,
+        seed=trial.seed,
         connect_timeout_s=run.connect_timeout_s,
         driver=run.driver,
     )
@@ -192,12 +208,13 @@ def run_trial(
         did, stopped = {}, None
         try:
             # Signals are heeded: the server may be slow to answer, or never do.
-            did = activity()
+            did = trial.did()
         except BaseException as e:
             stopped = e
         # What was measured is whole, whatever stops the run now.
         with signals_held():
-            record, raised = _finish(context, plan, writer, started_at, result, did)
+            summary = summarise(result, [text for _, text, _ in trial.scripts])
+            record, raised = close(context, plan, writer, started_at, summary, raised_by(result), did)
             return record, raised or stopped
     return _ended(context, plan, writer, started_at, None, raised, {})
 
@@ -269,17 +286,6 @@ def until_steady(
     words = "steady" if watcher.steady else "not steady yet: the limit was reached"
     writer.event(0, "warm-up", f"{words} after {spent:.1f} s")
     return min(1.0, run.interval_s)
-
-
-def _finish(
-    context: TrialContext,
-    plan: TrialPlan,
-    writer: TrialWriter,
-    started_at: str,
-    result: _core.RunResult,
-    activity: dict[str, float],
-) -> tuple[TrialRecord, BaseException | None]:
-    return close(context, plan, writer, started_at, summarise(result), raised_by(result), activity)
 
 
 def raised_by(result: _core.RunResult) -> BaseException | None:
@@ -373,13 +379,16 @@ class Phases:
     #: Before the measurement.
     before: _core.Interval | None
     commands: list[_core.Command]
+    #: The names of all scripts; the texts of the trial's own, of which the first has the number `first`.
     scripts: list[str]
+    texts: list[str]
+    first: int = 0
 
 
-def summarise(result: _core.RunResult) -> TrialSummary | None:
-    """A trial's figures."""
+def summarise(result: _core.RunResult, texts: list[str]) -> TrialSummary | None:
+    """A trial's figures; `texts`: of its scripts."""
     measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
-    phases = Phases(result.elapsed_ns, measured, drain, warmup, result.commands, result.scripts)
+    phases = Phases(result.elapsed_ns, measured, drain, warmup, result.commands, result.scripts, texts)
     return summary_of(phases, result)
 
 
@@ -392,12 +401,12 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
         return None
     elapsed_s = phases.elapsed_ns / 1e9
     sql = [n for n, c in enumerate(phases.commands) if c.is_sql]
-    latency, statements = measured.latency, _of_statements(measured, sql)
+    latency, statements, scripts = measured.latency, _of_statements(measured, sql), measured.scripts
     counted: list[Any] = [measured]
     if drain is not None:
         counted.append(drain)
         latency.merge(drain.latency)
-        for mine, theirs in zip(statements, _of_statements(drain, sql), strict=True):
+        for mine, theirs in zip([*statements, *scripts], [*_of_statements(drain, sql), *drain.scripts], strict=True):
             mine.merge(theirs)
     failed: dict[str, int] = {}
     for part in counted:
@@ -410,6 +419,7 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
     # What became due in the warm-up and ended in the measurement is counted with the measurement's ends.
     carried = phases.before.balance if phases.before is not None else 0
     names = phases.scripts
+    titles = statement_names(phases)
     return TrialSummary(
         tps=measured.committed / elapsed_s,
         qps=measured.statements / elapsed_s,
@@ -431,10 +441,33 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
-            StatementLatency(names[c.script], c.line, c.sql, latency_of(h))
-            for c, h in zip((phases.commands[n] for n in sql), statements, strict=True)
+            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n])
+            for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
         ],
+        scripts=[ScriptLatency(names[phases.first + n], latency_of(h)) for n, h in enumerate(scripts)]
+        if len(scripts) > 1
+        else [],
     )
+
+
+#: Above a statement: how reports call it.
+_NAME = re.compile(r"^\s*--\s*name:\s*(.+?)\s*$", re.IGNORECASE)
+
+
+def statement_names(phases: Phases) -> list[str]:
+    """Of each command, what a comment above it (`-- name: place an order`) calls it; mostly nothing."""
+    found = []
+    comments = [
+        {n: m[1] for n, line in enumerate(text.splitlines(), 1) if (m := _NAME.match(line))} for text in phases.texts
+    ]
+    before = (-1, 0)
+    for c in phases.commands:
+        after = before[1] if before[0] == c.script else 0
+        # Several on a line, or in between, are of one statement: the last holds.
+        named = [name for line, name in comments[c.script - phases.first].items() if after <= line < c.line]
+        found.append(named[-1] if named else "")
+        before = (c.script, c.line)
+    return found
 
 
 def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, shared: bool) -> list[Caveat]:

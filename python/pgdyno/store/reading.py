@@ -22,6 +22,7 @@ from pgdyno.model import (
     IntervalRow,
     Key,
     Latency,
+    ScriptLatency,
     StatementLatency,
     TrialPlan,
     TrialRecord,
@@ -97,6 +98,8 @@ class RunData:
     pooled: Mapping[Key, Latency]
     #: The same by statement.
     pooled_statements: Mapping[Key, list[StatementLatency]]
+    #: And by script, where a workload has several.
+    pooled_scripts: Mapping[Key, list[ScriptLatency]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
@@ -173,15 +176,24 @@ def read(path: Path) -> RunData:
     statements = _LazyKeys(
         repetitions,
         lambda key: [
-            StatementLatency(s.script, s.line, s.text, pooled(hlog.statement(i), key))
-            for i, s in enumerate(_statements(repetitions[key]))
+            replace(s, latency=pooled(hlog.statement(i), key))
+            for i, s in enumerate(_first(repetitions[key]).statements)
         ],
     )
-    return RunData(str(path), about, trials, series, buckets, latencies, statements, damage.files)
+    scripts = _LazyKeys(
+        repetitions,
+        lambda key: [
+            replace(s, latency=pooled(hlog.script(i), key)) for i, s in enumerate(_first(repetitions[key]).scripts)
+        ],
+    )
+    return RunData(str(path), about, trials, series, buckets, latencies, statements, scripts, damage.files)
 
 
-def _statements(repetitions: list[TrialRecord]) -> list[StatementLatency]:
-    return repetitions[0].summary.statements if repetitions[0].summary else []
+def _first(repetitions: list[TrialRecord]) -> TrialSummary:
+    summary = repetitions[0].summary
+    # Only trials that have one are repetitions here.
+    assert summary is not None
+    return summary
 
 
 def read_records(path: Path) -> list[TrialRecord]:
@@ -254,7 +266,8 @@ def _counts(summary: TrialSummary | None) -> dict[str, int]:
     if summary is None:
         return {}
     of_statements = {hlog.statement(n): s.latency.count for n, s in enumerate(summary.statements)}
-    return {hlog.TRANSACTION: summary.latency.count, **of_statements}
+    of_scripts = {hlog.script(n): s.latency.count for n, s in enumerate(summary.scripts)}
+    return {hlog.TRANSACTION: summary.latency.count, **of_statements, **of_scripts}
 
 
 class _Merged:

@@ -49,6 +49,23 @@ where c.relkind in ('r', 'p', 'm') and n.nspname not in ('pg_catalog', 'informat
   and n.nspname not like 'pg\\_%' order by c.relkind = 'p', c.oid"""
 
 
+#: What files make besides tables: types, functions, views, sequences of their own, schemas.
+_OTHERS = """
+with made as (
+  select 'pg_catalog.pg_type'::pg_catalog.regclass as class, t.oid from pg_catalog.pg_type t
+    left join pg_catalog.pg_class c on c.oid = t.typrelid
+    where t.typtype in ('e', 'd', 'r', 'c') and coalesce(c.relkind, 'c') = 'c' and t.typnamespace <> 11
+  union all select 'pg_catalog.pg_proc'::pg_catalog.regclass, oid from pg_catalog.pg_proc where pronamespace <> 11
+  union all select 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid from pg_catalog.pg_namespace
+    where nspname not like 'pg\\_%'
+  union all select 'pg_catalog.pg_class'::pg_catalog.regclass, oid from pg_catalog.pg_class where relkind in ('v', 'S'))
+select m.class::pg_catalog.oid, m.oid, i.type, i.identity, pg_catalog.obj_description(m.oid, m.class::pg_catalog.name)
+from made m, pg_catalog.pg_identify_object(m.class::pg_catalog.oid, m.oid, 0) i
+where not exists (select from pg_catalog.pg_depend d where (d.classid, d.objid) = (m.class::pg_catalog.oid, m.oid)
+                  and d.deptype in ('e', 'a', 'i'))
+order by m.class::pg_catalog.oid, m.oid"""
+
+
 @dataclass(frozen=True)
 class OwnDataset:
     """kind: sql, dump or none; `size` multiplies the rows that are drawn. `adopted`: pgbench's tables, of that scale,
@@ -145,6 +162,20 @@ def look(conn: Connection) -> There:
     return There(tables, filenodes, changed)
 
 
+@dataclass(frozen=True)
+class _Other:
+    """Something besides a table: what it is and its name, as SQL takes them; and what its comment says."""
+
+    kind: str
+    name: str
+    comment: str
+
+
+def _others(conn: Connection) -> dict[tuple[int, int], _Other]:
+    rows = conn.execute(_OTHERS).fetchall()
+    return {(cls, oid): _Other(kind, name, comment or "") for cls, oid, kind, name, comment in rows}
+
+
 def holds(conn: Connection, data: OwnDataset) -> bool:
     """Whether it is there, complete."""
     if data.kind == "none":
@@ -221,7 +252,7 @@ def _made_by_files(
         for statement in claim.guard() if claim is not None else []:
             conn.execute(statement.encode())
         _drop_ours(conn, listener)
-        before = look(conn)
+        before, others = look(conn), _others(conn)
 
         def watch(n: int) -> None:
             done.moved_bytes += n
@@ -234,6 +265,9 @@ def _made_by_files(
             _refuse_damage(before, after)
         made = [oid for oid in after.tables if oid not in before.tables]
         _mark(conn, data, made, _UNFINISHED)
+        for key, other in _others(conn).items():
+            if key not in others:
+                _comment(conn, other.kind, other.name, other.comment, f"{MARK} {data.name} [{other.name} {key[1]}]")
     return made
 
 
@@ -258,6 +292,11 @@ def _drop_ours(conn: Connection, listener: LoadListener) -> None:
         listener.note(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})")
         for statement in dropping.statements([replace(t, sql=f"{t.sql}") for t in ours]):
             conn.execute((f"{statement} cascade" if statement.startswith("drop table") else statement).encode())
+    for (_, oid), other in _others(conn).items():
+        mark = mark_of(other.comment.rsplit("\n", 1)[-1])
+        if mark is not None and mark.is_of(other.name, oid) and mark.name.split(" ")[0] == "sql":
+            # What else has come to need it stays, and is named by the server.
+            conn.execute(f"drop {other.kind} if exists {other.name}".encode())
 
 
 def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, listener: LoadListener) -> int:
@@ -336,7 +375,11 @@ def _mark(conn: Connection, data: OwnDataset, oids: Sequence[int], state: str) -
             continue
         table = there[oid]
         row = conn.execute("select pg_catalog.obj_description(%s::pg_catalog.oid, 'pg_class'::name)", [oid]).fetchone()
-        lines = [line for line in str((row or [""])[0] or "").splitlines() if not line.startswith(f"{MARK} ")]
         mark = f"{MARK} {data.name} [{table.name} {oid}]" + (f" ({state})" if state else "")
         kind = "materialized view" if table.kind == "m" else "table"
-        conn.execute(f"comment on {kind} {table.sql} is {literal(chr(10).join([*lines, mark]))}".encode())
+        _comment(conn, kind, table.sql, str((row or [""])[0] or ""), mark)
+
+
+def _comment(conn: Connection, kind: str, name: str, comment: str, mark: str) -> None:
+    lines = [line for line in comment.splitlines() if not line.startswith(f"{MARK} ")]
+    conn.execute(f"comment on {kind} {name} is {literal(chr(10).join([*lines, mark]))}".encode())

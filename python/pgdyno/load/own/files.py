@@ -24,6 +24,7 @@ _COPY = re.compile(
 #: What is no statement: strings, quoted names, bodies of functions, comments.
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TRANSACTION = re.compile(r"(?:^|;)\s*(begin|start\s+transaction|commit|end|rollback|abort)\b", re.IGNORECASE)
+_ATOMIC = re.compile(r"\bbegin\s+atomic\b", re.IGNORECASE)
 #: Told of bytes sent.
 Watch = Callable[[int], object]
 
@@ -107,8 +108,7 @@ class SqlFile:
         for line in self.text.splitlines(keepends=True):
             command = blank[offset : offset + len(line)].lstrip()
             if command.startswith("\\"):
-                if self.text[start:offset].strip():
-                    yield _Part(self.text[start:offset], start)
+                yield from self._statements(blank, start, offset)
                 match = _COPY.match(line.strip())
                 if match is None:
                     word = line.split()[0]
@@ -119,8 +119,18 @@ class SqlFile:
                 yield _Part(line, offset, match)
                 start = offset + len(line)
             offset += len(line)
-        if self.text[start:].strip():
-            yield _Part(self.text[start:], start)
+        yield from self._statements(blank, start, len(self.text))
+
+    def _statements(self, blank: str, start: int, end: int) -> Iterator[_Part]:
+        """One after the other, so that a mistake has its line; of a file with bodies of SQL (BEGIN ATOMIC), in which a
+        semicolon ends nothing, all together. `blank` is the text without what is quoted.
+        """
+        ends = [] if _ATOMIC.search(blank) else [n + 1 for n in range(start, end) if blank[n] == ";"]
+        for stop in [*ends, end]:
+            if blank[start:stop].strip(" \t\r\n;"):
+                first = start + len(blank[start:stop]) - len(blank[start:stop].lstrip())
+                yield _Part(self.text[first:stop], first)
+            start = stop
 
 
 def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:

@@ -40,7 +40,9 @@ class Touched:
 
 
 def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
-    """Tables whose names stand in the scripts, or whose rows or keys these ask for. Rows are the planner's estimate, keys exact."""
+    """Tables whose names stand in the scripts, or whose rows or keys these ask for. Rows are the planner's estimate,
+    keys exact.
+    """
     words = {w.strip('"') if w.startswith('"') else w.lower() for text in scripts for w in _NAME.findall(text)}
     words |= {table for text in scripts for table, _ in ASKED.findall(text)}
     found = []
