@@ -19,7 +19,8 @@ SCHEMA = r"""
 -- A shop; the body of a function may say what a file may not.
 create type state as enum ('new', 'paid', 'sent');
 create table customers (id bigint generated always as identity primary key, name varchar(12) not null,
-  email text unique, region char(2), since date not null default current_date, twice bigint generated always as (id * 2) stored);
+  email text unique, region char(2), since date not null default current_date,
+  twice bigint generated always as (id * 2) stored);
 create table products (id serial primary key, title text not null, price numeric(6,2) check (price >= 0));
 create table orders (id bigserial primary key, customer_id bigint not null references customers, state state not null,
   at timestamptz not null, note jsonb, tags text[] not null, token uuid not null);

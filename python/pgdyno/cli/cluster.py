@@ -73,6 +73,37 @@ def stop(folder: Path) -> int:
     return 0
 
 
+def status(folder: Path, json_output: bool) -> int:
+    """Shows what it is."""
+    cluster = ManagedCluster(folder)
+    pid = cluster.process_id()
+    names: list[str] = []
+    if pid is not None:
+        names, _, _ = _contents(cluster.layout.target)
+    size = sum(f.stat().st_size for f in cluster.data.rglob("*") if f.is_file())
+    facts = {
+        "folder": str(cluster.base),
+        "version": cluster.version(),
+        "programs": str(cluster.programs()),
+        "process": pid,
+        "target": cluster.layout.target.conninfo,
+        "bytes": size,
+        # Known while the server runs.
+        "datasets": names if pid is not None else None,
+        "log": str(cluster.layout.log),
+    }
+    if json_output:
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        return 0
+    reach = f"runs as process {pid}; --target {shlex.quote(cluster.layout.target.conninfo)}"
+    _say(
+        f"PostgreSQL {facts['version']} in {cluster.base}: {pg_size(size)}",
+        *([reach, f"holds {', '.join(names) or 'no dataset'}"] if pid is not None else ["stopped"]),
+        f"log: {cluster.layout.log}",
+    )
+    return 0
+
+
 def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, pg_bin: Path | None, user: str) -> int:
     """Keeps a copy."""
     shelf = templates.Store(templates.store_folder(store))

@@ -55,6 +55,17 @@ def stop(folder: _Folder) -> None:
 
 
 @cluster.command()
+def status(
+    folder: _Folder,
+    json_output: Annotated[bool, typer.Option("--json", help="Print it for machines.")] = False,
+) -> None:
+    """Show what a cluster is: version, whether its server runs, how to reach it, what it holds."""
+    from pgdyno.cli import cluster as verb
+
+    raise typer.Exit(verb.status(folder, json_output))
+
+
+@cluster.command()
 def snapshot(
     folder: Annotated[Path, typer.Argument(help="The cluster's folder, or the data directory of a stopped server.")],
     name: Annotated[str | None, typer.Option(help="Default: by what is in it.")] = None,

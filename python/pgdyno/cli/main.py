@@ -58,6 +58,7 @@ for _verb in (
     verbs_run.run,
     verbs_run.plan,
     verbs_run.experiments,
+    verbs_run.new,
     verbs_load.load,
     verbs_load.storage,
     verbs_judge.report,

@@ -80,7 +80,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         probe_s = private * (4 * (experiment.storage.seconds + 2) + 17 * max(1, experiment.storage.seconds // 10))
     free = host.free_bytes(Path(tempfile.gettempdir()))
     needed = sum(p["bytes"] for p in shown if p["private"] and p["folder"] is None)
-    problems = _problems(experiment, shown)
+    problems = [*_problems(experiment, shown), *(f"{p}." for p in servers.refused_settings(fetch=False))]
     if needed >= free * 0.9:
         problems.append("It does not fit: use --shrink, or set TMPDIR to a larger disk.")
     return {

@@ -118,6 +118,19 @@ def experiments() -> None:
     raise typer.Exit(planning.listing())
 
 
+def new(
+    file: Annotated[Path, typer.Argument(help="Where to write it, e.g. shop.toml.")],
+    kind: Annotated[
+        str,
+        typer.Option(help="The dataset: tpcb, sql (your own schema), dump (of pg_dump), none (a database as it is)."),
+    ] = "tpcb",
+) -> None:
+    """Write an experiment file to begin with, each key explained."""
+    from pgdyno.cli import new as verb
+
+    raise typer.Exit(verb.main(file, kind))
+
+
 def capacity(
     slo: Annotated[
         str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")

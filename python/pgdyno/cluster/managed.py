@@ -163,6 +163,11 @@ class ManagedCluster:
             ) from e
         return None
 
+    def version(self) -> str:
+        """Of the programs that it was made with."""
+        self.programs()
+        return str(json.loads((self.base / FACTS).read_text()).get("version") or "?")
+
     def start(self) -> None:
         """Starts the server; it goes on when pgdyno ends."""
         program = self.programs() / "postgres"

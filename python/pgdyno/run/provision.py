@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import datadir, limits, templates, versions
+from pgdyno.cluster import binaries, datadir, limits, templates, versions
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import server_account
 from pgdyno.cluster.binaries import Binaries
@@ -19,6 +20,7 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.limits import Limits
+from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import OURS, Setting, sized
 from pgdyno.collect import host
@@ -26,7 +28,8 @@ from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.model import spelled
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
-from pgdyno.run.plan import Configuration, Place
+from pgdyno.run.plan import Configuration, Pairs, Place
+from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
 
@@ -75,6 +78,35 @@ class Provision:
         self._folders: dict[str, Path | None] = {}
         self._limits: dict[str, Limits | None] = {}
 
+    def refused_settings(self, configurations: Sequence[Configuration], *, fetch: bool) -> list[str]:
+        """What the servers of the run would not take, before any of them is made; versions that are not on this machine
+        are looked for only if `fetch`.
+        """
+        found: dict[str, None] = {}
+        asked = dict.fromkeys((c.place.target, c.place.version, c.settings) for c in configurations)
+        for name, version, settings in asked:
+            target = self.experiment.all_targets[name]
+            if target.conninfo is not None or self.options.conninfo(self.experiment) is not None:
+                continue
+            folder = self._programs_of(name, version, fetch=fetch)
+            named = {s.name: s.value for s in self._named_settings(target, settings)}
+            if folder is not None and named and (why := binaries.refusal(folder, named)):
+                which = f"PostgreSQL {version} does" if version else "the server does"
+                found[f"{which} not take the settings of targets.{name}: {why}"] = None
+        return list(found)
+
+    def _programs_of(self, name: str, version: str | None, *, fetch: bool) -> Path | None:
+        """Where they are already; None: not known, or not here."""
+        target = self.experiment.all_targets[name]
+        if target.cluster is not None:
+            try:
+                return ManagedCluster(Path(target.cluster)).programs()
+            except RefusedError:
+                return None
+        if version is not None:
+            return (versions.programs(version) if fetch else versions.here(version)) or binaries.wheel_folder()
+        return self.options.pg_bin or binaries.wheel_folder()
+
     def folder_of(self, name: str) -> Path | None:
         """Where a target's data directories are made; None: the temporary folder."""
         if name in self._folders:
@@ -97,7 +129,7 @@ class Provision:
 
     def borrowed(self, configuration: Configuration, base: Path) -> BorrowedCluster:
         """A cluster that stays, started."""
-        settings = self._named_settings(configuration)
+        settings = self._named_settings_of(configuration)
         cluster = BorrowedCluster(base, settings, self._limits_of(configuration.place.target))
         self._stack.enter_context(cluster)
         self.listener.note(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run")
@@ -134,7 +166,7 @@ class Provision:
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
         """It runs, with the configuration's settings; where it ran with others, it is started anew."""
         named = isinstance(cluster, BorrowedCluster)
-        settings = self._named_settings(configuration) if named else self._settings(configuration)
+        settings = self._named_settings_of(configuration) if named else self._settings(configuration)
         if cluster.settings == settings:
             cluster.start()
         else:
@@ -144,16 +176,18 @@ class Provision:
         target = self.experiment.all_targets[configuration.place.target]
         memory = size_bytes(target.memory) if target.memory else host.memory_bytes()
         cores = max(1, int(target.cpus)) if target.cpus else host.cores()
-        named = self._named_settings(configuration)
+        named = self._named_settings_of(configuration)
         names = {s.name for s in named}
         # The two servers of a duet share the machine.
         memory //= 2 if self.experiment.run.order == "duet" else 1
         return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
 
-    def _named_settings(self, configuration: Configuration) -> list[Setting]:
+    def _named_settings_of(self, configuration: Configuration) -> list[Setting]:
+        return self._named_settings(self.experiment.all_targets[configuration.place.target], configuration.settings)
+
+    def _named_settings(self, target: spec.Target, settings: Pairs) -> list[Setting]:
         """Those of the experiment."""
-        target = self.experiment.all_targets[configuration.place.target]
-        named = {**target.settings, **dict(configuration.settings)}
+        named = {**target.settings, **dict(settings)}
         if target.file_system is not None:
             # WAL lies on it as well, and must not fill it.
             part = size_bytes(target.file_system.size) >> 20

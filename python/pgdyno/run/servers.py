@@ -193,6 +193,8 @@ class Servers:
         nothing: sizes that were left open are taken from there, for which clusters that are stopped are started; and
         what would have to go is refused at once, not after the first trials.
         """
+        if refused := self.refused_settings(fetch=True):
+            raise SpecError(refused[0], "; ".join(refused[1:]))
         datasets = self.experiment.all_datasets
         open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
         self._found = {
@@ -213,6 +215,10 @@ class Servers:
                 with targets.administrative(target) as conn:
                     wanted = self.dataset_of(place, folder=None)
                     dataset.look(conn, target, wanted, force=options.force, replace=options.replace)
+
+    def refused_settings(self, *, fetch: bool) -> list[str]:
+        """What servers of ours would not take."""
+        return self._provision.refused_settings(self._configurations, fetch=fetch)
 
     def dataset_of(self, place: Place, *, folder: Path | None) -> AnyDataset:
         """The dataset of a place. Where its size is left to us, it is that of one that a target was found to have by
