@@ -33,13 +33,17 @@ class Rate:
 
 @dataclass(frozen=True)
 class Duet:
-    """Sides that take turns, one at a time under load; each interval is a turn. Client `i` is of side `i % sides`."""
+    """Sides that take turns, one at a time under load, or all at once; each interval is a turn. Client `i` is of side
+    `i % sides`.
+    """
 
     #: Whose turn it is, one after the other, warm-up included.
     order: list[int]
     #: How much of the beginning of each turn is not counted, on top of the interval.
     transition_s: float
     sides: int = 2
+    #: All sides are under load all the time, whatever the order.
+    together: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,15 @@ class Figure:
     beyond: float | None = None
     #: It was counted by the server, or on its machine, and is divided by the transactions of that time.
     per_transaction: bool = False
+    #: The same, but it is not divided.
+    of_server: bool = False
     #: Where neither side has so much, it is not worth a comparison: the server's own doings are as much.
     least: float = 0.0
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether it is something that is used."""
+        return self.per_transaction or self.of_server
 
     @property
     def heading(self) -> str:
@@ -69,6 +76,8 @@ class Figure:
         if self.per_transaction:
             counted, transactions = (trial.activity.get(name, 0.0) for name in (self.attribute, _TRANSACTIONS))
             return counted / transactions if counted > 0 and transactions > 0 else None
+        if self.of_server:
+            return trial.activity.get(self.attribute) or None
         value = None if trial.summary is None else float(self.of(trial.summary))
         return value if value is not None and value > 0 else None
 
@@ -107,9 +116,11 @@ FIGURES = (
 _TRANSACTIONS = "transactions"
 #: What a transaction costs, warm-up included: by the server's counters and its machine's.
 COSTS = (
-    Figure("WAL/tx", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, 256.0),
-    Figure("reads/tx", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, 1.0),
+    Figure("WAL/tx", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, least=256.0),
+    Figure("reads/tx", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, least=1.0),
     Figure("CPU/tx", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
+    # Of all its processes together, shared buffers apart; less than some megabytes nobody asks about.
+    Figure("memory", "server_private_bytes", "server_private_bytes", "bytes", False, True, of_server=True, least=64e6),
 )
 BY_NAME = {f.name: f for f in FIGURES}
 TPS, QPS = BY_NAME["TPS"], BY_NAME["QPS"]

@@ -108,8 +108,8 @@ impl Rate {
     }
 }
 
-/// Two or more sides, each with its own clients, take turns: one at a time is under load. Client `i` is of side
-/// `i % sides`.
+/// Two or more sides, each with its own clients, take turns: one at a time is under load; or all at once. Client `i` is
+/// of side `i % sides`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duet {
     /// How much of the beginning of each turn is not counted.
@@ -118,6 +118,8 @@ pub struct Duet {
     pub order: Vec<usize>,
     /// How many sides there are.
     pub sides: usize,
+    /// Every turn is everybody's.
+    pub together: bool,
 }
 
 impl Duet {

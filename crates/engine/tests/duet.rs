@@ -19,7 +19,7 @@ fn plan(turns: u64) -> Plan {
         interval: Nanos::from_millis(500),
         warmup: Nanos::from_millis(1200),
         limit: Limit::Duration(Nanos::from_millis(600 * (turns - 2))),
-        duet: Some(Duet { transition: Nanos::from_millis(100), order: ORDER.to_vec(), sides: 2 }),
+        duet: Some(Duet { transition: Nanos::from_millis(100), order: ORDER.to_vec(), sides: 2, together: false }),
         ..Plan::default()
     }
 }
@@ -111,4 +111,18 @@ fn what_is_no_duet_is_refused() {
     assert!(duet(|p| p.connect_each = true).contains("closed loop"));
     assert!(duet(|p| p.duet.as_mut().unwrap().order.push(2)).contains("turns of these"));
     assert!(duet(|p| p.duet.as_mut().unwrap().transition = Nanos::ZERO).contains("transition"));
+}
+
+#[test]
+fn both_sides_at_once_are_under_load_in_every_slice() {
+    let mut plan = plan(10);
+    plan.duet = Some(Duet { transition: Nanos::from_millis(100), order: vec![0], sides: 2, together: true });
+    let (result, recorded, _) = simulate_workload(server(2), plan, workload());
+    result.unwrap();
+    recorded.check();
+    let measured: Vec<_> = recorded.intervals.iter().filter(|i| i.slice.phase == Phase::Measure).collect();
+    assert_eq!(measured.len(), 8);
+    for i in measured {
+        assert_eq!((i.by_script[0].committed, i.by_script[1].committed), (1000, 500), "turn {}", i.slice.turn);
+    }
 }

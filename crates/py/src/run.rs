@@ -143,6 +143,7 @@ struct Duet {
     transition_s: f64,
     order: Vec<usize>,
     sides: usize,
+    together: bool,
 }
 
 /// `pgdyno.engine.TransactionLog`.
@@ -242,6 +243,7 @@ impl Plan {
                 transition: Nanos::from_secs_f64(d.transition_s),
                 order: d.order.clone(),
                 sides: d.sides,
+                together: d.together,
             }),
             seed: self.seed,
             connect_timeout: Nanos::from_secs_f64(self.connect_timeout_s),

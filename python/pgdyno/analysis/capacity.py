@@ -1,18 +1,34 @@
-"""The highest rate that a server sustains under a latency objective: a search by bracketing. docs/math.md, Capacity."""
+"""The highest rate that a server sustains under a latency objective: rates are tried where the answer to it says most
+about the threshold, by Bayes' rule (Kontsevich and Tyler 1999). docs/math.md, Capacity.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
-#: The search ends when the bracket is so narrow: the highest good rate and the lowest bad one, 3% apart.
-NARROW = 1.03
+import numpy as np
+from scipy.special import ndtr
+
+from pgdyno.analysis.series import Array
+
 #: A rate is sustained when so much of what became due was done in time.
 SUSTAINED = 0.98
-#: Trials that must agree.
-_AGREE = 2
+#: Of the interval that is given, and how wide it may be for the search to end: highest by lowest.
+LEVEL, NARROW = 0.95, 1.06
+#: Trials at least, and at most, once one rate has held and another has not.
+_FEWEST, _MOST = 8, 32
 _STEP = 2.0
+#: How often a trial is no sign of its rate: a checkpoint, a neighbour.
+_LAPSE = 0.03
+#: Standard deviations, of the logarithm of the rate, with which trials of one rate may lie about the threshold.
+_SPREADS = np.geomspace(0.003, 0.4, 14)
+#: Of the threshold's logarithm: how fine, and how far beyond what was tried.
+_FINE, _BEYOND = 0.004, 1.0
+#: A rate that failed and a higher one that held, by so much, are worth a word.
+_CONTRADICTION = 1.1
 _UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 _OBJECTIVE = re.compile(r"^\s*(p50|p95|p99|p99\.9|mean|max)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*$")
 
@@ -54,58 +70,116 @@ class Probe:
         return self.kept_up and self.latency_ns < wanted.below_ns
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """The rate that half of the trials hold, with its interval; and how far trials of one rate lie apart."""
+
+    rate: float
+    low: float
+    high: float
+    #: Standard deviation of the logarithm of the rate at which a trial would just hold.
+    spread: float
+
+
 @dataclass
 class Search:
-    """Asks for rates, is told what came of them, and narrows the bracket.
+    """Asks for rates, is told what came of them, and estimates the threshold from all of them.
 
-    `start` is a first guess, such as half of what a closed loop reaches. A rate is good, or bad, when two of its trials
-    say so: neither a lucky nor an unlucky one decides. On the way up one that holds is enough to go on. Assumes that a
-    rate above a bad one is bad as well.
+    `start` is a first guess, such as half of what a closed loop reaches. Doubles or halves it until one rate has held
+    and another has not. The chance to hold falls as a normal distribution of the rate's logarithm, whose width is not
+    known, but for lapses. Assumes that the server is the same throughout.
     """
 
     objective: Objective
     start: float
-    most_trials: int = 50
+    most_trials: int = _MOST
     probes: list[Probe] = field(default_factory=list)
-    #: By rate: trials that held, and trials that did not.
-    _votes: dict[float, tuple[int, int]] = field(default_factory=dict)
-
-    @property
-    def bad(self) -> float:
-        """The lowest rate that failed twice."""
-        return min((r for r, (_, no) in self._votes.items() if no >= _AGREE), default=math.inf)
-
-    @property
-    def good(self) -> float:
-        """The highest rate, below all bad ones, that held twice; 0: none."""
-        return max((r for r, (yes, _) in self._votes.items() if yes >= _AGREE and r < self.bad), default=0.0)
+    _outcomes: list[tuple[float, bool]] = field(default_factory=list)
 
     def next_rate(self) -> float | None:
         """The rate to try next; None: the search is over."""
-        if len(self.probes) >= self.most_trials or self.is_bracketed:
+        held = [r for r, yes in self._outcomes if yes]
+        failed = [r for r, yes in self._outcomes if not yes]
+        if len(self._outcomes) >= self.most_trials or self.is_narrow:
             return None
-        below = {r: v for r, v in self._votes.items() if r < self.bad}
-        doubtful = [r for r, (yes, no) in below.items() if no and yes < _AGREE]
-        if doubtful:
-            return min(doubtful)
-        highest = max(below, default=0.0)
-        if math.isinf(self.bad):
-            return highest * _STEP or self.start
-        if highest == 0:
-            # Nothing held yet: not even a thousandth of the guess would be an answer.
-            return self.bad / 2 if self.bad / 2 > self.start / 1000 else None
-        if self.bad / highest <= NARROW:
-            return highest
-        return math.sqrt(highest * self.bad)
+        if not failed:
+            return max(held, default=self.start / _STEP) * _STEP
+        if not held:
+            # Nothing holds: not even a thousandth of the guess would be an answer.
+            return min(failed) / _STEP if min(failed) / _STEP > self.start / 1000 else None
+        return self._most_telling()
 
     def tell(self, probe: Probe) -> None:
         """What came of the rate that was asked for."""
         self.probes.append(probe)
-        yes, no = self._votes.get(probe.rate, (0, 0))
-        holds = probe.holds(self.objective)
-        self._votes[probe.rate] = (yes + holds, no + (not holds))
+        self._outcomes.append((probe.rate, probe.holds(self.objective)))
+        self.__dict__.pop("_posterior", None)
 
     @property
-    def is_bracketed(self) -> bool:
-        """Whether the answer is known to within the narrow bracket."""
-        return self.good > 0 and self.bad / self.good <= NARROW
+    def threshold(self) -> Threshold | None:
+        """What is known; None: no rate held, or none failed."""
+        if {yes for _, yes in self._outcomes} != {True, False}:
+            return None
+        grid, posterior = self._posterior
+        below = np.cumsum(posterior.sum(axis=1))
+        tail = (1 - LEVEL) / 2
+        low, middle, high = (float(np.exp(np.interp(p, below, grid))) for p in (tail, 0.5, 1 - tail))
+        return Threshold(middle, low, high, float(np.exp(posterior.sum(axis=0) @ np.log(_SPREADS))))
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the interval is so narrow that further trials are not worth their time."""
+        t = self.threshold
+        return t is not None and len(self._outcomes) >= _FEWEST and t.high / t.low <= NARROW
+
+    @property
+    def contradiction(self) -> tuple[float, float] | None:
+        """A rate that failed, and a higher one that held, the farthest apart; None where all is as it should be."""
+        pairs = [(a, b) for a, yes in self._outcomes if not yes for b, held in self._outcomes if held and b > a]
+        worst = max(pairs, key=lambda p: p[1] / p[0], default=None)
+        return worst if worst is not None and worst[1] / worst[0] > _CONTRADICTION else None
+
+    @cached_property
+    def _posterior(self) -> tuple[Array, Array]:
+        """Logarithms of thresholds; and the probability of each with each of the spreads."""
+        tried = np.log([r for r, _ in self._outcomes])
+        grid = np.arange(tried.min() - _BEYOND, tried.max() + _BEYOND, _FINE)
+        # Wide spreads are somewhat more likely than narrow ones: few trials look as if they lay closer than they do.
+        logs = np.zeros((len(grid), len(_SPREADS))) + 0.5 * np.log(_SPREADS)
+        for rate, yes in self._outcomes:
+            logs += np.log(_chance(grid, math.log(rate)) if yes else 1 - _chance(grid, math.log(rate)))
+        weights = np.exp(logs - logs.max())
+        return grid, weights / weights.sum()
+
+    def _most_telling(self) -> float:
+        """Of the rates about the threshold, the one after which least will be unknown of it, on average."""
+        grid, posterior = self._posterior
+        below = np.cumsum(posterior.sum(axis=1))
+        candidates = [float(np.interp(p, below, grid)) for p in (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)]
+
+        def unknown_after(at: float) -> float:
+            chance, total = _chance(grid, at), 0.0
+            for weight in (posterior * chance, posterior * (1 - chance)):
+                p = float(weight.sum())
+                of = weight.sum(axis=1) / p
+                mean = float(of @ grid)
+                total += p * float(of @ (grid - mean) ** 2)
+            return total
+
+        return math.exp(min(candidates, key=unknown_after))
+
+
+def _chance(grid: Array, at: float) -> Array:
+    """That a trial at the rate `at` holds, by threshold and spread."""
+    return np.asarray(_LAPSE + (1 - 2 * _LAPSE) * ndtr((grid[:, None] - at) / _SPREADS[None, :]))
+
+
+#: Of a percentile: values that should lie beyond it in each trial; and seconds of a trial, at least and at most.
+_VALUES_BEYOND, _SHORTEST_S, _LONGEST_S = 20, 5.0, 60.0
+_SHARE_BEYOND = {"p50": 0.5, "p95": 0.05, "p99": 0.01, "p99.9": 0.001, "mean": 0.05, "max": 0.001}
+
+
+def seconds_for(wanted: Objective, rate: float, shortest_s: float | None = None) -> float:
+    """How long a trial at a rate must be for the objective's figure to say something, and for caches to be warm."""
+    needed = _VALUES_BEYOND / _SHARE_BEYOND[wanted.figure] / rate
+    return min(max(needed, shortest_s or _SHORTEST_S), max(_LONGEST_S, shortest_s or 0.0))

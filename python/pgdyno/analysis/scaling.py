@@ -15,6 +15,10 @@ from pgdyno.analysis.series import Array
 _TAIL = 2.5
 _RESAMPLES = 400
 _SEED = 20180901
+#: A part of the work that is less than this is none.
+_NOTHING = 1e-4
+#: A knee whose interval is wider, highest by lowest, is not known.
+_WIDE = 3.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,18 @@ class Scaling:
     #: Different numbers of clients or cores that were measured.
     levels: int
 
+    @property
+    def unknown(self) -> list[str]:
+        """What these data cannot tell, in words."""
+        out = []
+        if self.sigma.low < _NOTHING < self.sigma.high:
+            out.append(f"whether there is contention at all: sigma may be 0, or up to {self.sigma.high:.3g}")
+        if self.kappa.low < _NOTHING**2 < self.kappa.high:
+            out.append("whether throughput turns down again: kappa may be 0")
+        if not math.isinf(self.knee.value) and self.knee.high > _WIDE * self.knee.low:
+            out.append(f"where the knee is: anywhere from {self.knee.low:.0f} on; measure more levels, and beyond it")
+        return out
+
 
 def usl(n: Array, lambda_: float, sigma: float, kappa: float) -> Array:
     """The law."""
@@ -67,8 +83,8 @@ def fit(
 ) -> Scaling:
     """Fits the law by least squares of relative errors, with sigma in 0..1 and kappa not negative.
 
-    Intervals are percentiles of a bootstrap over the residuals, enlarged by what the fit itself took (n / (n - 3));
-    those of the curve hold a new measurement, not only the mean. Raises ValueError with fewer than 4 different levels.
+    Intervals are percentiles of a bootstrap whose units are levels, and repetitions within them; those of the curve
+    hold a new measurement, not only the mean. Raises ValueError with fewer than 4 different levels.
     """
     n, x = np.asarray(levels, dtype=np.float64), np.asarray(throughputs, dtype=np.float64)
     distinct = len(set(n.tolist()))
@@ -77,18 +93,17 @@ def fit(
     best = _fitted(n, x)
     residuals = np.log(x) - np.log(usl(n, *best))
     error = math.sqrt(float((residuals**2).mean()))
-    # What the fit itself took; and few residuals know their own size badly: Student's t over the normal's quantile.
-    free = len(n) - 3
-    student = float(special.stdtrit(free, 1 - _TAIL / 100) / special.ndtri(1 - _TAIL / 100))
-    noise = (residuals - residuals.mean()) * math.sqrt(len(n) / free) * student
     rng = np.random.default_rng(_SEED)
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
+    of_levels, within = _by_level(n, residuals, distinct)
+    where = np.searchsorted(np.unique(n), n)
     parameters, curves = [], []
     for _ in range(resamples):
-        again = np.exp(np.log(usl(n, *best)) + rng.choice(noise, len(n)))
-        p = _fitted(n, again, start=best)
+        noise = rng.choice(of_levels, distinct)[where] + (rng.choice(within, len(n)) if len(within) else 0.0)
+        p = _fitted(n, np.exp(np.log(usl(n, *best)) + noise), start=best)
         parameters.append(p)
-        curves.append(usl(grid, *p) * np.exp(rng.choice(noise, len(grid))))
+        new = rng.choice(of_levels, len(grid)) + (rng.choice(within, len(grid)) if len(within) else 0.0)
+        curves.append(usl(grid, *p) * np.exp(new))
     lambdas, sigmas, kappas = np.asarray(parameters).T
     knees = np.asarray([_knee(s, k) for _, s, k in parameters])
     peaks = np.asarray([_peak(*p) for p in parameters])
@@ -108,6 +123,20 @@ def fit(
         error,
         distinct,
     )
+
+
+def _by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:
+    """What a level has in common, and what repetitions of one have not: the law misses whole levels, and repetitions
+    of a level know nothing of that. Both as large as they would be had the fit taken nothing; and few of them know
+    their own size badly: by Student's t over the normal's quantile.
+    """
+    means = np.asarray([residuals[n == level].mean() for level in np.unique(n)])
+    free = distinct - 3
+    student = float(special.stdtrit(free, 1 - _TAIL / 100) / special.ndtri(1 - _TAIL / 100))
+    of_levels = (means - means.mean()) * math.sqrt(distinct / free) * student
+    within = residuals - means[np.searchsorted(np.unique(n), n)]
+    spare = len(n) - distinct
+    return of_levels, within * math.sqrt(len(n) / spare) if spare else np.zeros(0)
 
 
 def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[float, float, float]:
@@ -140,7 +169,9 @@ def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[f
         if best is None or found.cost < best.cost:
             best = found
     assert best is not None
-    return math.exp(best.x[0]), float(best.x[1]), float(best.x[2]) / scale
+    # What the fit left at its bound is 0, and no 6e-30.
+    sigma, kappa = (float(v) if v > 1e-9 else 0.0 for v in best.x[1:])
+    return math.exp(best.x[0]), sigma, kappa / scale
 
 
 def _knee(sigma: float, kappa: float) -> float:

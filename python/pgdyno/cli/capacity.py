@@ -30,6 +30,7 @@ def main(
     runs: Path,
     json_output: bool,
     quiet: bool,
+    shortest_s: float | None = None,
 ) -> int:
     """Searches, shows, and returns the exit code."""
     try:
@@ -40,11 +41,11 @@ def main(
     if prepared.resumed is not None:
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
     errors = console.errors()
-    outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet))
+    outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet), shortest_s=shortest_s)
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
-        outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or not found.good else 0)
+        outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or found.threshold is None else 0)
     if json_output:
         as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):

@@ -38,15 +38,13 @@ def main(
     json_output: bool,
 ) -> int:
     """Shows B beside A; returns the exit code."""
-    failing = _failing(fail_if)
+    failing = failing_verdicts(fail_if)
     names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
     left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
     if shared := {p.resolve() for p in a} & {p.resolve() for p in b}:
         raise UsageError(f"{min(shared)} stands on both sides", "Compare it with another run.")
     found = runs.compare_runs(left, right, names, margin=margin_percent / 100, others=siblings(left, right))
-    # What a transaction costs is shown; throughput and latency are what is asked about.
-    judged = [r for r in found.rows if not r.figure.per_transaction]
-    failed = any(r.comparison.verdict in failing and not r.comparison.is_negligible for r in judged)
+    failed = is_among(found.rows, failing)
     if fail_if and not failed and found.is_of_single_starts:
         console.errors().print(
             f"pgdyno: --fail-if {fail_if} could not be judged: one start of a server on a side", markup=False,
@@ -97,12 +95,21 @@ def main(
     return exit_code
 
 
-def _failing(fail_if: str | None) -> set[Verdict]:
+def failing_verdicts(fail_if: str | None) -> set[Verdict]:
+    """What --fail-if stands for. Raises UsageError."""
     if fail_if is None:
         return set()
     if fail_if not in FAILING:
         raise UsageError(f'--fail-if: there is no "{fail_if}"', f"There are {', '.join(FAILING)}.")
     return FAILING[fail_if]
+
+
+def is_among(rows: Sequence[Row], failing: set[Verdict]) -> bool:
+    """Whether one of these verdicts was reached: of throughput and latency, and by more than the margin; what a
+    transaction costs is shown.
+    """
+    judged = [r.comparison for r in rows if not r.figure.is_cost and r.figure is not runs.LOAD]
+    return any(c.verdict in failing and not c.is_negligible for c in judged)
 
 
 def _answer(found: runs.RunComparison) -> list[str]:

@@ -141,8 +141,8 @@ def scale(
     out.print(
         Text(
             "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% "
-            "intervals by "
-            "bootstrap of the residuals. Predictions hold if the law does: beyond the knee nothing was measured."
+            "intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: beyond the knee "
+            "nothing was measured."
         )
     )
     return EXIT_OK
@@ -178,6 +178,8 @@ def _show_law(out: Console, f: scaling.Fitted) -> None:
     knee = "none within reach" if math.isinf(s.knee.value) else three(s.knee, ".0f")
     peak = "unbounded" if math.isinf(s.peak.value) else three(s.peak, ",.0f")
     out.print(Text(f"knee at {knee}; highest throughput {peak}"))
+    for what in s.unknown:
+        out.print(Text(f"The data cannot tell {what}."))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("n", "measured", "law", "95% interval of a measurement"):
         table.add_column(name, justify="right")

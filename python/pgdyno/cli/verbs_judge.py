@@ -11,7 +11,9 @@ from pgdyno.cli import options
 
 
 def compare(
-    run: Annotated[list[Path], typer.Argument(help="A (before) and B (after); the verdict is for B.")],
+    run: Annotated[
+        list[str], typer.Argument(help="A (before) and B (after); the verdict is for B. With --live: two targets.")
+    ],
     other: Annotated[
         list[Path] | None,
         typer.Option(
@@ -20,9 +22,32 @@ def compare(
             metavar="RUN",
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="A and B are servers that run (libpq connection strings): a duet now, the load on one at a time.",
+        ),
+    ] = False,
+    experiment: Annotated[
+        str, typer.Option(help="With --live: what to run; its dataset is loaded into both.", metavar="NAME")
+    ] = "quick",
+    duration: Annotated[
+        float, typer.Option(help="With --live: seconds measured of each, and workload.", metavar="SECONDS", min=2)
+    ] = 30.0,
+    clients: Annotated[int | None, typer.Option(help="With --live. Default: 4 a core.", min=1)] = None,
+    scale: options.Scale = None,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="With --live: both under load at once, not in turns.")
+    ] = False,
+    force: options.Force = False,
+    runs: options.Runs = Path("runs"),
     figures: Annotated[
         str | None,
-        typer.Option(help="Default: TPS,p50,p95,p99,WAL/tx,reads/tx,CPU/tx. Also mean, p99.9.", metavar="NAME,..."),
+        typer.Option(
+            help="Default: TPS, p50, p95, p99, and what was used: WAL/tx,reads/tx,CPU/tx,memory. Also mean, p99.9.",
+            metavar="NAME,...",
+        ),
     ] = None,
     margin: Annotated[float, typer.Option(help="The difference that matters, percent.", min=0.1, max=100)] = 5.0,
     fail_if: options.FailIf = None,
@@ -32,7 +57,17 @@ def compare(
     from pgdyno.cli import compare as verb
     from pgdyno.errors import UsageError
 
-    a, b = (run, other) if other else (run[:1], run[1:])
+    if live:
+        from pgdyno.cli import live as living
+
+        if other or len(run) != 2:
+            raise UsageError("compare --live takes two targets", 'pgdyno compare --live "host=db1" "host=db2"')
+        order = "simultaneous" if simultaneous else "duet"
+        raise typer.Exit(
+            living.main(run, experiment, duration, clients, scale, order, force, runs, margin, fail_if, json_output)
+        )
+    paths = [Path(r) for r in run]
+    a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):
         raise UsageError("compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --with B1 --with B2 --with B3.")
     raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output))

@@ -181,5 +181,6 @@ def capacity(
         runs=runs,
         json_output=json_output,
         quiet=quiet,
+        shortest_s=duration,
     )
     raise typer.Exit(code)

@@ -29,6 +29,30 @@ def cpu_ns(postmaster: int) -> int | None:
     return ticks * _NS_A_TICK
 
 
+def private_bytes(postmaster: int) -> int | None:
+    """Memory that the server's processes have to themselves now, without shared buffers: of the postmaster and its
+    children. None: it cannot be read.
+    """
+    try:
+        children = (_PROC / str(postmaster) / "task" / str(postmaster) / "children").read_text().split()
+        total = _anonymous(postmaster)
+    except (OSError, ValueError):
+        return None
+    for child in children:
+        try:
+            total += _anonymous(int(child))
+        except (OSError, ValueError):
+            continue
+    return total
+
+
+def _anonymous(process: int) -> int:
+    for line in (_PROC / str(process) / "status").read_text(errors="replace").splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def _ticks(process: int) -> list[int]:
     text = (_PROC / str(process) / "stat").read_text(errors="replace")
     # The command may have blanks and parentheses in it.

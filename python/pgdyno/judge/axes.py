@@ -26,6 +26,10 @@ class AxisComparisons:
 
     rows: list[Row] = field(default_factory=list)
     left_out: int = 0
+    #: Of duets: both sides were under load at once.
+    together: bool = False
+    #: The servers ran already: they are not started anew.
+    running: bool = False
 
 
 def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -> AxisComparisons:
@@ -35,7 +39,7 @@ def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -
     m = data.manifest
     by_start = starts([t for g in groups for t in g.trials]) > 1
     seconds = m.run.seconds_of_a_trial
-    if m.run.order != "duet":
+    if not m.run.is_duet:
         blocked = m.run.order != "written" and not m.batched
         rows = compared(pairs, FIGURES, blocked=blocked, seconds=seconds, margin=margin, by_start=by_start)
         return AxisComparisons(rows, left_out)
@@ -44,7 +48,8 @@ def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -
     rest = compared(pairs, FIGURES, blocked=True, seconds=seconds, margin=margin, by_start=by_start)
     rows = [*by_slices, *(r for r in rest if (id(r.pair), r.figure.name) not in known)]
     order = {id(p): n for n, p in enumerate(pairs)}
-    return AxisComparisons(sorted(rows, key=lambda r: (order[id(r.pair)], FIGURES.index(r.figure))), left_out)
+    rows.sort(key=lambda r: (order[id(r.pair)], FIGURES.index(r.figure)))
+    return AxisComparisons(rows, left_out, m.run.order == "simultaneous", not m.managed)
 
 
 def _pairs(groups: Sequence[Group]) -> list[Pair]:

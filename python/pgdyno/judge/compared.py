@@ -117,7 +117,7 @@ def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str,
     def worth(p: Pair, figure: Figure) -> bool:
         a, b = most(p.a, figure), most(p.b, figure)
         # A mean of those that are not nothing would be too high.
-        nothing = figure.per_transaction and any(figure.of_trial(t) is None for t in [*p.a.trials, *p.b.trials])
+        nothing = figure.is_cost and any(figure.of_trial(t) is None for t in [*p.a.trials, *p.b.trials])
         return min(a, b) > 0 and max(a, b) >= figure.least and not nothing
 
     return {f.name: [n for n, p in enumerate(pairs) if worth(p, f)] for f in figures}

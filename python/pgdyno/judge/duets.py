@@ -49,13 +49,17 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     means = [math.exp(math.fsum(logs) / len(logs)) for logs in (logs_a, logs_b)]
     better = bool(figure.higher_is_better)
     c = duet.compared(list(units.values()), n, means[0], means[1], higher_is_better=better, level=level, margin=margin)
-    seconds = max(LEAST_S, 2 * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
+    turns = 1 if data.manifest.run.order == "simultaneous" else 2
+    seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
     return Row(pair, figure, c, seconds, by_slices=True)
 
 
 def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
-    """Its slices by their pair: turns are counted from the run's start, and two make a pair."""
-    return {r.index // 4: r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns}
+    """Its slices by their pair: turns are counted from the run's start, and two make a pair, unless both sides have
+    each.
+    """
+    a_pair = 2 if data.manifest.run.order == "simultaneous" else 4
+    return {r.index // a_pair: r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns}
 
 
 def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:

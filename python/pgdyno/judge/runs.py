@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pgdyno.analysis.compare import MARGIN, Verdict
+from pgdyno.analysis.compare import MARGIN, Comparison, Figures, Verdict, compare
 from pgdyno.analysis.steady import DRIFT
 from pgdyno.errors import UsageError
 from pgdyno.figures import Figure
 from pgdyno.judge.compared import Pair, Row, compared, named, starts
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.model import Caveat, Key, TrialRecord
-from pgdyno.store.manifest import FileSystem, Manifest
+from pgdyno.store.manifest import Capacity, FileSystem, Manifest
 from pgdyno.store.reading import RunData
 
-DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx")
+DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx", "memory")
+#: Of a search.
+CAPACITY = Figure("capacity", "capacity", "capacity", "1/s", True)
+#: Of a dataset; one value a run.
+LOAD = Figure("load s", "load_s", "load_s", "s", False)
+#: Of the normal distribution, of 95% and 99% intervals.
+_Z95, _Z99 = 1.959964, 2.575829
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
 #: Parts of the environment that make figures differ.
@@ -72,6 +79,8 @@ def compare_runs(
     runs of the same experiment, those of one environment together, which say how far starts lie apart. Raises
     UsageError where the sides have no configuration in common.
     """
+    if any(data.manifest.capacity for data in (*a, *b)):
+        return _capacities(a, b, margin)
     wanted = named(figures)
     left, right = ({g.key: g for g in _together(x)} for x in (a, b))
     common = [k for k in left if k in right]
@@ -85,6 +94,7 @@ def compare_runs(
     by_start = min(starts_a, starts_b) > 1 or bool(also)
     seconds = a[0].manifest.run.seconds_of_a_trial
     rows = compared(pairs, wanted, blocked=False, seconds=seconds, margin=margin, by_start=by_start, also=also)
+    rows += _loads(a, b, pairs[0], margin)
     found = RunComparison(
         rows,
         starts_a,
@@ -102,6 +112,65 @@ def compare_runs(
     unknown = [replace(r, comparison=replace(r.comparison, verdict=Verdict.UNKNOWN, more=None), seconds=None)
                for r in rows]  # fmt: skip
     return replace(found, rows=unknown)
+
+
+def _loads(a: Sequence[RunData], b: Sequence[RunData], some: Pair, margin: float) -> list[Row]:
+    """Seconds that loading took, of places that both sides have and have loaded themselves, with the same method."""
+    sides: list[dict[tuple[str, str, str], Figures]] = []
+    for runs in (a, b):
+        found: dict[tuple[str, str, str], dict[int, float]] = {}
+        for n, data in enumerate(runs):
+            for label, place in data.manifest.places.items():
+                d = place.dataset
+                if d.loaded and (seconds := sum(d.phases_s.values())) > 0:
+                    found.setdefault((label, d.name, d.method), {})[n] = seconds
+        sides.append(dict(found))
+    rows = []
+    for key in sides[0]:
+        if key not in sides[1]:
+            continue
+        pair = Pair(some.a, some.b, f"loading {key[1]} ({key[2]})")
+        known: dict[Hashable, Figures] = {0: sides[0][key], 1: sides[1][key]}
+        rows.append(Row(pair, LOAD, compare(known, [(0, 1)], blocked=False, higher_is_better=False, margin=margin)[0]))
+    return rows
+
+
+def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> RunComparison:
+    """Searches for the highest rate under an objective: the rates that were found, a run each."""
+    objectives = {data.manifest.capacity.objective if data.manifest.capacity else "none" for data in (*a, *b)}
+    if len(objectives) != 1:
+        raise UsageError(
+            f"the runs are searches under different objectives: {', '.join(sorted(objectives))}",
+            "Compare those of one objective.",
+        )
+    sides = [[c for data in side if (c := data.manifest.capacity) is not None and c.rate] for side in (a, b)]
+    if not all(sides):
+        raise UsageError("a search found no rate that holds its objective", "There is nothing to compare.")
+    (objective,) = objectives
+    groups = [groups_of(side[0])[0] for side in (a, b)]
+    where = " ".join(filter(None, [groups[0].workload, f"c={groups[0].clients}", f"({objective})"]))
+    pair = Pair(groups[0], groups[1], where)
+    single = min(map(len, sides)) < 2
+    comparison = _of_two_searches(sides[0][0], sides[1][0], margin) if single else _of_searches(sides, margin)
+    row = Row(pair, CAPACITY, comparison)
+    differing = differences(a[0].manifest, b[0].manifest)
+    # Each trial is as long as its rate wants it.
+    differing = [d for d in differing if d[0] not in ("rate", "duration_s")]
+    counts = len(sides[0]), len(sides[1])
+    return RunComparison([row], *counts, 0, differing, are_single_runs=single and counts == (1, 1))
+
+
+def _of_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
+    figures: dict[Hashable, Figures] = {n: {i: c.rate for i, c in enumerate(side)} for n, side in enumerate(sides)}
+    return compare(figures, [(0, 1)], blocked=False, margin=margin)[0]
+
+
+def _of_two_searches(a: Capacity, b: Capacity, margin: float) -> Comparison:
+    """The interval is of these two searches: of how far two of one server lie apart they know nothing."""
+    variance = sum((math.log(c.high / c.low) / (2 * _Z95)) ** 2 for c in (a, b) if c.low and c.high)
+    reach = math.exp(_Z99 * math.sqrt(variance)) if variance else math.nan
+    ratio = b.rate / a.rate
+    return Comparison(1, 1, a.rate, b.rate, ratio, ratio / reach, ratio * reach, margin=margin)
 
 
 def _together(runs: Sequence[RunData]) -> list[Group]:

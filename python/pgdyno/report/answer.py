@@ -40,7 +40,7 @@ def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> li
     """What a run says: of a search for capacity its rate, of a comparison its verdicts, of a matrix its best."""
     capacity = data.manifest.capacity
     if capacity is not None:
-        return [_capacity(capacity)]
+        return _capacity(capacity)
     if found.rows:
         written = data.manifest.run.order == "written" or data.manifest.batched
         drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
@@ -100,7 +100,7 @@ def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
     if c.verdict is Verdict.SAME:
         return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_more(rows)}."
     # As a speed: of a latency its inverse.
-    if row.figure.per_transaction:
+    if row.figure.is_cost:
         return f"{b} has {verdicts.direction(c, row.figure)} {_moved(row)} {where}."
     low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
     if low > 1:
@@ -120,7 +120,7 @@ def _of_these_starts(row: Row) -> str:
 
 
 def _ways(row: Row) -> str:
-    return "less or more" if row.figure.per_transaction else "faster or slower"
+    return "less or more" if row.figure.is_cost else "faster or slower"
 
 
 def _where(pair: Pair) -> list[str]:
@@ -225,11 +225,17 @@ def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
 # -------------------------------------------------------------------- capacity
 
 
-def _capacity(c: Capacity) -> str:
+def _capacity(c: Capacity) -> list[str]:
+    closed = f"a closed loop reaches {integer(c.closed_tps)} TPS"
     if not c.rate:
-        return f"No rate held {c.objective}."
-    above = f", {integer(c.above)} does not" if c.above is not None else "; no rate that fails was found"
-    return (
-        f"{integer(c.rate)} transactions per second hold {c.objective}{above} "
-        f"(a closed loop reaches {integer(c.closed_tps)} TPS)."
-    )
+        return [f"No rate held {c.objective} ({closed})."]
+    if c.low is None or c.high is None:
+        return [f"{integer(c.rate)} transactions per second hold {c.objective} ({closed})."]
+    out = [
+        f"{c.objective} holds up to {integer(c.rate)} transactions per second ({c.level * 100:g}% interval: "
+        f"{integer(c.low)} to {integer(c.high)}); {closed}."
+    ]
+    if c.contradiction is not None:
+        failed, held = c.contradiction
+        out.append(f"Not monotone: {failed:,g}/s failed, {held:,g}/s held; something else than the rate decides, too.")
+    return out

@@ -38,7 +38,7 @@ def table(found: AxisComparisons) -> Table:
         )
     more = f" Only the first {len(rows)} rows are shown." if found.left_out else ""
     slices = [r for r in rows if r.by_slices]
-    explained = _explained(slices or rows, by_slices=bool(slices)) if rows else ""
+    explained = _explained(found, slices or rows, by_slices=bool(slices)) if rows else ""
     return Table(
         "comparisons",
         "Compared" if several else f"Compared: {differences[0]}",
@@ -50,24 +50,32 @@ def table(found: AxisComparisons) -> Table:
     )
 
 
-def _explained(rows: Sequence[Row], *, by_slices: bool) -> str:
+def _explained(found: AxisComparisons, rows: Sequence[Row], *, by_slices: bool) -> str:
     c = rows[0].comparison
-    return duet_note(c, starts(rows[0].pair.a.trials)) if by_slices else note(c, blocked=True)
+    several = starts(rows[0].pair.a.trials)
+    return duet_note(c, several, found) if by_slices else note(c, blocked=True)
 
 
-def duet_note(c: Comparison, several: int) -> str:
+def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
     """How to read verdicts of duets, over so many starts of the servers."""
     reach = (
         f"over {several} starts of both servers, so it holds for the next start too"
         if several > 1
+        else "for these two servers as they run now, caches and all"
+        if found.running
         else "for these two starts of the servers only; --restarts 5 makes it hold for the next"
+    )
+    how = (
+        "Both servers are up and under load at once: each has what the other leaves of the machine, so the ratio is "
+        "one of servers that compete; the beginning of each slice is left out"
+        if found.together
+        else "Both servers are up, and the load goes to one at a time; the beginning of each slice is left out"
     )
     return (
         f"Change: {verdicts.level(c)} interval of the ratio, {reach}. Under n: pairs of slices; of what is per "
-        "transaction (/tx) starts or repetitions. Both servers are up, and the load goes to one at a time; the "
-        "beginning of each slice is left out. Where nothing differs, about one verdict in 100 and one table in 20 is "
-        f"wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in brackets "
-        "the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included. What takes "
+        f"transaction (/tx) starts or repetitions. {how}. Where nothing differs, about one verdict in 100 and one "
+        f"table in 20 is wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; "
+        "in brackets the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included. What takes "
         "longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does "
         "not show: --order random does."
     )

@@ -163,6 +163,7 @@ def environment(data: RunData) -> list[tuple[str, str]]:
     kind = "Unix-domain socket" if where.startswith("/") else "TCP"
     order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
     order |= {"duet": f"duets: both servers up, the load on one at a time in slices of {run.slice_s or 0:g} s"}
+    order |= {"simultaneous": f"both servers up and under load at once, slices of {run.slice_s or 0:g} s"}
     times = f"{run.repetitions} repetition{'s' if run.repetitions != 1 else ''}"
     if run.restarts > 1:
         times = f"{run.restarts} starts of the servers with {times} each"

@@ -64,7 +64,7 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
     if m.same_machine:
         counts[Caveat.SHARED_MACHINE] = len(data.trials)
     # A duet's slices say how far they lie apart.
-    if 0 < m.run.repetitions * m.run.restarts < 3 and m.run.order != "duet":
+    if 0 < m.run.repetitions * m.run.restarts < 3 and not m.run.is_duet:
         counts[Caveat.FEW_REPETITIONS] = len(data.trials)
     if m.not_recorded:
         counts[Caveat.NOT_RECORDED] = len(data.trials)

@@ -200,14 +200,15 @@ def _part(latency: Latency, name: str) -> float | None:
 
 
 def capacity_text(found: Capacity) -> str:
-    """The answer of a search, in a sentence."""
+    """How to read the answer of a search."""
     if not found.rate:
         return f"No rate was found that holds {found.objective}."
-    above = f"; {found.above:,g} TPS does not hold" if found.above else ""
-    sure = "" if found.bracketed else " The search ended before the answer was narrow."
+    if found.low is None or found.high is None:
+        return f"Highest rate that held {found.objective} twice: {found.rate:,.4g} TPS."
+    sure = "" if found.narrow else " The search ended before the interval was narrow."
     return (
-        f"Highest rate that held {found.objective} twice: {found.rate:,g} TPS{above}. A closed loop reaches "
-        f"{integer(found.closed_tps)} TPS.{sure}"
+        f"At the rate that is given half of the trials hold {found.objective}; {found.level * 100:g}% interval by all "
+        f"of them, of this server as it was started.{sure} Nothing is known of rates for hours."
     )
 
 

@@ -26,7 +26,7 @@ def verdict(row: Row) -> str:
 
 def direction(c: Comparison, figure: Figure) -> str:
     """Of times and rates "faster" or "slower"; of what is used "less" or "more"."""
-    if figure.per_transaction:
+    if figure.is_cost:
         return "less" if c.verdict is Verdict.FASTER else "more"
     return c.verdict.value
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
-from pgdyno.analysis.capacity import SUSTAINED, Objective, Probe, Search
+from pgdyno.analysis.capacity import LEVEL, SUSTAINED, Objective, Probe, Search, seconds_for
 from pgdyno.errors import TrialError, UsageError
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
@@ -23,7 +23,7 @@ _FIRST = 0.5
 #: Of the answer: further rates, so that the curve of latency by throughput begins low.
 _CURVE = (0.25, 0.5, 0.75)
 #: Trials that a search takes about; for the progress only.
-_USUAL = 17
+_USUAL = 24
 
 
 def figure_of(latency: Latency, figure: str) -> float:
@@ -31,9 +31,18 @@ def figure_of(latency: Latency, figure: str) -> float:
     return float(getattr(latency, BY_NAME[figure].column))
 
 
-def search(prepared: Prepared, options: Options, objective: Objective, listener: Listener) -> tuple[Outcome, Search]:
-    """Searches. Raises UsageError where the experiment has more than one configuration left."""
-    session = _CapacitySession(prepared, options, objective, listener)
+def search(
+    prepared: Prepared,
+    options: Options,
+    objective: Objective,
+    listener: Listener,
+    *,
+    shortest_s: float | None = None,
+) -> tuple[Outcome, Search]:
+    """Searches, with trials of `shortest_s` at least where that is given. Raises UsageError where the experiment has
+    more than one configuration left.
+    """
+    session = _CapacitySession(prepared, options, objective, listener, shortest_s)
     if len(session.configurations) != 1:
         few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in session.configurations))
         raise UsageError(
@@ -44,8 +53,16 @@ def search(prepared: Prepared, options: Options, objective: Objective, listener:
 
 
 class _CapacitySession(Session):
-    def __init__(self, prepared: Prepared, options: Options, objective: Objective, listener: Listener) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        options: Options,
+        objective: Objective,
+        listener: Listener,
+        shortest_s: float | None,
+    ) -> None:
         super().__init__(prepared, options, listener)
+        self._shortest_s = shortest_s
         self.search = Search(objective, 0.0)
         self._probes: list[Probe] = []
 
@@ -54,11 +71,14 @@ class _CapacitySession(Session):
         return {"rate": []}
 
     def _run_trials(self, servers: Servers) -> None:
-        run, configuration = self.experiment.run, self.configurations[0]
+        configuration = self.configurations[0]
         self._at(servers, configuration)
+        # The first one warms the caches as well.
+        self._last_for(2 * seconds_for(self.search.objective, math.inf, self._shortest_s))
+        run = self.experiment.run
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
         usual = [self._planned(configuration, n, None).plan for n in range(1, _USUAL + 1)]
-        self.listener.planned(usual, warmup + run.duration_s)
+        self.listener.planned(usual, warmup + run.duration_s / 2)
         closed = self._tried(servers, self._planned(configuration, 1, None))
         assert closed.summary is not None
         self.search.start = max(1.0, _FIRST * closed.summary.tps)
@@ -66,13 +86,22 @@ class _CapacitySession(Session):
             self.search.tell(self._probe(servers, rate))
             self._remember(closed.summary.tps)
         # The rest of the curve: what the search had no reason to try.
-        for part in _CURVE if self.search.good else ():
-            self._probe(servers, part * self.search.good)
+        found = self.search.threshold
+        if found is None:
+            return
+        for part in _CURVE:
+            self._probe(servers, part * found.rate)
             self._remember(closed.summary.tps)
+
+    def _last_for(self, seconds: float) -> None:
+        """The trials that follow are so long."""
+        run = self.experiment.run.model_copy(update={"duration_s": seconds})
+        self.experiment = self.experiment.model_copy(update={"run": run})
 
     def _probe(self, servers: Servers, rate: float) -> Probe:
         # Three digits: a rate is named in the report, and asked for again.
         rate = float(f"{rate:.3g}")
+        self._last_for(seconds_for(self.search.objective, rate, self._shortest_s))
         s = self._tried(servers, self._planned(self.configurations[0], len(self._probes) + 2, rate)).summary
         assert s is not None
         latency = figure_of(s.latency, self.search.objective.figure) if s.latency.count else math.inf
@@ -96,16 +125,20 @@ class _CapacitySession(Session):
         return record
 
     def _remember(self, closed_tps: float) -> None:
-        s = self.search
+        s, found = self.search, self.search.threshold
         self.recorder.update(
             trials=len(self._probes) + 1,
             capacity={
                 "objective": str(s.objective),
                 "figure": s.objective.figure,
                 "below_ns": s.objective.below_ns,
-                "rate": s.good,
-                "above": None if math.isinf(s.bad) else s.bad,
-                "bracketed": s.is_bracketed,
+                "rate": found.rate if found is not None else 0.0,
+                "low": found.low if found is not None else None,
+                "high": found.high if found is not None else None,
+                "level": LEVEL,
+                "spread": found.spread if found is not None else None,
+                "narrow": s.is_narrow,
+                "contradiction": s.contradiction,
                 "closed_tps": closed_tps,
                 "probes": [asdict(p) | {"holds": p.holds(s.objective)} for p in self._probes],
             },

@@ -1,6 +1,7 @@
 """A duet: two trials at once. Both servers are up and all clients connected; the load goes to one side at a time, in
 short slices, so that whatever the machine does meets both alike. After Bulej and others, "Duet benchmarking: improving
-measurement accuracy in the cloud" (2020); there both sides run at the same time, on cores of their own.
+measurement accuracy in the cloud" (2020); there both sides run at the same time, on cores of their own: that is the
+order "simultaneous", in which each slice of one is beside a slice of the other.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ def transition_of(slice_s: float) -> float:
     return max(_LEAST_S, _TRANSITION * slice_s)
 
 
-def turns_for(seconds: float, slice_s: float) -> int:
-    """Turns, of both sides together, that hold so many seconds of each: a multiple of four."""
+def turns_for(seconds: float, slice_s: float, *, together: bool = False) -> int:
+    """Turns, of both sides together, that hold so many seconds of each: a multiple of four, where they take turns."""
+    if together:
+        return math.ceil(seconds / slice_s - 1e-9)
     return 4 * math.ceil(seconds / slice_s / 2 - 1e-9)
 
 
@@ -112,9 +115,10 @@ class _Side:
 class _Observer:
     """Gives each side its part of what the engine tells."""
 
-    def __init__(self, sides: tuple[_Side, _Side], order: list[int]) -> None:
+    def __init__(self, sides: tuple[_Side, _Side], order: list[int], *, together: bool) -> None:
         self._sides = sides
         self._order = order
+        self._together = together
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         for side in self._sides:
@@ -123,7 +127,7 @@ class _Observer:
     def interval(self, i: _core.Interval) -> None:
         turn = self._order[i.turn % len(self._order)]
         for n, side in enumerate(self._sides):
-            side.take(i, own=n == turn)
+            side.take(i, own=self._together or n == turn)
         for side in self._sides:
             context = side.trial.context
             context.look_around()
@@ -185,17 +189,20 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
             for t in trials:
                 why = f"{slice_s:.2f} s: a transaction takes {typical_s * 1000:.3g} ms"
                 t.writer.event(0, "slice", why)
-        warming, measuring = turns_for(warmup_s, slice_s), turns_for(run.duration_s, slice_s)
-        order = order_of(warming + measuring, a.seed)
+        together = run.order == "simultaneous"
+        warming, measuring = (turns_for(s, slice_s, together=together) for s in (warmup_s, run.duration_s))
+        order = [0] if together else order_of(warming + measuring, a.seed)
         period_s = slice_s + transition_s
         engine_plan = replace(
             engine_plan,
             interval_s=slice_s,
-            duet=engine.Duet(order, transition_s),
+            duet=engine.Duet(order, transition_s, together=together),
             warmup_s=warming * period_s,
             duration_s=measuring * period_s,
         )
-        result = run_when_ready([a.context, b.context], workload, _Observer(sides, order), engine_plan)
+        result = run_when_ready(
+            [a.context, b.context], workload, _Observer(sides, order, together=together), engine_plan
+        )
         raised = raised_by(result)
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)

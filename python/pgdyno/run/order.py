@@ -28,11 +28,11 @@ def decided(prepared: Prepared, options: Options) -> Prepared:
     run, order = experiment.run, experiment.run.order
     if order == "auto":
         order = "duet" if _is_duet(prepared, options) else "random"
-    elif order == "duet":
+    elif run.is_duet:
         # Raises where it cannot be one.
         plan.duet_axis(experiment, plan.configurations(experiment, prepared.cores))
     update: dict[str, object] = {"order": order}
-    if order == "duet":
+    if order in ("duet", "simultaneous"):
         slice_s = run.slice_s or slice_of(run.duration_s)
         # A slice is an interval of the series.
         update |= {"slice_s": slice_s, "interval_s": slice_s}

@@ -81,7 +81,7 @@ def configurations(experiment: Experiment, cores: int) -> list[Configuration]:
     """All of them, as written, each once."""
     found = itertools.chain.from_iterable(_matrix(experiment, axes, cores) for axes in experiment.matrices)
     every = list(dict.fromkeys(found))
-    return _on_two_servers(experiment, every) if experiment.run.order == "duet" else every
+    return _on_two_servers(experiment, every) if experiment.run.is_duet else every
 
 
 def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configuration]:
@@ -116,7 +116,7 @@ def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
 def units(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Unit]:
     """All trials in order, those of a duet together."""
     planned = trials(experiment, cores, one_database=one_database)
-    if experiment.run.order != "duet":
+    if not experiment.run.is_duet:
         return [(p,) for p in planned]
     return list(zip(planned[::2], planned[1::2], strict=True))
 
@@ -131,7 +131,7 @@ def trials(experiment: Experiment, cores: int, *, one_database: bool = False) ->
     """
     every = configurations(experiment, cores)
     varied = varied_axes(every)
-    if experiment.run.order == "duet":
+    if experiment.run.is_duet:
         return _duets(experiment, every, varied)
     names = list(dict.fromkeys(c.place for c in every))
     batches = (
@@ -155,21 +155,21 @@ def _planned(experiment: Experiment, number: int, c: Configuration, repetition: 
 
 def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
     """The axis whose two values a duet compares. Raises SpecError where there is no such axis."""
-    values = values_of(every)
+    values, order = values_of(every), experiment.run.order
     if len(values) != 1 or len(next(iter(values.values()))) != 2:
         listed = ", ".join(f"{name} has {len(v)}" for name, v in values.items()) or "nothing varies"
         raise SpecError(
-            f'run.order = "duet" compares two values of one axis, and {listed}',
+            f'run.order = "{order}" compares two values of one axis, and {listed}',
             "Vary one setting, version, target, dataset or variable, with two values; or leave the order out.",
         )
     name = next(iter(values))
     if name in ("protocol", "rate"):
-        raise SpecError(f'run.order = "duet" does not go with the axis {name}', 'Use order = "random".')
+        raise SpecError(f'run.order = "{order}" does not go with the axis {name}', 'Use order = "random".')
     if any(c.rate is not None for c in every):
-        raise SpecError('run.order = "duet" goes with a closed loop, not with a rate', 'Use order = "random".')
+        raise SpecError(f'run.order = "{order}" goes with a closed loop, not with a rate', 'Use order = "random".')
     between = experiment.run.between
     if between.restart or between.drop_caches:
-        raise SpecError('run.order = "duet" does not go with run.between.restart or drop_caches', "Leave them out.")
+        raise SpecError(f'run.order = "{order}" does not go with run.between.restart or drop_caches', "Leave them out.")
     return name
 
 

@@ -179,7 +179,7 @@ class Provision:
         named = self._named_settings_of(configuration)
         names = {s.name for s in named}
         # The two servers of a duet share the machine.
-        memory //= 2 if self.experiment.run.order == "duet" else 1
+        memory //= 2 if self.experiment.run.is_duet else 1
         return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
 
     def _named_settings_of(self, configuration: Configuration) -> list[Setting]:

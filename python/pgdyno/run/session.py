@@ -205,7 +205,7 @@ class Session:
         a, b = self._begin(one, first), self._begin(other, second)
         if one is other:
             # What one server does for both sides is neither's.
-            a, b = (replace(t, did=dict) for t in (a, b))
+            a, b = (replace(t, did=dict[str, float]) for t in (a, b))
         self.listener.trial_started(a.plan)
         records, raised = run_duet((a, b))
         for record in records:
@@ -240,12 +240,17 @@ class Session:
         writer = self.recorder.begin_trial(trial, parameters)
         if refused:
             writer.event(0, "preparing", refused)
-        look_around = partial(self._look_for_others, writer, known)
+        memory = _Memory(site)
+
+        def look_around() -> None:
+            self._look_for_others(writer, known)
+            memory.look()
+
         context = TrialContext(
             site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around
         )
         look_around()
-        did = partial(self._activity, site, before, writer, known)
+        did = partial(self._activity, site, before, writer, known, memory)
         return Begun(context, trial, scripts, variables, seed, writer, did)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
@@ -321,7 +326,7 @@ class Session:
             writer.event(0, "beside another", words_for(others))
 
     def _activity(
-        self, site: Site, before: dict[str, float], writer: TrialWriter, known: list[Caveat]
+        self, site: Site, before: dict[str, float], writer: TrialWriter, known: list[Caveat], memory: _Memory
     ) -> dict[str, float]:
         """What the server did meanwhile. What cannot be asked, of a server that is gone or frozen, or of a table that
         somebody has locked, is a gap: it is said, and the trial is none the worse.
@@ -339,7 +344,22 @@ class Session:
             reason = f"not recorded: {'; '.join(missing)}"
             writer.event(0, "not_recorded", reason)
             self.listener.note(reason)
-        return activity.between(before, after)
+        return activity.between(before, after) | memory.facts()
+
+
+class _Memory:
+    """The most that a server of ours had to itself at any interval's end."""
+
+    def __init__(self, site: Site) -> None:
+        self._process = site.cluster.process_id if site.cluster is not None else None
+        self._most = 0
+
+    def look(self) -> None:
+        found = processes.private_bytes(self._process) if self._process is not None else None
+        self._most = max(self._most, found or 0)
+
+    def facts(self) -> dict[str, float]:
+        return {"server_private_bytes": float(self._most)} if self._most else {}
 
 
 def _machine(site: Site) -> dict[str, float]:

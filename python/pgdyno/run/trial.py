@@ -340,7 +340,7 @@ def _ended(
         None
         if summary is None
         else without_warmup(
-            summary, writer.rows, log, open_loop=context.run.rate is not None, may_drop=context.run.order != "duet"
+            summary, writer.rows, log, open_loop=context.run.rate is not None, may_drop=not context.run.is_duet
         )
     )
     summary = None

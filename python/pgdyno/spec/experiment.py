@@ -193,7 +193,8 @@ class Run(Strict):
     #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B). "duet": of two
     #: values of one axis, each on a server of its own; both are up, and the load goes to them in turn, a slice each.
     #: "auto": a duet where two values are compared on private servers and it fits, else random.
-    order: Literal["auto", "random", "interleaved", "written", "duet"] = "auto"
+    #: "simultaneous": a duet under load on both sides at once, each on half of what the machine has.
+    order: Literal["auto", "random", "interleaved", "written", "duet", "simultaneous"] = "auto"
     #: Seconds of a duet's slices; absent: by the duration, from 0.25 to 2.
     slice_s: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] | None = None
     between: Between = Between()
@@ -206,6 +207,11 @@ class Run(Strict):
     connect_timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
     #: What is recorded of the server beside the client's figures: before and after each trial.
     record: list[Literal["tables", "wal", "checkpoints", "database"]] = ["tables", "wal", "checkpoints", "database"]
+
+    @property
+    def is_duet(self) -> bool:
+        """Whether two configurations are driven by one run of the engine."""
+        return self.order in ("duet", "simultaneous")
 
 
 class Storage(Strict):

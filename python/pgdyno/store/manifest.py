@@ -166,6 +166,11 @@ class RunParameters(Part):
     between: dict[str, Any] | None = None
 
     @property
+    def is_duet(self) -> bool:
+        """Whether two configurations were driven by one run of the engine."""
+        return self.order in ("duet", "simultaneous")
+
+    @property
     def seconds_of_a_trial(self) -> float:
         """Warm-up and measurement."""
         warmup = self.warmup_limit_s if self.warmup_s == "steady" else self.warmup_s
@@ -188,11 +193,20 @@ class Capacity(Part):
     objective: str = ""
     figure: str = ""
     below_ns: float = 0.0
-    #: The highest that held; 0: none did.
+    #: That half of the trials hold; 0: none did. Of files of old: the highest that held.
     rate: float = 0.0
-    #: The lowest that did not.
+    #: Its interval.
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    #: Standard deviation of the logarithm of the rate at which a trial just holds.
+    spread: float | None = None
+    #: The interval is as narrow as was asked for.
+    narrow: bool = False
+    #: A rate that failed and a higher one that held.
+    contradiction: tuple[float, float] | None = None
+    #: The lowest that did not hold; of files of old.
     above: float | None = None
-    bracketed: bool = False
     closed_tps: float = 0.0
     probes: list[CapacityProbe] = []
 

@@ -39,6 +39,9 @@ impl Turns {
 
     /// Of a duet: it is this turn's side that goes on. Returns its clients that were waiting.
     pub fn take_turn(&mut self, duet: &Duet, turn: u64) -> Vec<Token> {
+        if duet.together {
+            return Vec::new();
+        }
         let side = duet.side_of_turn(turn);
         self.side = Some(side);
         let (first, sides) = (self.first_client, duet.sides);

@@ -1,0 +1,85 @@
+"""`pgdyno compare --live A B`: a duet of two servers that run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pgdyno.cli import as_json, console
+from pgdyno.cli.compare import failing_verdicts, is_among
+from pgdyno.cli.progress import listener_for
+from pgdyno.collect import host
+from pgdyno.conninfo import holds_secret
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
+from pgdyno.judge.axes import along_axes
+from pgdyno.judge.groups import groups_of
+from pgdyno.report import terminal, view
+from pgdyno.run.order import decided
+from pgdyno.run.prepared import prepare
+from pgdyno.run.provision import Options
+from pgdyno.run.session import run_experiment
+from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.load import mistakes
+
+#: Where nothing is said: enough to keep a server busy, and not more than its processors bear.
+_CLIENTS_A_CORE = 4
+
+
+def main(
+    conninfos: Sequence[str],
+    experiment: str,
+    duration_s: float,
+    clients: int | None,
+    scale: int | None,
+    order: str,
+    force: bool,
+    runs: Path,
+    margin: float,
+    fail_if: str | None,
+    json_output: bool,
+) -> int:
+    """Runs, shows, and returns the exit code."""
+    failing = failing_verdicts(fail_if)
+    if any(holds_secret(c) for c in conninfos):
+        raise UsageError(
+            "a password on the command line is everybody's to see", "Use ~/.pgpass, PGPASSWORD or a service file."
+        )
+
+    def adjust(found: Experiment) -> tuple[Experiment, list[str]]:
+        if found.targets:
+            raise SpecError("compare --live names the targets, and the experiment has its own", "Use pgdyno run.")
+        data = found.model_dump()
+        data["targets"] = {name: {"conninfo": c} for name, c in zip(("a", "b"), conninfos, strict=True)}
+        data["axes"] = {"target": ["a", "b"], "clients": [clients or _CLIENTS_A_CORE * host.cores()]}
+        data["run"] |= {"order": order, "duration_s": duration_s, "repetitions": 1, "restarts": 1, "rate": None}
+        if data["run"]["warmup_s"] != "steady":
+            data["run"]["warmup_s"] = max(1.0, data["run"]["warmup_s"])
+        if scale is not None:
+            data["dataset"] = {**(data["dataset"] or {}), "scale": scale, "rows": None}
+        try:
+            return Experiment.model_validate(data), []
+        except ValidationError as e:
+            raise SpecError(mistakes(e)[0]["msg"].removeprefix("Value error, ")) from e
+
+    options = Options(force=force)
+    prepared = decided(prepare(experiment, adjust, runs), options)
+    errors = console.errors()
+    outcome = run_experiment(prepared, options, listener_for(errors, quiet=False))
+    exit_code, reason = outcome.exit_code, outcome.error
+    if outcome.data is not None:
+        along = along_axes(outcome.data, groups_of(outcome.data), margin / 100)
+        if exit_code in (EXIT_OK, EXIT_WITH_CAVEATS) and is_among(along.rows, failing):
+            exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: it has come to pass"
+    if json_output:
+        as_json.write(as_json.of_run(outcome.data, exit_code, reason))
+    elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
+        out = console.output()
+        out.print()
+        terminal.render(view.build(outcome.data, with_charts=False), out)
+    if reason:
+        errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
+    for path in outcome.reports:
+        errors.print(f"report: {path}", soft_wrap=True)
+    return exit_code
