@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, UsageError
@@ -251,13 +252,47 @@ def test_sql_only_asks(tmp_path: Path) -> None:
         f"copy (select * from intervals) to '{file}' (use_tmp_file false)",
         "select * from read_csv('/etc/passwd')",
         f"attach '{tmp_path}/x.db'",
-        "select 1; copy (select 1) to '/tmp/x'",
+        f"copy (select 1) to '{run}/x.csv'",
+        f"copy trials from '{tmp_path}/y.csv'",
         f"explain analyze copy (select 1) to '{file}' (format parquet, use_tmp_file false) -- intervals",
         f"prepare x as copy (select 1) to '{file}' (use_tmp_file false); execute x",
     ):
         with pytest.raises(UsageError):
             query.run(text, run)
-    assert file.read_bytes() == before and not (tmp_path / "x.db").exists()
+    assert file.read_bytes() == before and not (tmp_path / "x.db").exists() and not (run / "x.csv").exists()
+
+
+def test_sql_gives_its_rows_to_files(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    out = tmp_path / "out.csv"
+    query.run(f"copy (select clients, tps from trials order by 1, 2 limit 2) to '{out}' (header)", run)
+    assert out.read_text().startswith("clients,tps\n2,")
+    found = query.run("select clients, repetition, tps, settings from trials order by 1, 2", run)
+    for name in ("x.csv", "x.parquet", "x.json"):
+        query.write(found, tmp_path / name)
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 1 + len(found.rows)
+    assert pq.read_table(tmp_path / "x.parquet").column("tps").to_pylist() == [r[2] for r in found.rows]
+    assert json.loads((tmp_path / "x.json").read_text())[0]["clients"] == 2
+
+
+def test_sql_does_not_mix_loops_unasked(tmp_path: Path) -> None:
+    more = {"capacity": {"objective": "p99 < 5 ms", "rate": 90.0, "low": 80.0, "high": 100.0, "closed_tps": 200.0}}
+    plans = [TrialPlan(n, "w", 1.0, 2, 1, {"rate": rate}) for n, rate in enumerate(("closed", 50.0, 90.0), 1)]
+    run = synthetic.make_run(tmp_path, plans, lambda *_: 100.0, intervals=5, manifest=more)
+    with pytest.raises(UsageError, match="open and with closed loops"):
+        query.run("select avg(tps) from trials", run)
+    assert query.run("select count(*) from closed", run).rows == [(1,)]
+    assert query.run("select count(*), max(rate) from open", run).rows == [(2, 90.0)]
+    assert query.run("select loop, avg(tps) from trials group by 1", run).rows != []
+    assert query.run("select rate, low, high from capacity", run).rows == [(90.0, 80.0, 100.0)]
+
+
+def test_intervals_say_by_themselves_which_and_when(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    table = pq.read_table(next(run.glob("trials/*/intervals.parquet")))
+    assert len(set(table.column("trial").to_pylist())) == 1
+    times = table.column("time").to_pylist()
+    assert times == sorted(times) and times[0].year >= 2020
 
 
 def test_sql_tells_trials_apart_by_what_they_were_run_with(tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ def scale(
     out.print(
         Text(
             "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% "
-            "intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: beyond the knee "
-            "nothing was measured."
+            "intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: "
+            "beyond the knee nothing was measured."
         )
     )
     return EXIT_OK

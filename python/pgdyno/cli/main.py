@@ -67,6 +67,7 @@ for _verb in (
     verbs_judge.scaling,
     verbs_run.capacity,
     verbs_judge.sql,
+    verbs_judge.export,
 ):
     app.command()(_verb)
 app.add_typer(cluster, name="cluster")

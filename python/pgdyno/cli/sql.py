@@ -6,24 +6,49 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from pgdyno.cli import console
+from pgdyno.errors import UsageError
 from pgdyno.store import query
+from pgdyno.store.query import Rows
+
+#: What --output knows, by the end of the name.
+_FORMATS = (".csv", ".parquet", ".json")
 
 
-def main(text: str, runs: Path, json_output: bool) -> int:
-    """Runs the query and prints its rows."""
-    columns, rows, unreadable = query.run(text, runs)
-    for what in unreadable:
+def main(text: str, runs: Path, form: str, output: Path | None) -> int:
+    """Runs the query and prints its rows, or writes them into a file."""
+    if output is not None and output.suffix not in _FORMATS:
+        raise UsageError(f"--output {output}: by its name it is none of {', '.join(_FORMATS)}", "Name it x.csv.")
+    if output is not None and form:
+        raise UsageError("--output says the format by its name", f"Leave --{form} out.")
+    found = query.run(text, runs)
+    for what in found.unreadable:
         sys.stderr.write(f"not read: {what}\n")
-    if json_output:
-        clean = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in rows]
-        named = [dict(zip(columns, row, strict=True)) for row in clean]
-        sys.stdout.write(json.dumps(named, indent=2, default=str) + "\n")
-        return 0
-    cells = [["" if v is None else f"{v:,.6g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    if output is not None:
+        query.write(found, output)
+        sys.stderr.write(f"{len(found.rows):,} rows: {output}\n")
+    elif form == "csv":
+        query.write_csv(found, sys.stdout)
+    elif form == "json":
+        sys.stdout.write(as_json(found))
+    else:
+        _show(found)
+    return 0
+
+
+def as_json(found: Rows) -> str:
+    """A list of objects; what JSON does not know is null."""
+    clean = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in found.rows]
+    named = [dict(zip(found.columns, row, strict=True)) for row in clean]
+    return json.dumps(named, indent=2, default=str) + "\n"
+
+
+def _show(found: Rows) -> None:
+    columns, cells = found.columns, [[_cell(v) for v in row] for row in found.rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     out = console.output()
     if sum(widths) + len(widths) > out.width:
@@ -32,9 +57,12 @@ def main(text: str, runs: Path, json_output: bool) -> int:
             out.print(f"-[ row {n} ]", soft_wrap=True)
             for name, cell in zip(columns, row, strict=True):
                 out.print(f"{name:<{max(map(len, columns))}}  {cell}".rstrip(), soft_wrap=True)
-        return 0
+        return
     table = Table(*columns, box=None, pad_edge=False)
     for row in cells:
         table.add_row(*row)
     out.print(table)
-    return 0
+
+
+def _cell(v: Any) -> str:
+    return "" if v is None else f"{v:,.6g}" if isinstance(v, float) else str(v)

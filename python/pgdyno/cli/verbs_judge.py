@@ -126,8 +126,30 @@ def sql(
     query: Annotated[str, typer.Argument(help="SQL over the views trials and intervals.")],
     runs: Annotated[Path, typer.Option(help="A run directory, or a folder of them.")] = Path("runs"),
     json_output: Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")] = False,
+    csv_output: Annotated[bool, typer.Option("--csv", help="Rows as CSV on standard output.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Into a file: .csv, .parquet or .json.", metavar="FILE")] = None,
 ) -> None:
     """Query run directories with DuckDB: "select workload, clients, avg(tps) from trials group by all"."""
     from pgdyno.cli import sql as verb
 
-    raise typer.Exit(verb.main(query, runs, json_output))
+    raise typer.Exit(verb.main(query, runs, "json" if json_output else "csv" if csv_output else "", output))
+
+
+def export(
+    run: Annotated[Path | None, typer.Argument(help="A run directory, finished or not.")] = None,
+    prometheus: Annotated[bool, typer.Option("--prometheus", help="Prometheus' text format.")] = False,
+    openmetrics: Annotated[
+        bool, typer.Option("--openmetrics", help="For promtool tsdb create-blocks-from openmetrics.")
+    ] = False,
+    influx: Annotated[bool, typer.Option("--influx", help="InfluxDB's line protocol.")] = False,
+    grafana: Annotated[bool, typer.Option("--grafana", help="A dashboard for the first two; takes no run.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Default: standard output.", metavar="FILE")] = None,
+) -> None:
+    """Give a run's time series to other tools, with absolute times, in base units."""
+    from pgdyno.cli import export as verb
+    from pgdyno.errors import UsageError
+
+    chosen = [n for n, given in (("prometheus", prometheus), ("openmetrics", openmetrics), ("influx", influx)) if given]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} contradict each other", "Give one of them.")
+    raise typer.Exit(verb.main(run, chosen[0] if chosen else None, grafana, output))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,19 +18,24 @@ class Cell:
     text: str
     #: Their numbers.
     trials: tuple[int, ...] = ()
+    #: In base units: seconds, bytes, parts; None: as the text says.
+    value: float | None = None
 
     def __str__(self) -> str:
         return self.text
 
 
-def linked(text: str, trials: Sequence[TrialRecord]) -> Cell:
+def linked(text: str, trials: Sequence[TrialRecord], value: float | None = None) -> Cell:
     """A figure of these trials."""
-    return Cell(text, tuple(t.plan.number for t in trials))
+    return Cell(text, tuple(t.plan.number for t in trials), value)
 
 
-def all_linked(texts: Sequence[str], trials: Sequence[TrialRecord]) -> list[str | Cell]:
+def all_linked(
+    texts: Sequence[str], trials: Sequence[TrialRecord], values: Sequence[float | None] = ()
+) -> list[str | Cell]:
     """Figures of these trials; dashes lead nowhere."""
-    return [linked(t, trials) if t != "–" else t for t in texts]
+    known = [*values, *[None] * (len(texts) - len(values))]
+    return [linked(t, trials, v) if t != "–" else t for t, v in zip(texts, known, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -56,19 +62,40 @@ class Table:
         return [[str(c) for c in row] for row in self.cells]
 
     def as_csv(self) -> str:
-        """With a heading; thousands are not set apart, so that programs can read the numbers."""
+        """With a heading, for programs: numbers in base units (seconds, bytes, parts), which the headings name."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        for row in self.texts():
-            writer.writerow([c if i < self.text_columns else _plain(c) for i, c in enumerate(row)])
+        named = [_base_heading(n) if i >= self.text_columns else n for i, n in enumerate(self.columns)]
+        writer.writerow(named)
+        for row in self.cells:
+            writer.writerow([str(c) if i < self.text_columns else _base(c, self.columns[i]) for i, c in enumerate(row)])
         return out.getvalue()
 
 
-def _plain(text: str) -> str:
-    digits = text.replace(",", "")
-    try:
-        float(digits)
-    except ValueError:
+#: What headings end in, with the base unit that is said instead, and what a number is multiplied by.
+_HEADINGS = {" ms": (" s", 1e-3), " µs": (" s", 1e-6), " MB/s": (" bytes/s", 1e6), "MB/s": ("bytes/s", 1e6)}
+_NUMBER = re.compile(r"([+~±>-]?)(\d[\d,]*(?:\.\d+)?)\s*(%|[KMGTP]iB|kB|B|ms|µs|s|k|M|G)?")
+_UNITS = {
+    None: 1.0, "%": 1e-2, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3, "TiB": 1024.0**4, "PiB": 1024.0**5,
+    "kB": 1e3, "B": 1.0, "ms": 1e-3, "µs": 1e-6, "s": 1.0, "k": 1e3, "M": 1e6, "G": 1e9,
+}  # fmt: skip
+
+
+def _base_heading(name: str) -> str:
+    for end, (base, _) in _HEADINGS.items():
+        if name.endswith(end):
+            return name.removesuffix(end) + base
+    return name
+
+
+def _base(cell: str | Cell, heading: str) -> str:
+    """A cell as a number in base units, exact where it is known; nothing for a dash; text where it is no number."""
+    if isinstance(cell, Cell) and cell.value is not None:
+        return f"{cell.value:.9g}"
+    text = str(cell)
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return "" if text == "–" else text
-    return digits
+    factor = next((f for end, (_, f) in _HEADINGS.items() if heading.endswith(end)), 1.0)
+    value = float(match[2].replace(",", "")) * _UNITS[match[3]] * factor
+    return f"{-value if match[1] == '-' else value:.9g}"

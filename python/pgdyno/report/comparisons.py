@@ -75,9 +75,9 @@ def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
         f"Change: {verdicts.level(c)} interval of the ratio, {reach}. Under n: pairs of slices; of what is per "
         f"transaction (/tx) starts or repetitions. {how}. Where nothing differs, about one verdict in 100 and one "
         f"table in 20 is wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; "
-        "in brackets the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included. What takes "
-        "longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a duet does "
-        "not show: --order random does."
+        "in brackets the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included. "
+        "What takes longer than a slice (checkpoints, vacuum, what a cache learns, writes to a disk that both share) a "
+        "duet does not show: --order random does."
     )
 
 

@@ -28,6 +28,11 @@ def _cells(latency: Latency, figures: Sequence[Figure]) -> list[str]:
     return [f.cell(getattr(latency, f.column)) for f in figures]
 
 
+def _values(latency: Latency, figures: Sequence[Figure]) -> list[float | None]:
+    """The same in seconds."""
+    return [getattr(latency, f.column) / 1e9 for f in figures]
+
+
 def _place_of(m: Manifest, g: Group) -> Place | None:
     """The place that a group was run at."""
     return m.places.get(g.trials[0].place)
@@ -58,7 +63,9 @@ def main(data: RunData, groups: Sequence[Group]) -> Table:
                 row += ["–", "–", "–"]
                 continue
             e, g = found
-            row += [*all_linked([QPS.cell(e.mean), plus_minus(g.half_width("qps"))], g.trials), str(g.clients)]
+            half = g.half_width("qps")
+            figures = all_linked([QPS.cell(e.mean), plus_minus(half)], g.trials, [e.mean, half])
+            row += [*figures, str(g.clients)]
         cells.append(row)
     columns = ["instance", *([column] if column else []), "rows", "hot set"]
     for title in titles.values():
@@ -131,9 +138,13 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                 *([g.variant] if column else []),
                 f"{g.hot_set * 100:g}%",
                 str(g.clients),
-                *all_linked([TPS.cell(tps.mean), plus_minus(g.half_width()), percent(tps.spread)], g.trials),
+                *all_linked(
+                    [TPS.cell(tps.mean), plus_minus(g.half_width()), percent(tps.spread)],
+                    g.trials,
+                    [tps.mean, g.half_width(), tps.spread],
+                ),
                 str(tps.n),
-                *all_linked(_cells(pooled, PERCENTILES), g.trials),
+                *all_linked(_cells(pooled, PERCENTILES), g.trials, _values(pooled, PERCENTILES)),
                 *all_linked([plus_minus(latency_half_width(pooled, f.column, alone)) for f in PERCENTILES], g.trials),
             ]
         )
@@ -178,7 +189,7 @@ def capacity(data: RunData) -> Table:
             [
                 linked(f"{p.rate:,g}", [t]),
                 TPS.cell(t.summary.tps),
-                *all_linked(_cells(t.summary.latency, PERCENTILES), [t]),
+                *all_linked(_cells(t.summary.latency, PERCENTILES), [t], _values(t.summary.latency, PERCENTILES)),
                 "yes" if p.holds else "no",
                 *(plus_minus(_part(t.summary.latency, f.column)) for f in PERCENTILES),
             ]
@@ -271,7 +282,7 @@ def scripts(data: RunData, groups: Sequence[Group]) -> Table:
                     str(g.clients),
                     PurePath(s.name).name,
                     *all_linked([percent(part), TPS.cell(tps * part)], g.trials),
-                    *all_linked(_cells(s.latency, PERCENTILES), g.trials),
+                    *all_linked(_cells(s.latency, PERCENTILES), g.trials, _values(s.latency, PERCENTILES)),
                     *all_linked(widths, g.trials),
                 ]
             )
@@ -316,7 +327,7 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         sizes.append((g, len(found)))
         for n, s in enumerate(found):
             figures = (MEAN, *PERCENTILES)
-            texts = all_linked(_cells(s.latency, figures), g.trials)
+            texts = all_linked(_cells(s.latency, figures), g.trials, _values(s.latency, figures))
             alone = single_latency(g, n)
             widths = [plus_minus(latency_half_width(s.latency, f.column, alone)) for f in figures]
             cells.append(

@@ -6,29 +6,74 @@ The intervals are read where they lie, as Parquet, when a query asks for them: t
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgdyno.errors import UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.model import TrialRecord, spelled
-from pgdyno.store import hlog, reading
+from pgdyno.store import hlog, reading, rundir
 from pgdyno.store.manifest import FILE, Manifest
 from pgdyno.store.reading import RunData
 
 #: Statements that ask, and those that make something in memory to ask of. What lies in run directories is nobody's to
-#: change here: COPY, ATTACH and whatever could carry them (PREPARE, EXPLAIN ANALYZE) are refused.
+#: change here: ATTACH and whatever could carry it (PREPARE, EXPLAIN ANALYZE) are refused, and COPY but into files that
+#: the user names elsewhere.
 _ALLOWED = {"SELECT", "MULTI", "CREATE", "CREATE_FUNC", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"}
+_COPY_TO = re.compile(r"\bto\s+'((?:[^']|'')+)'", re.IGNORECASE)
+#: What makes one figure of many.
+_AGGREGATES = re.compile(r"\b(avg|mean|median|sum|min|max|quantile\w*|mode|stddev\w*|geomean)\s*\(", re.IGNORECASE)
+#: What is said of a query that failed.
+_TRY = "Tables: trials, intervals, capacity; views: closed, open. Try: describe trials"
+#: Who names one of these knows that there are two kinds of loop.
+_KINDS = re.compile(r"\b(closed|open|capacity|loop|rate)\b", re.IGNORECASE)
 
 
-def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
-    """Column names, rows, and what could not be read."""
+class Rows(NamedTuple):
+    """What a query came to; and what could not be read on the way."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    unreadable: list[str]
+
+
+def write_csv(found: Rows, to: TextIO) -> None:
+    """With a heading; what is unknown is nothing."""
+    writer = csv.writer(to, lineterminator="\n")
+    writer.writerow(found.columns)
+    writer.writerows(found.rows)
+
+
+def write(found: Rows, output: Path) -> None:
+    """A file of CSV, Parquet or JSON, by the end of its name."""
+    # A struct may have no fields, which Parquet does not know.
+    rows = [[json.dumps(v, default=str) if isinstance(v, dict) else v for v in row] for row in found.rows]
+    columns = [list(c) for c in zip(*rows, strict=True)] if rows else [[] for _ in found.columns]
+    with rundir.writing(output):
+        if output.suffix == ".parquet":
+            try:
+                pq.write_table(pa.table(dict(zip(found.columns, columns, strict=True))), output)
+            except pa.ArrowException as e:
+                raise UsageError(f"a column cannot be written as Parquet: {e}", "Cast it in the query.") from e
+        elif output.suffix == ".json":
+            named = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+            output.write_text(json.dumps(named, indent=2, default=str) + "\n", encoding="utf-8")
+        else:
+            with output.open("w", newline="", encoding="utf-8") as f:
+                write_csv(found, f)
+
+
+def run(text: str, runs: Path) -> Rows:
+    """Carries out a query. Raises UsageError where it is none, or would mix trials of open and closed loops unasked."""
     if not text.strip(" ;\n\t"):
         raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
@@ -41,6 +86,7 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
     unreadable: list[str] = []
     wants_intervals = "intervals" in text.lower()
     cut_off: list[dict[str, Any]] = []
+    searches: list[dict[str, Any]] = []
     for folder in folders:
         try:
             data = reading.read(folder)
@@ -48,6 +94,9 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
             # One run that is damaged does not hide the others.
             unreadable.append(e.message)
             continue
+        if (c := data.manifest.capacity) is not None:
+            found = {"rate": c.rate, "low": c.low, "high": c.high, "closed_tps": c.closed_tps}
+            searches.append({"run": folder.name, "objective": c.objective, **found})
         for t in data.trials:
             facts = _trial(folder, data, t)
             rows.append(facts)
@@ -68,19 +117,60 @@ def run(text: str, runs: Path) -> tuple[list[str], list[tuple[Any, ...]], list[s
     with tempfile.TemporaryDirectory(prefix="pgdyno-sql-") as scratch, duckdb.connect() as db:
         try:
             _table(db, Path(scratch), "trials", rows)
+            _views(db, Path(scratch), searches)
+            _refuse_a_mixture(text, rows)
             if wants_intervals:
                 _intervals(db, Path(scratch), files, cut_off)
             # The user's query sees these tables and nothing else of this machine.
-            db.execute("set allowed_paths = ?", [[f["path"] for f in files]])
+            statements = duckdb.extract_statements(text)
+            outputs = [_output(s.query, folders) for s in statements if s.type.name == "COPY"]
+            db.execute("set allowed_paths = ?", [[*(f["path"] for f in files), *outputs]])
             db.execute("set enable_external_access = false")
-            for statement in duckdb.extract_statements(text):
-                if statement.type.name not in _ALLOWED:
+            for statement in statements:
+                if statement.type.name not in {*_ALLOWED, "COPY"}:
                     raise UsageError(f"{statement.type.name} is not for here: a query only asks", "Use select.")
             result = db.execute(text)
             columns = [d[0] for d in result.description or []]
-            return columns, result.fetchall(), unreadable
+            return Rows(columns, result.fetchall(), unreadable)
         except duckdb.Error as e:
-            raise UsageError(f"the query failed: {e}", "Tables: trials, intervals. Try: describe trials") from e
+            raise UsageError(
+                f"the query failed: {e}",
+                _TRY,
+            ) from e
+
+
+def _output(statement: str, folders: list[Path]) -> str:
+    """The file that a COPY writes. Raises UsageError where it does anything else, or writes into a run directory."""
+    match = _COPY_TO.search(statement)
+    if match is None or re.search(r"\bfrom\s+'", statement[match.start() :], re.IGNORECASE):
+        raise UsageError("COPY is for writing here", "copy (select ...) to 'x.csv'")
+    named = match[1].replace("''", "'")
+    path = Path(named).resolve()
+    if any(path.is_relative_to(folder.resolve()) for folder in folders):
+        raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
+    return named
+
+
+def _refuse_a_mixture(text: str, rows: list[dict[str, Any]]) -> None:
+    kinds = {r["loop"] for r in rows}
+    if len(kinds) > 1 and _AGGREGATES.search(text) and not _KINDS.search(text):
+        raise UsageError(
+            "this would make one figure of trials with open and with closed loops, whose latencies count from other "
+            "moments",
+            "Ask one kind: from closed, or from open; or name loop in the query.",
+        )
+
+
+def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str, Any]]) -> None:
+    """`closed` and `open`: trials of one kind of loop; `capacity`: what searches for a capacity came to."""
+    db.execute("create view closed as select * from trials where loop = 'closed'")
+    db.execute("create view open as select * from trials where loop = 'open'")
+    if searches:
+        _table(db, scratch, "capacity", searches)
+    else:
+        db.execute(
+            "create table capacity (run text, objective text, rate double, low double, high double, closed_tps double)"
+        )
 
 
 def _damage(file: Path) -> str:
@@ -163,9 +253,11 @@ def _intervals(
     parts = []
     if files:
         _table(db, scratch, "interval_files", files)
+        there = {name for f in files for name in pq.read_schema(f["path"]).names}
+        added = "".join(f", {name}" for name in reading.ADDED if name in there)
         paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
         parts.append(
-            f"""select f.* exclude (path), p.* exclude (filename), f.trial_start_ns + p.start_ns as at_ns,
+            f"""select f.* exclude (path), p.* exclude (filename{added}), f.trial_start_ns + p.start_ns as at_ns,
                        make_timestamp_ns(f.trial_start_ns + p.start_ns) as time
                 from read_parquet([{paths}], filename = true, union_by_name = true) p
                      join interval_files f on f.path = p.filename"""

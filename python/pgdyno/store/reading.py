@@ -34,6 +34,8 @@ from pgdyno.store.manifest import Manifest, explained, text_of
 T = TypeVar("T")
 #: Of a trial that is under way, and of one that has ended.
 LINES, INTERVALS = "intervals.jsonl", "intervals.parquet"
+#: Columns of the latter that say which trial it is of, and when each interval ended.
+ADDED = ("trial", "time")
 #: Of a trial that has ended: its histograms, merged over its intervals.
 MERGED = "latency.merged"
 #: Its histograms by interval.
@@ -318,7 +320,9 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
     parquet = folder / INTERVALS
     if parquet.exists():
         try:
-            return [IntervalRow(**row) for row in pq.read_table(parquet).to_pylist()]
+            table = pq.read_table(parquet)
+            found = table.drop_columns([name for name in ADDED if name in table.column_names]).to_pylist()
+            return [IntervalRow(**row) for row in found]
         except (*DAMAGED_PARQUET, TypeError) as e:
             # The rest of the run is still worth reading.
             note(parquet, " ".join(str(e).split())[:200])

@@ -212,6 +212,9 @@ class TrialWriter:
                 f.close()
             if self._rows:
                 columns = {f.name: [getattr(r, f.name) for r in self._rows] for f in fields(IntervalRow)}
+                # Whoever reads the file by itself knows which trial it is of, and when.
+                columns["trial"] = [self.plan.number] * len(self._rows)
+                columns["time"] = pa.array([self._start_ns + r.end_ns for r in self._rows], pa.timestamp("ns", "UTC"))
                 temporary = self.folder / ".intervals.parquet.new"
                 with temporary.open("wb") as parquet:
                     pq.write_table(pa.table(columns), parquet)

@@ -1,0 +1,36 @@
+"""`pgdyno export`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from pgdyno.errors import UsageError
+from pgdyno.store import export, reading, rundir
+
+
+def main(run: Path | None, form: str | None, grafana: bool, output: Path | None) -> int:
+    """Writes a run's series, or the dashboard; returns the exit code."""
+    if grafana == (form is not None):
+        raise UsageError("say what to export", "--prometheus, --openmetrics or --influx with a run; or --grafana.")
+    if grafana:
+        _write([export.dashboard()], output)
+        return 0
+    if run is None:
+        raise UsageError("which run?", "pgdyno export --openmetrics RUN_DIRECTORY")
+    assert form is not None
+    data = reading.read(run)
+    _write(export.lines(data, form), output)
+    for name, why in data.unreadable:
+        sys.stderr.write(f"not read: {name}: {why}\n")
+    return 0
+
+
+def _write(lines: Iterable[str], output: Path | None) -> None:
+    if output is None:
+        for line in lines:
+            sys.stdout.write(line)
+        return
+    with rundir.writing(output), output.open("w", encoding="utf-8") as f:
+        f.writelines(lines)
