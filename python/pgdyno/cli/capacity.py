@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
+from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
@@ -40,6 +41,7 @@ def main(
     prepared = prepare(experiment, adjust, runs)
     if prepared.resumed is not None:
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
+    prepared = replace(prepared, command=command_line())
     errors = console.errors()
     outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet), shortest_s=shortest_s)
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:

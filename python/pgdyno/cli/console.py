@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from pgdyno.conninfo import holds_secret
 from pgdyno.format import printable
 
 
@@ -16,6 +19,12 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def command_line() -> str:
+    """What was typed, for the record; what holds a password is left out."""
+    words = [x if not holds_secret(x) else "..." for x in sys.argv[1:]]
+    return shlex.join(["pgdyno", *words])
 
 
 def output() -> Console:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from pgdyno.cli import as_json, console
 from pgdyno.cli.compare import failing_verdicts, is_among
+from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
@@ -65,6 +67,7 @@ def main(
 
     options = Options(force=force)
     prepared = decided(prepare(experiment, adjust, runs), options)
+    prepared = replace(prepared, command=command_line())
     errors = console.errors()
     outcome = run_experiment(prepared, options, listener_for(errors, quiet=False))
     exit_code, reason = outcome.exit_code, outcome.error

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno.cli import as_json, console, thresholds, vary
+from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
@@ -88,6 +89,10 @@ def adjusted(
         if not changes:
             sys.stderr.write(f"--shrink {shrink:g} changes nothing: all that it makes smaller is at its smallest\n")
     data = experiment.model_dump()
+    if varied:
+        # The experiment's own title is about what it was made to look at.
+        data["title"] = f"{experiment.name}: {' and '.join(varied)}".replace("=", " = ")
+        data["title_zh"] = ""
     data["run"] |= run
     for matrix in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
         for name, value in axes.items():
@@ -129,6 +134,7 @@ def main(
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
     prepared = decided(prepared, servers)
+    prepared = replace(prepared, command=command_line())
     errors = console.errors()
     listener = listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)

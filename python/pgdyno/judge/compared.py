@@ -111,11 +111,12 @@ def compared(
 def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str, list[int]]:
     """By figure, the numbers of the pairs that have it on both sides, and on one of them so much that it matters."""
 
-    def most(g: Group, figure: Figure) -> float:
-        return max((v for t in g.trials if (v := figure.of_trial(t)) is not None), default=0.0)
+    def mean(g: Group, figure: Figure) -> float:
+        known = [v for t in g.trials if (v := figure.of_trial(t)) is not None]
+        return statistics.fmean(known) if known else 0.0
 
     def worth(p: Pair, figure: Figure) -> bool:
-        a, b = most(p.a, figure), most(p.b, figure)
+        a, b = mean(p.a, figure), mean(p.b, figure)
         # A mean of those that are not nothing would be too high.
         nothing = figure.is_cost and any(figure.of_trial(t) is None for t in [*p.a.trials, *p.b.trials])
         return min(a, b) > 0 and max(a, b) >= figure.least and not nothing

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from pgdyno.model import TrialRecord
 
+#: Columns that fit on a sheet of paper.
+_ON_PAPER = 11
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -54,8 +57,16 @@ class Table:
     optional: list[str] = field(default_factory=list)
     #: Where a row leads: a folder beside the report.
     folders: list[str] = field(default_factory=list)
+    #: The columns' names in English, where they are in another language.
+    keys: list[str] = field(default_factory=list)
     #: Rows that a terminal shows; None: all of them.
     brief: list[int] | None = None
+
+    @property
+    def spare(self) -> set[str]:
+        """Columns for which paper has no room: of a wide table those that go first."""
+        over = len(self.columns) - _ON_PAPER
+        return set(self.optional[: max(0, over)])
 
     def texts(self) -> list[list[str]]:
         """The cells as text."""

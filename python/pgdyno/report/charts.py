@@ -22,6 +22,7 @@ COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
 _CONFIG: dict[str, object] = {
     "font": "system-ui, sans-serif",
     "range": {"category": COLOURS},
+    "background": "transparent",
     "view": {"stroke": "transparent"},
     "axis": {"gridColor": "#e5e7eb", "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"},
     "legend": {"labelFontSize": 11, "titleFontSize": 11},
@@ -106,6 +107,12 @@ def _hot(hot_set: float) -> str:
     return f"{hot_set * 100:g}%"
 
 
+def _colour(lines: Sequence[str], title: str | None) -> dict[str, object]:
+    """By line; a legend of one value says nothing."""
+    one = {"legend": None} if len(lines) < 2 else {}
+    return {"field": "line of", "type": "nominal", "title": title, "sort": list(lines), **one}
+
+
 def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> dict[str, object]:
     return {"field": field, "type": kind, "title": title, **more}
 
@@ -135,12 +142,12 @@ def _qps(groups: Sequence[Group]) -> dict[str, object]:
                 "x": x,
                 "xOffset": offset,
                 "y": _axis("QPS", "QPS", axis={"format": "~s"}),
-                "color": {"field": "line of", "type": "nominal", "sort": lines, "title": _legend(groups)},
+                "color": _colour(lines, _legend(groups)),
                 "tooltip": tip,
             },
         },
         {
-            "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#374151"},
+            "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#6b7280"},
             "encoding": {
                 "x": x,
                 "xOffset": offset,
@@ -211,7 +218,7 @@ def _over_time(
     encoding: dict[str, object] = {
         "x": _axis("s", "seconds"),
         "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
-        "color": {"field": "line of", "type": "nominal", "title": _legend(groups), "sort": lines},
+        "color": _colour(lines, _legend(groups)),
         "detail": {"field": "line"},
         "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "what", "s", "v")],
     }
@@ -227,11 +234,14 @@ def _over_time(
     whole.pop("width")
     whole.pop("height")
     clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
-    facet = {
-        "row": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)},
-        "column": {"field": "clients", "type": "nominal", "title": None, "sort": clients},
-    }
-    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
+    rows = []
+    for workload in _order(groups):
+        # Panels of one workload are compared: they have one scale.
+        facet = {"column": {"field": "clients", "type": "nominal", "title": None, "sort": clients}}
+        only = [{"filter": {"field": "workload", "equal": workload}}]
+        heading = {"text": workload, "anchor": "start", "fontSize": 12}
+        rows.append({"title": heading, "transform": only, "facet": facet, "spec": spec})
+    return {**whole, "vconcat": rows}
 
 
 def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
@@ -262,7 +272,7 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
             )
     clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
-    by_line = {"field": "line of", "type": "nominal", "title": _legend(groups), "sort": lines}
+    by_line = _colour(lines, _legend(groups))
     by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"}
     # Colours tell more lines apart than dashes do.
     colours = {"color": by_line} if len(clients) == 1 else {"color": by_clients, "strokeDash": by_line}
@@ -281,4 +291,4 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
     whole.pop("width")
     whole.pop("height")
     facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}
-    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"x": "independent"}}}
+    return {**whole, "facet": facet, "spec": spec}

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.groups import Group
+from pgdyno.report import verdicts
 from pgdyno.report.charts import COLOURS, base, line_of
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 _LEVELS = 4
 _MOST = 6
 _MOST_LEVELS = 24
+#: Intervals of a picture.
+_MOST_RATIOS = 40
 #: A picture's band needs fewer than a figure.
 _RESAMPLES = 150
 
@@ -63,7 +67,8 @@ def law_chart(
         return None
     x = {"field": "n", "type": "quantitative", "title": axis}
     y = {"field": "TPS", "type": "quantitative", "title": "throughput", "axis": {"format": "~s"}}
-    colour = {"field": "curve", "type": "nominal", "title": None}
+    one = {"legend": None} if len(laws) < 2 else {}
+    colour = {"field": "curve", "type": "nominal", "title": None, **one}
 
     def layer(kind: str, mark: dict[str, object], **encoding: Any) -> dict[str, object]:
         return {
@@ -79,6 +84,59 @@ def law_chart(
         layer("knee", {"type": "point", "shape": "triangle-down", "size": 90, "strokeWidth": 2}),
     ]
     return {**base(values, 560, 300), "layer": layers}
+
+
+def ratios(found: AxisComparisons) -> dict[str, object] | None:
+    """What was compared: the interval of each ratio, about no difference. None where nothing has an interval."""
+    rows = [r for r in found.rows if r.comparison.low > 0 and math.isfinite(r.comparison.high)]
+    if not rows:
+        return None
+    several = len({r.pair.difference for r in rows}) > 1
+    values: list[dict[str, object]] = []
+    for r in rows[:_MOST_RATIOS]:
+        c = r.comparison
+        label = ", ".join(filter(None, [r.pair.difference if several else "", r.pair.label]))
+        figures = {"low": c.low, "ratio": c.ratio, "high": c.high}
+        values.append(
+            {
+                "configuration": label,
+                "figure": r.figure.name,
+                **{k: float(f"{v:.4g}") for k, v in figures.items()},
+                "verdict": verdicts.verdict(r),
+                "kind": c.verdict.value,
+            }
+        )
+    x = {"field": "ratio", "type": "quantitative", "title": "B by A", "scale": {"type": "log", "nice": True},
+         "axis": {"format": ".3~g", "tickCount": 6}}  # fmt: skip
+    y = {"field": "figure", "type": "nominal", "title": None, "sort": None}
+    kinds = {"faster": COLOURS[2], "slower": COLOURS[5], "the same": COLOURS[0], "not yet known": "#9ca3af"}
+    colour = {
+        "field": "kind", "type": "nominal", "title": "verdict",
+        "scale": {"domain": list(kinds), "range": list(kinds.values())},
+    }  # fmt: skip
+    tip = [{"field": f} for f in ("configuration", "figure", "ratio", "low", "high", "verdict")]
+    no_difference = {
+        "mark": {"type": "rule", "strokeDash": [3, 3], "color": "#6b7280"},
+        "encoding": {"x": {"datum": 1, "type": "quantitative"}},
+    }
+    layers = [
+        no_difference,
+        {
+            "mark": {"type": "rule", "strokeWidth": 3},
+            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tip},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tip},
+        },
+    ]
+    whole = base(values, 0, 0)
+    whole.pop("width")
+    whole.pop("height")
+    header = {"labelAngle": 0, "labelAlign": "left", "labelLimit": 260}
+    facet = {"row": {"field": "configuration", "type": "nominal", "title": None, "sort": None, "header": header}}
+    return {**whole, "facet": facet, "spec": {"width": 460, "height": {"step": 22}, "layer": layers},
+            "resolve": {"scale": {"y": "independent"}}}  # fmt: skip
 
 
 def latency_by_throughput(data: RunData) -> dict[str, object] | None:

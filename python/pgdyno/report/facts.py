@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from pgdyno.format import integer, milliseconds, rows, size
 from pgdyno.model import spelled
@@ -71,7 +72,7 @@ def sizes(data: RunData) -> Table:
                     labels[label],
                     r.name,
                     r.method or r.kind,
-                    f"~{rows(r.rows)}",
+                    f"~{rows(int(float(f'{r.rows:.3g}')))}",
                     size(r.bytes),
                     "–" if r.level is None else str(r.level),
                     "–" if r.buffers is None else str(r.buffers),
@@ -199,6 +200,55 @@ _SHOWN_SETTINGS = (
     "autovacuum", "checkpoint_timeout", "data_checksums", "fsync", "full_page_writes", "huge_pages", "io_method",
     "max_connections", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_level", "wal_sync_method",
 )  # fmt: skip
+
+
+def settings(data: RunData) -> list[tuple[str, str]]:
+    """The server's settings that are not its defaults, with where they come from."""
+    m = data.manifest
+    known = {s.name: s.reason for s in m.chosen_settings}
+    found = [(n, s) for n, s in sorted(m.server.settings.items()) if s.source not in (None, "", "default", "override")]
+    return [
+        (n, " ".join(filter(None, [_varied(m, n, s.value), f"({known[n]})" if known.get(n) else ""]))) for n, s in found
+    ]
+
+
+def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """The workloads' scripts, with the part of the transactions that each is chosen for."""
+    out = []
+    for name, of in data.manifest.scripts.items():
+        whole = sum(weight for _, _, weight in of) or 1
+        part = [(PurePath(n).name, f"{weight / whole * 100:.3g}%", text.strip()) for n, text, weight in of]
+        out.append((name, part))
+    return out
+
+
+def method(data: RunData) -> list[str]:
+    """How it was measured, in sentences."""
+    m, run = data.manifest, data.manifest.run
+    out = []
+    if run.order == "duet":
+        out.append(
+            "Both servers were up with all clients connected, and the load went to one at a time, in slices in the "
+            "order A B B A or B A A B by chance; the beginning of each slice is left out."
+        )
+    elif run.order == "simultaneous":
+        out.append("Both servers were up and under load at once; the beginning of each slice is left out.")
+    else:
+        out.append(f"Trials were run in {'random' if run.order == 'random' else 'the written'} order, so many of each: "
+                   f"{run.repetitions * run.restarts}.")  # fmt: skip
+    loop = (
+        "Closed loop: each client begins its next transaction when the last has ended."
+        if run.rate is None and "rate" not in m.varied
+        else "Open loop: transactions are due at random times (Poisson), and latency counts from then."
+    )
+    out.append(loop)
+    out.append(
+        "Throughput counts what was committed within the measurement; latency is of whole transactions, in histograms "
+        "of 3 significant digits that are merged, never averaged. ± is half the width of a 95% confidence interval."
+    )
+    if m.same_machine:
+        out.append("Client and server ran on one machine and shared its processors.")
+    return out
 
 
 def _dataset(m: Manifest) -> str:

@@ -19,12 +19,11 @@ import vl_convert
 from pgdyno import home
 from pgdyno.report import words
 from pgdyno.report.cells import Cell, Table
+from pgdyno.report.sections import sections
 from pgdyno.report.view import View
 
 #: Tables of more rows are drawn in pages, with a filter; so is the one of trials, to which the figures lead.
 LARGE = 100
-#: Tables that stand before the charts: the answer's own.
-FIRST = ("capacity", "comparisons", "qps")
 #: What prepare() has begun.
 _begun: list[subprocess.Popen[bytes]] = []
 
@@ -37,7 +36,7 @@ def render(view: View) -> str:
     return env.from_string(source).render(
         view=view,
         say=partial(words.said, lang=view.lang),
-        first=FIRST,
+        sections=sections(view),
         large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
         tables=_embedded({t.name: _as_data(t) for t in view.tables}),
         specs=_embedded(specs),

@@ -295,7 +295,7 @@ def scripts(data: RunData, groups: Sequence[Group]) -> Table:
         "Share: of the committed transactions of all repetitions; TPS: that share of the workload's. Percentiles of "
         "all repetitions' transactions together.",
         5 if column else 4,
-        ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "p99 ±", "hot set", "p95 ms"],
+        ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "p99 ±", "clients", "hot set", "p95 ms"],
         brief=_middle([(g, len(data.pooled_scripts[g.key])) for g in groups]),
     )  # fmt: skip
 
@@ -361,6 +361,6 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         "From sending a statement to its ReadyForQuery, all repetitions together. A comment above a statement names "
         "it: -- name: place an order. Count: executions. Mean ± and so on: as in the table above.",
         5 if column else 4,
-        ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "hot set", "p99 ±", "p99.9 ms"],
+        ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "clients", "hot set", "p99 ±", "p99.9 ms", "p95 ms"],
         brief=_middle(sizes),
     )

@@ -76,7 +76,8 @@ def _print(table: Table, console: Console) -> None:
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    cut = {table.columns.index(n): least for n, least in _CUT.get(table.name, {}).items() if n in table.columns}
+    keys = table.keys or table.columns
+    cut = {keys.index(n): least for n, least in _CUT.get(table.name, {}).items() if n in keys}
     long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
     free: tuple[int, ...] = _FOLDED.get(table.name, ())
     if table.name == "comparisons":
@@ -118,7 +119,8 @@ def _print(table: Table, console: Console) -> None:
         console.print(Text(table.note))
     if table.name == "comparisons":
         # How to read it, in short; the page says it all.
-        console.print(Text(table.note.split(". Both servers")[0].split("; how far they")[0] + ".", style="dim"))
+        short = table.note.split(". Both servers")[0].split("; how far they")[0].rstrip(".。")
+        console.print(Text(f"{short}{'。' if table.keys else '.'}", style="dim"))
     if len(table.cells) > len(cells[:MOST]):
         console.print(f"… {len(table.cells) - len(cells[:MOST])} more: report.html", markup=False)
     console.print()

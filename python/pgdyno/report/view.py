@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pgdyno.format import printable
-from pgdyno.judge.axes import along_axes
+from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.report import answer, charts, comparisons, curves, facts, heading, outcomes, tables, words
 from pgdyno.report.cells import Cell, Table
@@ -39,6 +39,14 @@ class View:
     #: In the order of reading, without empty ones.
     tables: list[Table]
     environment: list[tuple[str, str]] = field(default_factory=list)
+    #: Settings of the server that are not its defaults.
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    #: Of each workload: its name, and its scripts: name, weight in words, text.
+    scripts: list[tuple[str, list[tuple[str, str, str]]]] = field(default_factory=list)
+    #: How it was measured, in sentences.
+    method: list[str] = field(default_factory=list)
+    #: What to type for the same again; empty: not recorded.
+    command: str = ""
     charts: list[Chart] = field(default_factory=list)
     lang: str = "en"
 
@@ -70,7 +78,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         outcomes.trials(data),
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
-    pictures = _charts(data, groups) if with_charts else []
+    pictures = _charts(data, groups, along) if with_charts else []
     found = [t for t in every if t.cells]
     view = View(
         title=m.title or m.name or "run",
@@ -81,6 +89,10 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
         caveats=heading.caveats(data),
         tables=found,
         environment=facts.environment(data),
+        settings=facts.settings(data),
+        scripts=facts.scripts(data),
+        method=facts.method(data),
+        command=m.command,
         charts=pictures,
     )
     view = _printable(view)
@@ -103,15 +115,24 @@ def _printable(view: View) -> View:
         caveats=[(printable(a), printable(b), printable(c)) for a, b, c in view.caveats],
         tables=[replace(t, cells=[[cell(c) for c in row] for row in t.cells]) for t in view.tables],
         environment=[(printable(a), printable(b)) for a, b in view.environment],
+        settings=[(printable(a), printable(b)) for a, b in view.settings],
+        scripts=[(printable(w), [(printable(n), p, printable(t)) for n, p, t in of]) for w, of in view.scripts],
+        command=printable(view.command),
     )
 
 
-def _charts(data: RunData, groups: list[Group]) -> list[Chart]:
+def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[Chart]:
     found = [Chart(*c) for c in charts.all_charts(data, groups)]
     if curve := curves.latency_by_throughput(data):
         note = "Each point is a trial at a rate; the dashed line is the objective."
         # What was asked for comes first, and a search has nothing to show over clients.
         return [Chart("capacity", "Latency by throughput", note, curve), *found[1:]]
+    if ratios := curves.ratios(along):
+        note = (
+            "Lines: the interval that the verdict stands on; dots: the ratio. Of TPS more is better, of all others "
+            "less. Dashed: no difference."
+        )
+        found.insert(0, Chart("ratios", "Each ratio with its interval", note, ratios))
     if law := curves.scaling(groups):
         note = (
             "Points: repetitions. Line: the Universal Scalability Law, fitted; band: where 95% of new measurements "

@@ -10,7 +10,7 @@ from pgdyno.report.words_zh import PATTERNS, ZH
 from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
-    from pgdyno.report.cells import Table
+    from pgdyno.report.cells import Cell, Table
     from pgdyno.report.view import View
 
 LANGUAGES = ("en", "zh")
@@ -20,13 +20,38 @@ def said(text: str, lang: str = "en") -> str:
     """A text in a language: whole, by its sentences, or by a pattern with figures in it."""
     if lang == "en" or not text:
         return text
+    return full_width(_said(text))
+
+
+_CHINESE = re.compile("[\u3000-\u303f\u4e00-\u9fff]")
+#: What keeps its marks: numbers, times, options, SQL.
+_KEPT = r"EXPLAIN \([^)]*\)|-- name: [a-z ]+|\d[,:](?=\d)"
+_MARKS = re.compile(rf"({_KEPT})|([,:;]) ?")
+_BRACKETS = re.compile(rf"({_KEPT})|\(([^()]*)\)")
+_WIDE = {",": "\uff0c", ":": "\uff1a", ";": "\uff1b"}
+
+
+def full_width(text: str) -> str:
+    """Of a Chinese text, the marks as wide as its characters; those within numbers and SQL stay."""
+    if not _CHINESE.search(text):
+        return text
+    text = _BRACKETS.sub(lambda m: m[1] or f"\uff08{m[2]}\uff09", text)
+    return _MARKS.sub(lambda m: m[1] or _WIDE[m[2]], text)
+
+
+def _said(text: str, lang: str = "zh") -> str:
     if text in ZH:
         return ZH[text]
     for pattern, to in PATTERNS:
         if re.fullmatch(pattern, text):
             return re.sub(pattern, to, text)
     sentences = re.split(r"(?<=[.]) (?=[A-Z±0-9]|p50 ±)|(?<=:) (?=[A-Z±])", text)
-    return " ".join(said(s, lang) for s in sentences) if len(sentences) > 1 else text
+    return "".join(_beside(_said(s, lang)) for s in sentences).rstrip() if len(sentences) > 1 else text
+
+
+def _beside(sentence: str) -> str:
+    """A sentence that ends in a wide mark needs no blank behind it."""
+    return sentence if sentence.endswith(("。", "：", "；")) else f"{sentence} "
 
 
 def translated(view: View, data: RunData, lang: str) -> View:
@@ -45,10 +70,11 @@ def translated(view: View, data: RunData, lang: str) -> View:
         return replace(
             table,
             title=words(table.title),
+            keys=table.columns,
             columns=[words(c) for c in table.columns],
             optional=[words(c) for c in table.optional],
             note=" ".join(p for p in (words(own), theirs) if p),
-            cells=[[said(c, lang) if isinstance(c, str) else c for c in row] for row in table.cells],
+            cells=[[_cell(c, lang) for c in row] for row in table.cells],
         )
 
     return replace(
@@ -61,12 +87,17 @@ def translated(view: View, data: RunData, lang: str) -> View:
         shrunk=[said(x, lang) for x in view.shrunk],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],
         tables=[of(t) for t in view.tables],
+        method=[said(x, lang) for x in view.method],
         environment=[(said(name, lang), said(value, lang)) for name, value in view.environment],
         charts=[
             replace(c, title=said(c.title, lang), note=said(c.note, lang), spec=_spec(c.spec, lang))
             for c in view.charts
         ],
     )
+
+
+def _cell(c: str | Cell, lang: str) -> str | Cell:
+    return said(c, lang) if isinstance(c, str) else replace(c, text=said(c.text, lang))
 
 
 def _spec(value: Any, lang: str) -> Any:

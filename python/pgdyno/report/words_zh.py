@@ -51,6 +51,31 @@ ZH = {
     "The rest is in": "其余见",
     "Made by pgdyno. The data are in this file's folder; latency.hlog opens in any HdrHistogram tool.": "由 pgdyno 生成。原始数据"
     "在本文件所在目录;latency.hlog 可用任何 HdrHistogram 工具打开。",
+    "Contents": "目录", "Method": "方法", "Trials": "试验", "The same again": "重现命令", "Scripts of": "脚本:", "more": "更多",
+    "Settings that are not the server's defaults": "与服务器默认值不同的参数",
+    "What differs": "差异在哪里", "How much it bears": "能承受多少", "How fast it is": "有多快", "How long a transaction takes": "一个事务要多久",
+    "How steady it was": "是否平稳", "What it was measured on": "测量环境的数据与存储", "By script": "各脚本",
+    "Each ratio with its interval": "各比值及其区间", "script": "脚本", "share": "占比", "B by A": "B 与 A 之比",
+    "read-only": "只读", "read-write": "读写", "memory": "内存",
+    "Lines: the interval that the verdict stands on; dots: the ratio.": "线:结论所依据的区间;点:比值。",
+    "Of TPS more is better, of all others less.": "TPS 越大越好,其余越小越好。", "Dashed: no difference.": "虚线:无差异。",
+    "Share: of the committed transactions of all repetitions; TPS: that share of the workload's.": "占比:在全部重复的已提交事务中;TPS:负载的 "
+    "TPS 乘以该占比。",
+    "Percentiles of all repetitions' transactions together.": "百分位取全部重复的事务合并后的结果。",
+    "From sending a statement to its ReadyForQuery, all repetitions together.": "从发出语句到收到 ReadyForQuery,全部重复合并。",
+    "A comment above a statement names it: -- name: place an order.": "语句上方的注释为其命名:-- name: place an order。",
+    "Both servers were up with all clients connected, and the load went to one at a time, in slices in the order A B B A "
+    "or B A A B by chance; the beginning of each slice is left out.": "两台服务器同时在线且连接已全部建立,负载按随机的 A B B A 或 B A A B 顺序轮流加在其中一台上;每片的开头不计。",
+    "Both servers were up and under load at once; the beginning of each slice is left out.": "两台服务器同时承受负载;每片的开头不计。",
+    "Both servers are up and under load at once: each has what the other leaves of the machine, so the ratio is one of "
+    "servers that compete; the beginning of each slice is left out.": "两台服务器同时承受负载:各用对方剩下的资源,因此比值反映的是相互竞争的服务器;每片的开头不计。",
+    "Closed loop: each client begins its next transaction when the last has ended.": "闭环:每个连接在上一事务结束后开始下一事务。",
+    "Open loop: transactions are due at random times (Poisson), and latency counts from then.": "开环:事务按泊松过程到达,延迟从到达时刻算起。",
+    "Throughput counts what was committed within the measurement; latency is of whole transactions, in histograms of 3 "
+    "significant digits that are merged, never averaged. ± is half the width of a 95% confidence interval.": "吞吐统计测量期间提交的事务;延迟为整个事务的延迟,"
+    "以 3 位有效数字的直方图记录并合并,从不取平均。± 为 95% 置信区间的半宽。",
+    "Client and server ran on one machine and shared its processors.": "客户端与服务器在同一台机器上,共享处理器。",
+    "Nothing is known of rates for hours.": "对持续数小时的速率一无所知。",
     # Titles.
     "Queries per second": "每秒查询数(QPS)",
     "Rows per second": "每秒写入行数",
@@ -76,7 +101,7 @@ ZH = {
     "Points: repetitions.": "点:各次重复。",
     "Line: the Universal Scalability Law, fitted; band: where 95% of new measurements would lie, beyond the last point by "
     "prediction; triangle: its knee.": "线:拟合的通用可扩展性定律(USL);带:95% 的新测量所在范围,最后一个点之后为预测;三角:拐点。",
-    "The search ended before the answer was narrow.": "搜索在结果足够精确之前结束。",
+    "The search ended before the interval was narrow.": "搜索在区间足够窄之前结束。",
     "rate TPS": "速率 TPS", "done TPS": "完成 TPS", "holds": "满足", "yes": "是", "no": "否",
     # Columns and axes.
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
@@ -94,7 +119,7 @@ ZH = {
     # Cells.
     "finished": "完成", "failed": "失败", "interrupted": "中断", "read": "读", "write": "写", "table": "表", "index": "索引",
     "random direct": "随机 直接 IO", "sequential direct": "顺序 直接 IO", "random buffered": "随机 缓冲 IO",
-    "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "not yet known": "尚不可知", "less": "更少", "more": "更多",
+    "sequential buffered": "顺序 缓冲 IO", "faster": "更快", "slower": "更慢", "not yet known": "尚不可知", "less": "更少",
     "means": "均值", "change": "变化", "Compared": "对比", "direct": "直接写文件", "copy": "COPY",
     # Notes.
     "Mean over the repetitions, at the number of clients that was best; the next table has all of them.": "各次重复的平均值,"
@@ -248,11 +273,18 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{m[1]}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
      + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
-    (r"No rate held (.+)\.", r"没有速率满足 \1。"),
-    (r"(\S+) transactions per second hold (.+?)(?:, (\S+) do(?:es)? not|; no rate that fails was found) "
-     r"\(a closed loop reaches (\S+) TPS\)\.",
-     lambda m: f"每秒 {m[1]} 个事务时满足 {m[2]}" + (f",{m[3]} 时不满足" if m[3] else ";未找到不满足的速率")
-     + f"(闭环可达 {m[4]} TPS)。"),
+    (r"(.+) holds up to (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\); a closed loop reaches (\S+) TPS\.",
+     r"每秒 \2 个事务以内满足 \1(\3 区间:\4 至 \5);闭环可达 \6 TPS。"),
+    (r"(\S+) transactions per second hold (.+) \(a closed loop reaches (\S+) TPS\)\.", r"每秒 \1 个事务时满足 \2(闭环可达 \3 TPS)。"),
+    (r"No rate held (.+) \(a closed loop reaches (\S+) TPS\)\.", r"没有速率满足 \1(闭环可达 \2 TPS)。"),
+    (r"Not monotone: (\S+)/s failed, (\S+)/s held; something else than the rate decides, too\.",
+     r"并非单调:\1/秒 不满足,\2/秒 满足;除速率外另有因素。"),
+    (r"At the rate that is given half of the trials hold (.+); (\S+) interval by all of them, of this server as it was "
+     r"started\.", r"在给出的速率下半数试验满足 \1;\2 区间取自全部试验,仅就服务器的这次启动而言。"),
+    (r"Trials were run in (random|the written) order, so many of each: (\d+)\.",
+     lambda m: f"试验按{'随机' if m[1] == 'random' else '书写'}顺序进行,每种 {m[2]} 次。"),
+    (r"Change: (\S+) interval of the ratio, for these two servers as they run now, caches and all\.",
+     r"变化:比值的 \1 区间,就这两台服务器目前的状态而言。"),
     (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
      r"within their round)?; how far they lie apart is learned from all configurations\.",
      lambda m: f"变化:n 次重复的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[2] else ''};离散程度由全部配置共同估计。"),
@@ -267,7 +299,6 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"measured here\.", lambda m: f"{m[1]} = {m[2]} 时,崩溃可能{_RISKS[m[3]]};此处未作测量。"),
     (r"Compared: (.+): (.+) by (.+)", r"对比:\1:\2 与 \3"),
     (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
-    (r"Highest rate that held (.+) twice: (\S+) TPS; (\S+) TPS does not hold\.", r"两次满足 \1 的最高速率:\2 TPS;\3 TPS 不满足。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),
     (r"A closed loop reaches (\S+) TPS\.", r"闭环可达 \1 TPS。"),
     (r"(\d+) of (\d+) trials", r"\2 次试验中的 \1 次"),

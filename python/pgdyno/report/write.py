@@ -16,11 +16,13 @@ def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
     two.
     """
     files = {}
+    # Another language is written beside the English one, not over it.
+    stem = "report" if v.lang == "en" else f"report.{v.lang}"
     for chart in v.charts:
-        name = f"report-{chart.name}.svg"
+        name = f"{stem}-{chart.name}.svg"
         write_text(name, vl_convert.vegalite_to_svg(chart.spec))
         files[chart.name] = name
-    for table in v.tables:
+    for table in v.tables if v.lang == "en" else []:
         write_text(f"report-{table.name}.csv", table.as_csv())
-    page = write_text("report.html", html.render(v))
-    return [page, write_text("report.md", markdown.render(v, files))]
+    page = write_text(f"{stem}.html", html.render(v))
+    return [page, write_text(f"{stem}.md", markdown.render(v, files))]

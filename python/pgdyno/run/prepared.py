@@ -36,6 +36,8 @@ class Prepared:
     shrunk: list[str]
     #: The run directory that is continued.
     resumed: Path | None = None
+    #: What was typed, for the record.
+    command: str = ""
 
 
 def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Touched] = ()) -> dict[str, str]:

@@ -163,6 +163,7 @@ class Recorder:
             experiment=experiment.model_dump(mode="json"),
             scripts=self._prepared.scripts,
             cores=self._prepared.cores,
+            command=self._prepared.command,
         )
 
     def refuse_another_server(self, label: str, facts: dict[str, Any], where: dict[str, Any]) -> None:

@@ -248,6 +248,8 @@ class Manifest(Part):
     workloads: dict[str, str] = {}
     workloads_zh: dict[str, str] = {}
     run: RunParameters = RunParameters()
+    #: What was typed, without what is secret.
+    command: str = ""
     #: How many were planned.
     trials: int | None = None
     #: The values of the axes that vary, as written.
