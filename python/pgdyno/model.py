@@ -20,7 +20,10 @@ class Caveat(Enum):
     """Something that limits what a result says; with what can be done about it."""
 
     SHORT = ("the measurement is shorter than 10 s", "use --duration 60 or longer for figures to publish")
-    FEW_REPETITIONS = ("fewer than 3 repetitions: the spread is not known", "use --repetitions 5")
+    FEW_REPETITIONS = (
+        "fewer than 3 repetitions: how far equal trials lie apart is hardly known",
+        "use --repetitions 5",
+    )
     CLIENT_BOUND = (
         "the client's threads used a CPU whole, or waited for one: it may be what limits",
         "use more workers (--workers), or a machine of its own for the client",
@@ -61,6 +64,10 @@ class Caveat(Enum):
     NOT_STEADY = (
         "the throughput, or the latency of an open loop, never became steady: it rose or fell throughout",
         "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)",
+    )
+    DRIFT = (
+        "throughput rose or fell from repetition to repetition: what is shown is the mean of a slope",
+        "find out what grows or wears (tables, dead rows, a burst allowance); use between.restore, or longer trials",
     )
     SHRUNK = (
         "the experiment was made smaller than it is written (--shrink)",

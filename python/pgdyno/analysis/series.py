@@ -84,3 +84,17 @@ def measured(rows: list[IntervalRow]) -> list[IntervalRow]:
 def tps_of(rows: list[IntervalRow]) -> list[float]:
     """Transactions per second, of each interval."""
     return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]
+
+
+def is_trend(values: Sequence[float]) -> bool:
+    """Whether values rise or fall in an order that is chance in fewer than one of 20 cases, by Kendall's tau; of three
+    values, whether they are all in order, which is chance in one of three.
+    """
+    n = len(values)
+    if n < 3:
+        return False
+    signs = sum((b > a) - (b < a) for i, a in enumerate(values) for b in values[i + 1 :])
+    if n == 3:
+        return abs(signs) == 3
+    # Kendall 1938: about normal from four values on.
+    return abs(signs) > 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)

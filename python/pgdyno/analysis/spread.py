@@ -22,8 +22,8 @@ class Estimate:
 
     @property
     def spread(self) -> float | None:
-        """(maximum - minimum) / median: how far equal runs lie apart; None for fewer than two repetitions."""
-        return (self.maximum - self.minimum) / self.median if self.n > 1 and self.median else None
+        """(maximum - minimum) / median: how far equal runs lie apart; None for fewer than three repetitions."""
+        return (self.maximum - self.minimum) / self.median if self.n > 2 and self.median else None
 
 
 def estimate(values: Sequence[float]) -> Estimate:

@@ -65,7 +65,9 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
     if not planned:
         raise resume.complete()
     configurations = [t.configuration for t in planned]
-    places = list(dict.fromkeys(c.place for c in configurations))
+    # In the order of the file, whatever order the trials have.
+    places = list(dict.fromkeys(c.place for c in plan.configurations(experiment, prepared.cores)))
+    places = [p for p in places if any(c.place == p for c in configurations)]
     servers = Servers(experiment, configurations, options, Listener())
     run = experiment.run
     warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s

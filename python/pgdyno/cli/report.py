@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.cli import as_json, console
@@ -15,7 +16,7 @@ def main(path: Path, json_output: bool, lang: str) -> int:
     """Reads, shows and writes again."""
     if lang not in words.LANGUAGES:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
-    data = reading.read(path)
+    data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
         as_json.write(as_json.of_run(data, 0, heading.error(data)))
         return 0
@@ -24,6 +25,10 @@ def main(path: Path, json_output: bool, lang: str) -> int:
     html.prepare()
     v = view.build(data, lang=lang)
     terminal.render(v, console.output())
+    if data.under_way:
+        # The run writes its own report when it ends.
+        sys.stderr.write(f"{path} is under way: its report is written when it ends\n")
+        return 0
     for written in write.write(v, rundir.RunDirectory(path).write_text):
         sys.stderr.write(f"report: {written}\n")
     return 0

@@ -45,7 +45,7 @@ def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> li
         written = data.manifest.run.order == "written" or data.manifest.batched
         drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
         said = of_rows(found.rows, _values)
-        return [*said, *(drift if written else []), *_advice(data, found.rows), *_risk(found.rows)]
+        return [*said, *_unfinished(data), *(drift if written else []), *_advice(data, found.rows), *_risk(found.rows)]
     return _levels(data, groups)
 
 
@@ -157,6 +157,16 @@ def _moved(row: Row) -> str:
     if c.high >= _FACTOR:
         return f"{figure.name} {verb} {verdicts.times(c.low, c.high)}{means}"
     return f"{figure.name} {verb} by {_by(near, far)}{means}"
+
+
+def _unfinished(data: RunData) -> list[str]:
+    """Trials that are in no verdict."""
+    lost = [t for t in data.trials if t.state != "finished"]
+    planned = data.manifest.trials or len(data.trials)
+    missing = max(len(lost), planned - len(data.trials) + len(lost))
+    if not missing or data.under_way:
+        return []
+    return [f"{missing} of {planned} trials were not finished; the verdicts stand on the others."]
 
 
 def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from pgdyno.model import Caveat
+from pgdyno.analysis.series import is_trend
+from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
 
 GIB = 1024**3
 
+#: From the first repetitions to the last.
+_DRIFT = 0.1
 #: Failed trials that the head of a report names.
 _SOME = 3
 
@@ -30,6 +33,8 @@ def _ended(data: RunData) -> str:
         return m.error
     done = sum(t.state == "finished" for t in data.trials)
     planned = "?" if m.trials is None else m.trials
+    if data.under_way:
+        return ""
     return f"it was cut off (killed?): {done} of {planned} trials were finished"
 
 
@@ -39,7 +44,7 @@ def instance(m: Manifest, place: Place | None = None) -> str:
         return (m.target.host or "remote")[:14]
     cores = (place.cpus if place else None) or m.host.cores
     memory = ((place.memory_bytes if place else None) or m.host.memory_bytes) / GIB
-    return f"?c {memory:.0f}g" if cores is None else f"{cores:g}c {memory:.3g}g"
+    return f"{'?' if cores is None else f'{cores:g}'} CPU {memory:.3g} GiB"
 
 
 def version_of(m: Manifest) -> str:
@@ -52,7 +57,8 @@ def subtitle(data: RunData) -> str:
     m = data.manifest
     done = sum(t.state == "finished" for t in data.trials)
     trials = len(data.trials) if m.trials is None else m.trials
-    return f"PostgreSQL {version_of(m)}, {m.started_at}, {done} of {trials} trials"
+    now = ", still under way" if data.under_way else ""
+    return f"PostgreSQL {version_of(m)}, {m.started_at}, {done} of {trials} trials{now}"
 
 
 def caveats(data: RunData) -> list[tuple[str, str, str]]:
@@ -66,11 +72,32 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
     # A duet's slices say how far they lie apart.
     if 0 < m.run.repetitions * m.run.restarts < 3 and not m.run.is_duet:
         counts[Caveat.FEW_REPETITIONS] = len(data.trials)
+    for t in drifting(data):
+        counts[Caveat.DRIFT] += t
     if m.not_recorded:
         counts[Caveat.NOT_RECORDED] = len(data.trials)
     if _fits_in_memory(m):
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
     return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in counts.items()]
+
+
+def drifting(data: RunData) -> list[int]:
+    """Of configurations whose throughput rose or fell over the repetitions, how many trials they have: the last
+    third lies far from the first, and the order is no chance (Kendall's tau, one of 20 by chance).
+    """
+    found = []
+    groups: dict[Key, list[TrialRecord]] = {}
+    for t in data.trials:
+        if t.summary is not None and t.state == "finished" and t.parameters.get("rate") is None:
+            groups.setdefault(t.plan.key, []).append(t)
+    for trials in groups.values():
+        tps = [t.summary.tps for t in sorted(trials, key=lambda t: t.plan.repetition) if t.summary]
+        third = len(tps) // 3
+        if third and sum(tps[:third]) > 0:
+            ratio = sum(tps[-third:]) / sum(tps[:third])
+            if abs(ratio - 1) > _DRIFT and is_trend(tps):
+                found.append(len(tps))
+    return found
 
 
 def _fits_in_memory(m: Manifest) -> bool:

@@ -136,7 +136,10 @@ def _heading(name: str) -> str:
     """Units go under the name, and long names into several lines, so that columns stay narrow."""
     if cell_len(name) <= _HEADING:
         return name.replace(" ms", "\nms")
-    return "\n".join(textwrap.wrap(name, _HEADING if name.isascii() else _HEADING // 2))
+    if name.isascii():
+        # Not within a word: a setting has one name.
+        return "\n".join(textwrap.wrap(name, _HEADING, break_long_words=False))
+    return "\n".join(textwrap.wrap(name, _HEADING // 2))
 
 
 def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: int) -> list[int]:

@@ -193,7 +193,9 @@ ZH = {
     # Caveats.
     "the measurement is shorter than 10 s": "测量时间不足 10 秒",
     "use --duration 60 or longer for figures to publish": "用于发布的数据请使用 --duration 60 或更长",
-    "fewer than 3 repetitions: the spread is not known": "重复少于 3 次:离散度未知",
+    "fewer than 3 repetitions: how far equal trials lie apart is hardly known": "重复少于 3 次:相同试验之间的离散程度几乎未知",
+    "throughput rose or fell from repetition to repetition: what is shown is the mean of a slope": "吞吐随重复次数持续上升或下降:显示的是这一趋势的平均",
+    "find out what grows or wears (tables, dead rows, a burst allowance); use between.restore, or longer trials": "查明什么在增长或损耗(表、死行、突发额度);使用 run.between.restore 或更长的试验",
     "use --repetitions 5": "请使用 --repetitions 5",
     "the client's threads used a CPU whole, or waited for one: it may be what limits": "客户端线程占满一个 CPU,或在等待 CPU:瓶颈可能在"
     "客户端",
@@ -294,6 +296,7 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"the next\.", r"变化:比值的 \1 区间,仅就服务器的这两次启动而言;--restarts 5 可推广到下一次启动。"),
     (r"Change: (\S+) interval of the ratio, over (\d+) starts of both servers, so it holds for the next start too\.",
      r"变化:比值的 \1 区间,取自两台服务器的 \2 次启动,因此对下一次启动同样成立。"),
+    (r"(\d+) of (\d+) trials were not finished; the verdicts stand on the others\.", r"\2 次试验中有 \1 次未完成;结论仅依据其余试验。"),
     (r"What would tell: the same with (.+)\.", r"要得出结论:以 \1 再测。"),
     (r"With (\S+) = (\S+) a crash can (lose the last commits|destroy the cluster|leave torn pages); that is not "
      r"measured here\.", lambda m: f"{m[1]} = {m[2]} 时,崩溃可能{_RISKS[m[3]]};此处未作测量。"),
@@ -302,6 +305,7 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),
     (r"A closed loop reaches (\S+) TPS\.", r"闭环可达 \1 TPS。"),
     (r"(\d+) of (\d+) trials", r"\2 次试验中的 \1 次"),
+    (r"PostgreSQL (\S.*), (\S+), (\d+) of (\S+) trials, still under way", r"PostgreSQL \1,\2,\4 次试验已完成 \3 次,仍在进行"),
     (r"PostgreSQL (\S.*), (\S+), (\d+) of (\S+) trials", r"PostgreSQL \1,\2,\4 次试验完成 \3 次"),
     (r"it was cut off \(killed\?\): (\d+) of (\S+) trials were finished", r"运行被切断(被杀?):\2 次试验完成 \1 次"),
     (r"(\d+) of (\d+) configurations are drawn\.", r"共 \2 个配置,图中为 \1 个。"),

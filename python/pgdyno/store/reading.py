@@ -104,6 +104,8 @@ class RunData:
     pooled_scripts: Mapping[Key, list[ScriptLatency]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    #: It is still being written.
+    under_way: bool = False
 
 
 class _Lazy(dict[int, T]):

@@ -29,6 +29,9 @@ from pgdyno.store import hlog, manifest
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
 from pgdyno.store.reading import INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
 
+#: Locked by whoever writes in a run directory.
+_LOCK = ".lock"
+
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
@@ -56,6 +59,18 @@ def replace_file(path: Path, text: str) -> None:
 def now_text() -> str:
     """The time, RFC 3339 UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def is_under_way(path: Path) -> bool:
+    """Whether a pgdyno writes in this run directory just now."""
+    try:
+        with (path / _LOCK).open("r", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class RunDirectory:
@@ -96,7 +111,7 @@ class RunDirectory:
     def _claim(self) -> None:
         """For as long as we live nobody else writes here."""
         with writing(self.path):
-            self._lock = (self.path / ".lock").open("w", encoding="utf-8")
+            self._lock = (self.path / _LOCK).open("w", encoding="utf-8")
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as e:
