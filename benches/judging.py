@@ -30,7 +30,6 @@ SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHE
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
 #: Of clients that wait most of the time: throughput follows the delay.
 BASE_US, SLOWER = 1000, 0.05
-SLICE_S = 0.25
 
 
 class Looker:
@@ -63,8 +62,9 @@ class Looker:
 class Two:
     """Two servers alike."""
 
-    def __init__(self, clusters: tuple[EmbeddedCluster, EmbeddedCluster]) -> None:
+    def __init__(self, clusters: tuple[EmbeddedCluster, EmbeddedCluster], slice_s: float) -> None:
         self.clusters = clusters
+        self.slice_s = slice_s
         self.seed = 0
         for c in clusters:
             config = _core.ConnConfig(**c.target.core_arguments())
@@ -91,12 +91,12 @@ class Two:
         commands = len(workload.commands)
         workload.other_side({})
         workload.add("b.sql", b, 1)
-        warm, turns = 4, turns_for(seconds, SLICE_S)
-        order, period = order_of(warm + turns, self.seed), SLICE_S + transition_of(SLICE_S)
+        warm, turns = 4, turns_for(seconds, self.slice_s)
+        order, period = order_of(warm + turns, self.seed), self.slice_s + transition_of(self.slice_s)
         looker = Looker(order, commands)
         plan = Plan(
-            clients=2 * clients, workers=1, duration_s=turns * period, warmup_s=warm * period, interval_s=SLICE_S,
-            seed=self.seed, duet=Duet(order, transition_of(SLICE_S)),
+            clients=2 * clients, workers=1, duration_s=turns * period, warmup_s=warm * period, interval_s=self.slice_s,
+            seed=self.seed, duet=Duet(order, transition_of(self.slice_s)),
         )  # fmt: skip
         _core.run([_core.ConnConfig(**c.target.core_arguments()) for c in self.clusters], workload, looker, plan)
         found = duet.of_pairs(looker.differences())
@@ -179,13 +179,14 @@ def main() -> None:
     parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")
     parser.add_argument("--slower", type=int, default=6, help="comparisons with the slowdown, of each kind")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring, each A/A comparison")
+    parser.add_argument("--slice", type=float, default=0.25, help="seconds of a slice")
     args = parser.parse_args()
     print("\nverdicts, simulated (equal configurations called different):")
     simulated(args.tables)
     print("\nverdicts of duets between two servers:")
     settings = sized(host.memory_bytes() // 2, host.cores(), 20)
     with EmbeddedCluster(settings) as a, EmbeddedCluster(settings) as b:
-        two = Two((a, b))
+        two = Two((a, b), args.slice)
         with other_load():
             for name, clients in (("equal, 1 client", 1), ("equal, 8 clients", 8)):
                 found = [two.verdict(SELECT, SELECT, clients, args.seconds, 3) for _ in range(args.equal)]

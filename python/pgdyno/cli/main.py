@@ -59,6 +59,7 @@ for _verb in (
     verbs_run.plan,
     verbs_run.experiments,
     verbs_run.new,
+    verbs_run.capture,
     verbs_load.load,
     verbs_load.storage,
     verbs_judge.report,

@@ -131,6 +131,25 @@ def new(
     raise typer.Exit(verb.main(file, kind))
 
 
+def capture(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", metavar="FOLDER")],
+    target: options.Target = None,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead of pg_stat_statements: a csvlog or jsonlog. Can be given often.", metavar="FILE"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(help="Only what is carried out from now on, for so long. Default: all since the reset.")
+    ] = 0.0,
+    top: Annotated[int, typer.Option(help="Scripts at most.", min=1)] = 30,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Leave out what writes.")] = False,
+) -> None:
+    """Make a workload of what a server carries out: weighted scripts, parameters as its statistics have them."""
+    from pgdyno.cli import capture as verb
+
+    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only))
+
+
 def capacity(
     slo: Annotated[
         str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")

@@ -1,0 +1,105 @@
+"""How a script draws a parameter: from most common values and a histogram, as a pgbench expression; what is no integer
+from a list of values that stands in the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pgdyno.load.dataset import literal
+
+#: Values and steps of a distribution that a script has; more cost the client time and tell little.
+_COMMON, _STEPS, _VALUES = 10, 10, 100
+_PARTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What is known of a column's values, as text: the most common, with the parts of the rows that have them; and
+    bounds between which the others lie in equal parts.
+    """
+
+    common: Sequence[str] = ()
+    parts: Sequence[float] = ()
+    bounds: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Distribution:
+        """Of values that were seen."""
+        counts: dict[str, int] = {}
+        for v in values:
+            counts[v] = counts.get(v, 0) + 1
+        often = sorted((v for v, n in counts.items() if n > 1), key=lambda v: -counts[v])[:_COMMON]
+        rest = sorted((v for v in values if v not in often), key=lambda v: (_number(v) is None, _number(v) or 0, v))
+        if len(rest) <= 1:
+            often, rest = [*often, *rest], []
+        steps = min(_VALUES, len(rest))
+        bounds = [rest[round(i * (len(rest) - 1) / max(1, steps - 1))] for i in range(steps)]
+        return cls(often, [counts[v] / len(values) for v in often], bounds)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is known."""
+        return not self.common and not self.bounds
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Lines before the statement, and what stands in it."""
+
+    lines: tuple[str, ...]
+    expression: str
+    #: What is not as it was.
+    remark: str = ""
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def integers(name: str, d: Distribution) -> Draw:
+    """Of an integer type."""
+    common = [n for v in d.common[:_COMMON] if (n := _number(v)) is not None]
+    bounds = [n for v in d.bounds if (n := _number(v)) is not None]
+    choices = [(part, str(n)) for n, part in zip(common, d.parts, strict=False)]
+    if len(bounds) > 1:
+        steps = min(_STEPS, len(bounds) - 1)
+        edges = [bounds[round(i * (len(bounds) - 1) / steps)] for i in range(steps + 1)]
+        left = max(0.0, 1 - sum(part for part, _ in choices))
+        choices += [(left / steps, f"random({a}, {max(a, b)})") for a, b in pairwise(edges)]
+    elif bounds:
+        choices.append((max(0.0, 1 - sum(part for part, _ in choices)), str(bounds[0])))
+    return Draw(_chosen(name, choices), f":{name}")
+
+
+def from_a_list(name: str, d: Distribution, type_: str) -> Draw:
+    """Of any other type: one of the values, by its place in a list."""
+    common, bounds = list(d.common[:_COMMON]), list(d.bounds)[:_VALUES]
+    values = [*common, *bounds]
+    choices = [(part, str(n)) for n, part in enumerate(d.parts[: len(common)], 1)]
+    if bounds:
+        left = max(0.0, 1 - sum(part for part, _ in choices))
+        choices.append((left, f"random({len(common) + 1}, {len(values)})"))
+    listed = ", ".join(literal(v).replace(":", "'||chr(58)||'") for v in values)
+    expression = f"((array[{listed}])[:{name}])::{type_}"
+    remark = "values stand in a list in the statement: the planner does not know which one it will be"
+    return Draw(_chosen(name, choices), expression, remark)
+
+
+def _chosen(name: str, choices: Sequence[tuple[float, str]]) -> tuple[str, ...]:
+    """Lines that choose by parts."""
+    if len(choices) == 1:
+        return (f"\\set {name} {choices[0][1]}",)
+    whole = sum(part for part, _ in choices) or 1.0
+    lines = [f"\\set {name}_u random(1, {_PARTS})"]
+    cases, reached = [], 0.0
+    for part, value in choices[:-1]:
+        reached += part / whole
+        cases.append(f"when :{name}_u <= {round(reached * _PARTS)} then {value}")
+    lines.append(f"\\set {name} case {' '.join(cases)} else {choices[-1][1]} end")
+    return tuple(lines)

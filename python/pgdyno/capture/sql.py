@@ -1,0 +1,134 @@
+"""What a statement's parameters are of: columns, limits. By sqlglot, which reads PostgreSQL's SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+#: Parameters as pg_stat_statements and the log write them.
+PARAMETER = re.compile(r"\$(\d+)\b")
+#: What is no statement of a workload.
+_CONTROL = re.compile(
+    r"^\s*(begin|start|commit|end|rollback|abort|set|reset|show|discard|deallocate|prepare|listen|unlisten|savepoint|"
+    r"release|vacuum|analyze|create|drop|alter|copy|explain|truncate|grant|revoke|declare|fetch|close|checkpoint|lock|"
+    r"comment|reindex|cluster|do)\b",
+    re.IGNORECASE,
+)
+_CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(insert|update|delete|merge|nextval|for\s+(no\s+key\s+)?update)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a parameter is compared with, or written into: a column of a table, or "limit"."""
+
+    table: str = ""
+    column: str = ""
+    #: It is a new row's value.
+    inserted: bool = False
+    limit: bool = False
+
+
+def is_control(text: str) -> bool:
+    """BEGIN, SET, CREATE and the like."""
+    return _CONTROL.match(text) is not None
+
+
+def writes(text: str) -> bool:
+    """Whether it changes something."""
+    return _WRITES.search(text) is not None
+
+
+def asks_catalog(text: str) -> bool:
+    """Whether it is about the server rather than about somebody's data."""
+    return _CATALOG.search(text) is not None
+
+
+def parsed(text: str) -> exp.Expression | None:
+    """The statement, where it can be read."""
+    try:
+        found = sqlglot.parse_one(text, read="postgres")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
+    return found if isinstance(found, exp.Expression) else None
+
+
+def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use]:
+    """By parameter; `columns` are those of each table. Parameters of which nothing is known are left out."""
+    names: dict[str, str] = {}
+    for t in tree.find_all(exp.Table):
+        name = ".".join(p.name for p in (t.args.get("db"), t.this) if p is not None)
+        names[t.alias_or_name] = name
+    found = {}
+    for p in tree.find_all(exp.Parameter):
+        number = int(p.name) if p.name.isdigit() else 0
+        if number:
+            use = _use(p, names, columns)
+            if use is not None:
+                found[number] = use
+    return found
+
+
+def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> Use | None:
+    node: exp.Expression = p
+    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any):
+        node = node.parent
+    parent = node.parent
+    if isinstance(parent, exp.Limit | exp.Offset):
+        return Use(limit=True)
+    if (
+        isinstance(parent, exp.Tuple)
+        and isinstance(parent.parent, exp.Values)
+        and isinstance(parent.parent.parent, exp.Insert)
+    ):
+        insert = parent.parent.parent
+        schema = insert.this
+        if isinstance(schema, exp.Schema):
+            at = next(i for i, e in enumerate(parent.expressions) if e is node)
+            if at < len(schema.expressions):
+                return Use(_table_name(schema.this), schema.expressions[at].name, inserted=True)
+        return None
+    if isinstance(parent, exp.Predicate | exp.Between | exp.In | exp.EQ | exp.Binary):
+        column = next(parent.find_all(exp.Column), None)
+        if column is not None:
+            table = names.get(column.table) if column.table else _owner(column.name, names, columns)
+            if table:
+                return Use(table, column.name)
+    return None
+
+
+def _table_name(t: exp.Expression) -> str:
+    return ".".join(x.name for x in (t.args.get("db"), t.this) if x is not None)
+
+
+def _owner(column: str, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> str | None:
+    owners = [t for t in names.values() if column in columns.get(t, set())]
+    return owners[0] if owners else (next(iter(names.values())) if len(set(names.values())) == 1 else None)
+
+
+def tables(tree: exp.Expression) -> set[str]:
+    """Their names, with the schema where it is said."""
+    return {".".join(p.name for p in (t.args.get("db"), t.this) if p is not None) for t in tree.find_all(exp.Table)}
+
+
+def generalised(text: str) -> tuple[str, list[str]]:
+    """A statement with parameters in place of its constants, and these. As it is where it cannot be read."""
+    tree = parsed(text)
+    if tree is None:
+        return text.strip().rstrip(";"), []
+    values: list[str] = []
+    highest = max((int(p.name) for p in tree.find_all(exp.Parameter) if p.name.isdigit()), default=0)
+
+    def replace(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Literal) and not isinstance(
+            node.parent, exp.Interval | exp.DataTypeParam | exp.Cast | exp.Parameter
+        ):
+            values.append(str(node.this))
+            return exp.Parameter(this=exp.Literal.number(highest + len(values)))
+        return node
+
+    return tree.transform(replace).sql(dialect="postgres"), values

@@ -1,0 +1,89 @@
+"""Writes what was captured: a script a file, and an experiment that runs them by their weights."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pgdyno.capture.statements import Capture
+from pgdyno.errors import UsageError
+
+#: The weight of the most frequent script.
+_HEAVIEST = 1000
+_EXPERIMENT = """\
+# What {source} has carried out, captured on {when}: {n} scripts, {covered:.0f}% of {what}.
+# README.md says what they do not keep.
+# The dataset is the database as it is. Scripts that write change it: run this on a copy.
+#   pgdyno run {file} --target "..."
+name = "{name}"
+title = "{title}"
+
+[dataset]
+kind = "none"
+
+[workloads.captured]
+title = "captured TPS"
+scripts = [
+{scripts}
+]
+
+[axes]
+clients = [1, 8, 32]
+
+[run]
+duration_s = 60
+warmup_s = 10
+repetitions = 3
+protocol = "prepared"
+"""
+
+
+def write(found: Capture, folder: Path, *, source: str, when: str, what: str) -> Path:
+    """The experiment's file. Raises UsageError where the folder is there already."""
+    if not found.scripts:
+        raise UsageError("nothing was captured", "; ".join(dict.fromkeys(why for why, _, _ in found.left_out))[:300])
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError as e:
+        raise UsageError(f"{folder} is there already; nothing was written", "Name another folder: --output.") from e
+    most = max(s.calls for s in found.scripts)
+    lines = []
+    for s in found.scripts:
+        (folder / f"{s.name}.sql").write_text(s.text, encoding="utf-8")
+        weight = max(1, round(_HEAVIEST * s.calls / most))
+        lines.append(f'  {{ file = "{s.name}.sql", name = "{s.name}", weight = {weight} }},')
+    name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
+    file = folder / f"{name}.toml"
+    text = _EXPERIMENT.format(
+        source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
+        title=f"Captured from {source}".replace('"', "'"), scripts="\n".join(lines),
+    )  # fmt: skip
+    file.write_text(text, encoding="utf-8")
+    (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
+    return file
+
+
+def _readme(found: Capture, source: str, when: str, what: str) -> str:
+    out = [
+        f"# Captured from {source}, {when}",
+        "",
+        f"{len(found.scripts)} scripts stand for {found.covered * 100:.1f}% of {what}.",
+        "",
+        "## What the scripts do not keep",
+        "",
+        "- How parameters of one transaction belong together, think time, and the order of transactions in a session.",
+        "- From pg_stat_statements also: transactions. Each statement is one.",
+        "",
+        "| script | calls | what is not as it was |",
+        "|---|---:|---|",
+        *(f"| {s.name} | {s.calls:,} | {'; '.join(s.remarks) or '–'} |" for s in found.scripts),
+    ]
+    if found.left_out:
+        out += ["", "## What was left out", "", "| why | calls | statement |", "|---|---:|---|"]
+        out += [f"| {why} | {n:,} | `{_short(text)}` |" for why, text, n in found.left_out[:100]]
+    return "\n".join(out) + "\n"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+    return flat if len(flat) <= 120 else f"{flat[:119]}…"

@@ -1,0 +1,34 @@
+"""`pgdyno capture`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgdyno.capture import logs, statements
+from pgdyno.capture.write import write
+from pgdyno.cluster import target as targets
+
+
+def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float, top: int, read_only: bool) -> int:
+    """Reads, writes, and returns the exit code."""
+    target = targets.resolve(conninfo or "")
+    with closing(targets.administrative(target)) as conn:
+        conn.execute("set default_transaction_read_only to on")
+        if log:
+            catalog = statements.Catalog(conn)
+            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only)
+            what, source = "the transactions in the log", ", ".join(p.name for p in log)
+        else:
+            found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only)
+            what, source = "the time that the server spent in statements", f"database {target.dbname}"
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    file = write(found, output, source=source, when=when, what=what)
+    sys.stdout.write(
+        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}; {len(found.left_out)} left out\n"
+        f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
+    )
+    return 0
