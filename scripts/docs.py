@@ -1,27 +1,52 @@
-"""Writes what the documentation quotes from the program itself: `make docs`. A test holds the files against this."""
+"""Writes what the documentation quotes from the program itself: `make docs`. Tests hold the files against this.
+
+The reference (help texts, the schema) is the same each time. Outputs of real runs are not: each quote stands behind a
+comment with a digest of how the present version prints runs that were made up, and is stale when that differs.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.spec.experiment import Experiment
+ROOT = Path(__file__).parent.parent
+# The runs that are made up are the tests'.
+sys.path.insert(0, str(ROOT))
 
-REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
-CLUSTER = tuple(f"cluster {v}" for v in ("create", "snapshot", "restore", "list", "drop"))
+from pgdyno.report import terminal, view  # noqa: E402
+from pgdyno.spec.experiment import Experiment  # noqa: E402
+from pgdyno.store import reading  # noqa: E402
+from rich.console import Console  # noqa: E402
+
+from tests.support import synthetic  # noqa: E402
+
+REFERENCE = ROOT / "docs" / "reference"
+BIN = Path(sys.executable).parent
+CLUSTER = tuple(f"cluster {v}" for v in ("create", "start", "stop", "status", "snapshot", "restore", "list", "drop"))
 JUDGING = ("compare", "capacity", "history", "scaling")
-VERBS = ("run", "plan", "experiments", "load", "cluster", *CLUSTER, "storage", "report", *JUDGING, "sql")
+VERBS = (
+    "run", "plan", "experiments", "new", "capture", "load", "cluster", *CLUSTER, "storage", "report", *JUDGING, "sql",
+    "export", "pgbench",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- the reference
 
 
 def command_line() -> str:
     """The help of every verb."""
     out = ["# Command line", "", "Written by `make docs`; the words are the program's own.", ""]
-    pgdyno = Path(sys.executable).parent / "pgdyno"
     for verb in ("", *VERBS):
-        argv = [str(pgdyno), *verb.split(), "--help"]
+        argv = [str(BIN / "pgdyno"), *verb.split(), "--help"]
         env = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100"}
         text = subprocess.run(argv, capture_output=True, text=True, check=True, env=env).stdout
         body = "\n".join(line.rstrip() for line in text.strip().splitlines())
@@ -39,6 +64,117 @@ def files() -> dict[Path, str]:
     return {REFERENCE / "command-line.md": command_line(), REFERENCE / "experiment.schema.json": schema()}
 
 
+# ---------------------------------------------------------------- quotes
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A block of a page: what a command prints."""
+
+    page: str
+    command: str
+    #: Of its output, what is shown.
+    shown: Callable[[str], str] = lambda text: text
+
+
+def _until(words: str) -> Callable[[str], str]:
+    return lambda text: text.partition(words)[0].rstrip() + "\n..."
+
+
+def _answer(text: str) -> str:
+    return text.partition("\n\n")[0]
+
+
+def _first(sections: int) -> Callable[[str], str]:
+    return lambda text: "\n\n".join(text.split("\n\n")[:sections])
+
+
+GUIDE = "docs/guide/experiments.md"
+QUOTES = {
+    "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nWhat the server did")),
+    "vary": Quote(GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
+    "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
+    "plan": Quote(GUIDE, "pgdyno plan pgbench-compare"),
+    "capacity": Quote(GUIDE, "pgdyno capacity --slo 'p99<2ms' --embedded --scale 10"),
+    "scaling": Quote(GUIDE, "pgdyno scaling"),
+    "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c1", lambda text: text.strip().splitlines()[-1]),
+}
+_MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
+
+
+def digest() -> str:
+    """Of how runs are printed: words, tables and their columns, whatever the figures."""
+    out = io.StringIO()
+    console = Console(file=out, width=80, highlight=False, markup=False)
+    with tempfile.TemporaryDirectory() as folder:
+        made = [
+            synthetic.make_run(
+                Path(folder), synthetic.plans([2, 8], 3), lambda p, i, r: 900 * p.clients, name="levels"
+            ),
+            synthetic.make_run(
+                Path(folder),
+                synthetic.plans([8], 5, setting=["on", "off"]),
+                lambda p, i, r: (1000 if p.varied["setting"] == "on" else 1500) * r.uniform(0.99, 1.01),
+                name="compared",
+            ),
+            synthetic.make_run(
+                Path(folder),
+                synthetic.plans([8], 2, rate=["closed", 100.0, 200.0]),
+                lambda p, i, r: 100.0,
+                name="searched",
+                manifest={"capacity": _CAPACITY},
+            ),
+        ]
+        for run in made:
+            terminal.render(view.build(reading.read(run), with_charts=False), console)
+    # Neither figures nor the width that they take.
+    words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
+    return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()[:12]
+
+
+_CAPACITY = {
+    "objective": "p99 < 5 ms", "figure": "p99", "below_ns": 5e6, "rate": 150.0, "low": 140.0, "high": 160.0,
+    "closed_tps": 300.0, "narrow": True,
+    "probes": [{"rate": r, "done": r, "latency_ns": 1e6, "holds": r < 150} for r in (100.0, 200.0) for _ in (1, 2)],
+}  # fmt: skip
+
+
+def stale() -> list[str]:
+    """Quotes that another version has printed, and those that are not there."""
+    now, found = digest(), set()
+    out = []
+    for page in dict.fromkeys(q.page for q in QUOTES.values()):
+        for name, when, _ in _MARKED.findall((ROOT / page).read_text(encoding="utf-8")):
+            found.add(name)
+            if when != now:
+                out.append(f"{page}: {name}")
+    return out + [f"{q.page}: {name} is missing" for name, q in QUOTES.items() if name not in found]
+
+
+def requote() -> None:
+    """Runs the commands, each once, and writes what they print."""
+    now = digest()
+    printed: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="pgdyno-docs-") as folder:
+        env = {**os.environ, "COLUMNS": "80", "PATH": f"{BIN}:{os.environ['PATH']}"}
+        for name, q in QUOTES.items():
+            if q.command not in printed:
+                sys.stderr.write(f"{q.command}\n")
+                if "c1" in q.command.split():
+                    subprocess.run("pgdyno cluster create c1", shell=True, cwd=folder, env=env, check=True)
+                done = subprocess.run(q.command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+                text = done.stdout if done.stdout.strip() else done.stderr
+                printed[q.command] = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+            page = ROOT / q.page
+            block = f"<!-- make docs: {name} {now} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
+            old = page.read_text(encoding="utf-8")
+            page.write_text(
+                re.sub(rf"<!-- make docs: {name} \w+ -->\n```\n.*?```\n", lambda _: block, old, flags=re.DOTALL)
+            )
+
+
 if __name__ == "__main__":
     for path, text in files().items():
         path.write_text(text, encoding="utf-8")
+    if "--reference" not in sys.argv:
+        requote()

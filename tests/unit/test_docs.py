@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pgdyno
 from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
+from tests.support.cli import PGDYNO, environment
+
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_generated_pages_are_current() -> None:
+def generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("docs", ROOT / "scripts" / "docs.py")
     assert spec is not None and spec.loader is not None
     docs = importlib.util.module_from_spec(spec)
+    sys.modules["docs"] = docs
     spec.loader.exec_module(docs)
+    return docs
+
+
+def test_quotes_are_what_this_version_prints() -> None:
+    assert generator().stale() == [], "make docs"
+
+
+def test_the_workflow_of_the_guide_works(tmp_path: Path) -> None:
+    """As a script: a run that keeps its bound, and one that does not."""
+    file = tmp_path / "bench.toml"
+    file.write_text(
+        'name = "nightly"\ntitle = "Nightly"\ndataset = { scale = 1 }\n'
+        '[workloads.r]\nscripts = [{ builtin = "select-only" }]\n[axes]\nclients = [2]\n'
+        "[run]\nduration_s = 0.3\nwarmup_s = 0.1\nrepetitions = 1\n"
+    )
+    script = ROOT / "docs" / "guide" / "ci" / "nightly.sh"
+    assert "ci/nightly.sh bench.toml" in script.with_suffix(".yml").read_text()
+    env = environment(STARTS="1", PATH=f"{PGDYNO.parent}:{os.environ['PATH']}")
+    for bound, code in (("p99 > 60s", 0), ("p99 > 1us", 6)):
+        done = subprocess.run(
+            [script, file, tmp_path / "runs"], env={**env, "BOUND": bound}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_generated_pages_are_current() -> None:
+    docs = generator()
     for path, text in docs.files().items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is out of date: make docs"
 
@@ -26,7 +60,15 @@ def test_generated_pages_are_current() -> None:
 def test_every_key_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "experiment.md").read_text()
     sections = page.split("\n## ")
-    for heading, model in (("", Experiment), ("Targets", Target), ("Datasets", Dataset), ("Axes", Axes), ("Run", Run)):
+    for heading, model in (
+        ("", Experiment),
+        ("Targets", Target),
+        ("Datasets", Dataset),
+        ("Columns", Fill),
+        ("Columns", Column),
+        ("Axes", Axes),
+        ("Run", Run),
+    ):
         section = sections[0] if not heading else next(s for s in sections if s.startswith(heading))
         for key in model.model_fields:
             # Sections of their own explain these.

@@ -106,7 +106,7 @@ def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
         ("[axes]\nvariables = { jit = [1] }\nsettings = { jit = [true] }", '"jit" is the name of something else'),
         ("[axes.settings]\njit = []", "at least one value"),
         ('[run]\nwarmup_s = "soon"', "run.warmup_s"),
-        ('[run]\norder = "backwards"', "'written' or 'duet'"),
+        ('[run]\norder = "backwards"', "'duet' or 'simultaneous'"),
         ('[storage]\nsize = "10"', "storage.size"),
         ('[targets.t]\ntablespaces = { pg_fast = "/tmp" }', "begin with pg_ are the server's own"),
         ('[targets.t]\ncluster = ""', "targets.t.cluster"),
