@@ -168,9 +168,8 @@ def requote() -> None:
             page = ROOT / q.page
             block = f"<!-- make docs: {name} {now} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
             old = page.read_text(encoding="utf-8")
-            page.write_text(
-                re.sub(rf"<!-- make docs: {name} \w+ -->\n```\n.*?```\n", lambda _: block, old, flags=re.DOTALL)
-            )
+            marked = re.compile(rf"<!-- make docs: {name} \w+ -->\n```\n.*?```\n", re.DOTALL)
+            page.write_text(marked.sub(block.replace("\\", r"\\"), old), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pgdyno.report import html, view
 from pgdyno.store import reading
 
 from tests.support import synthetic
-from tests.support.page import CHROMIUM, opened
+from tests.support.page import CHROMIUM, measured, opened
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
@@ -21,7 +21,7 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
     page = opened(html.render(view.build(reading.read(run), lang=lang)), tmp_path)
     assert page["wrong"] == []
-    assert page["charts"] == page["wanted"] == 5
+    assert page["charts"] == page["wanted"] == 6
     assert page["before"] == 24
     assert len(page["filtered"]) == 2 and all("c8-r2" in name for name in page["filtered"])
     assert page["folder"].startswith("trials/")
@@ -43,10 +43,26 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     buckets = {p.number: data.buckets[i % 30 + 1] for i, p in enumerate(plans)}
     some = data.pooled[plans[0].key]
     many = type(data)(
-        data.path, data.manifest, copies, series, buckets, {p.key: some for p in plans}, {p.key: [] for p in plans}
-    )
+        data.path, data.manifest, copies, series, buckets, {p.key: some for p in plans}, {p.key: [] for p in plans},
+        {p.key: [] for p in plans},
+    )  # fmt: skip
     page = opened(html.render(view.build(many)), tmp_path)
     assert page["wrong"] == []
     assert page["before"] == 100, "drawn in pages"
     assert page["filtered"] and all("c8-r2" in name for name in page["filtered"])
     assert len(page["led_to"]) == 10
+
+
+@pytest.mark.slow
+def test_a_page_fits_a_phone_and_paper(tmp_path: Path) -> None:
+    """390 pixels without sideways scrolling of the page; on paper no button, and nothing cut on the right."""
+    plans = synthetic.plans([1, 2, 4, 8], 3, settings=[True, False])
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
+    page = html.render(view.build(reading.read(run)))
+    phone = measured(page, tmp_path, 390)
+    assert phone["page"] <= 390, phone
+    # An A4 sheet within its margins, at 96 pixels an inch.
+    paper = measured(page, tmp_path, 703, printed=True)
+    assert paper["widest"] <= 703 and paper["buttons"] == 0 and paper["folded"] == 0, paper
+    dark = measured(page, tmp_path, 1280, dark=True)
+    assert dark["paper"] == "rgb(20, 23, 28)" and dark["grid"] == "#2c323b", dark

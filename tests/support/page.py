@@ -50,13 +50,44 @@ async function look(out) {
 }</script>"""
 
 
+#: What a page comes to at a width, on a screen or on paper.
+RULER = """<script>addEventListener("load", async () => {
+  const out = {}, wanted = document.querySelectorAll(".chart").length;
+  for (let i = 0; i < 400 && document.querySelectorAll(".chart svg").length < wanted; i++) await new Promise(r => setTimeout(r, 50));
+  if (PRINTED) {
+    dispatchEvent(new Event("beforeprint"));
+    for (const s of document.styleSheets) for (const r of s.cssRules) if (r.media && r.media.mediaText === "print") r.media.mediaText = "all";
+  }
+  await new Promise(r => setTimeout(r, 300));
+  out.page = document.documentElement.scrollWidth;
+  out.widest = Math.max(...[...document.querySelectorAll("table, .chart svg, pre")].map(e => e.getBoundingClientRect().right));
+  out.buttons = [...document.querySelectorAll("button, .filter")].filter(e => e.offsetParent).length;
+  out.folded = [...document.querySelectorAll("details")].filter(d => !d.open).length;
+  out.paper = getComputedStyle(document.body).backgroundColor;
+  out.grid = document.querySelector(".chart svg .role-axis-grid line")?.getAttribute("stroke");
+  fetch("http://127.0.0.1:PORT/", {method: "POST", mode: "no-cors", body: JSON.stringify(out)});
+});</script>"""
+
+
 def _profile() -> tempfile.TemporaryDirectory[str]:
     # Some of the browser's processes may still be writing when it ends.
     return tempfile.TemporaryDirectory(prefix="pgdyno-test-", ignore_cleanup_errors=True)
 
 
+def measured(page: str, folder: Path, width: int, *, printed: bool = False, dark: bool = False) -> dict[str, Any]:
+    """What the page comes to in a window of a width. A window has a least width: the page is shown in a frame."""
+    hands = RULER.replace("PRINTED", "true" if printed else "false")
+    return _shown(page, folder, hands, 120, width=width, dark=dark)
+
+
 def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any]:
     """What the page's reader saw. Raises TimeoutError when the page does not answer."""
+    return _shown(page, folder, HANDS, patience_s)
+
+
+def _shown(
+    page: str, folder: Path, hands: str, patience_s: float, *, width: int = 1280, dark: bool = False
+) -> dict[str, Any]:
     assert CHROMIUM is not None
     answers: queue.Queue[dict[str, Any]] = queue.Queue()
 
@@ -72,9 +103,15 @@ def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any
     path = folder / "page.html"
     before, _, after = page.replace("<head>", f"<head>{WATCH}", 1).rpartition("</body>")
     with HTTPServer(("127.0.0.1", 0), Ear) as server, _profile() as profile:
-        path.write_text(f"{before}{HANDS.replace('PORT', str(server.server_port))}</body>{after}")
+        path.write_text(f"{before}{hands.replace('PORT', str(server.server_port))}</body>{after}")
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", f"file://{path}"]
+        frame = folder / "frame.html"
+        style = f"width:{width}px;height:2000px;border:0"
+        frame.write_text(f'<body style="margin:0"><iframe style="{style}" src="page.html"></iframe></body>')
+        shown = path if width == 1280 else frame
+        scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
+        argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", *scheme, f"--user-data-dir={profile}",
+                f"file://{shown}"]  # fmt: skip
         browser = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             return answers.get(timeout=patience_s)

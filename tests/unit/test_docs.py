@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pgdyno
-from pgdyno.spec.datasets import Dataset
+from pgdyno.spec.datasets import Column, Dataset, Fill
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
 from tests.support.cli import PGDYNO, environment

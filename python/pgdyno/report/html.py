@@ -47,7 +47,13 @@ def render(view: View) -> str:
 def _as_data(t: Table) -> dict[str, object]:
     """What the page's script needs of a table: a cell is its text, or its text and its trials."""
     rows = [[[c.text, c.trials] if isinstance(c, Cell) and c.trials else str(c) for c in row] for row in t.cells]
-    data: dict[str, object] = {"columns": t.columns, "text_columns": t.text_columns, "rows": rows, "folders": t.folders}
+    data: dict[str, object] = {
+        "columns": t.columns,
+        "text_columns": t.text_columns,
+        "rows": rows,
+        "folders": t.folders,
+        "csv": t.as_csv(),
+    }
     if t.name == "trials":
         data["numbers"] = [int(str(row[0]).split("-")[0]) for row in t.cells]
     return data

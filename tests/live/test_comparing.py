@@ -1,0 +1,83 @@
+"""Servers that run, compared; runs under way, shown; settings refused before anything is made."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.server import Server
+
+
+@pytest.mark.parametrize("more", [[], ["--simultaneous"]])
+def test_two_servers_that_run_are_compared(server: Server, database: str, tmp_path: Path, more: list[str]) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(
+        'name = "x"\ntitle = "X"\ndataset = { scale = 1 }\n[workloads.w]\n'
+        'scripts = [{ text = "SELECT 1;\\n\\\\sleep 1 ms\\n" }]\n[run]\nwarmup_s = 0.2\n'
+    )
+    other = f"{database}_b"
+    server.sql(f"create database {other}")
+    try:
+        a, b = (server.conninfo(dbname=name) for name in (database, other))
+        words = ["--experiment", file, "--duration", "6", "--clients", "2", "--runs", tmp_path / "runs", *more]
+        done = pgdyno("compare", "--live", a, b, *words, "--json")
+        assert done.code in (0, 1), done.err
+        found = done.json
+        assert found["manifest"]["run"]["order"] == ("simultaneous" if more else "duet")
+        (tps,) = [c for c in found["comparisons"] if c["figure"] == "TPS"]
+        assert tps["n_a"] >= 20 and tps["low"] < 1 < tps["high"] and tps["verdict"] != "faster"
+        assert pgdyno("compare", "--live", a).code == 2
+    finally:
+        server.sql(f"drop database {other} with (force)")
+
+
+def test_settings_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    for words in (["run", "quick", "--vary", "wal_compression=off,nonsense"], ["run", "quick", "--set", "no_such=1"]):
+        done = pgdyno(*words, "--runs", tmp_path)
+        assert done.code == 2 and "does not take the settings" in done.err and "starting" not in done.err, done.err
+    file = tmp_path / "x.toml"
+    file.write_text(
+        'name = "x"\ntitle = "X"\n[workloads.w]\nscripts = [{ text = "SELECT 1;" }]\n'
+        '[axes]\nsettings = { wal_compression = ["off", "nonsense"] }\n'
+    )
+    planned = pgdyno("plan", file, "--json")
+    assert planned.code == 5 and "wal_compression" in json.loads(planned.out)["problems"][0]
+
+
+def test_a_run_that_is_under_way_is_shown_as_such(tmp_path: Path) -> None:
+    argv = [PGDYNO, "run", "quick", "--embedded", "--scale", "1", "--duration", "1", "--repetitions", "30", "--quiet",
+            "--clients", "2", "--runs", tmp_path]  # fmt: skip
+    process = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            if len(list(tmp_path.glob("*/trials/*/intervals.parquet"))) >= 2:
+                break
+            time.sleep(0.1)
+        (run,) = tmp_path.iterdir()
+        shown = pgdyno("report", run)
+        assert shown.code == 0 and "cut off" not in shown.out and "is under way" in shown.err, shown.out + shown.err
+        assert not (run / "report.html").exists()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert (run / "report.html").exists() and "under way" not in pgdyno("report", run).err
+
+
+@pytest.mark.parametrize("kind", ["tpcb", "sql"])
+def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
+    assert pgdyno("new", tmp_path / "mine", "--kind", kind).code == 0
+    file = tmp_path / "mine.toml"
+    again = pgdyno("new", file, "--kind", kind)
+    assert again.code == 2 and "is there already" in again.err
+    words = ["--duration", "0.4", "--warmup", "0.1", "--repetitions", "1", "--clients", "2", "--runs", tmp_path]
+    done = pgdyno("run", file, "--embedded", *words)
+    assert done.code == 0, done.err
+    for other in ("dump", "none"):
+        assert pgdyno("new", tmp_path / other, "--kind", other).code == 0
+    assert pgdyno("plan", tmp_path / "none.toml").code == 0
