@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from pgdyno import _core
-from pgdyno.analysis import duet
+from pgdyno.analysis import duet, quantiles, series
 from pgdyno.analysis.compare import Comparison, Verdict, compare
 from pgdyno.analysis.duet import Difference
 from pgdyno.cluster.embedded import EmbeddedCluster
@@ -28,6 +28,8 @@ from pgdyno.run.duet import order_of, transition_of, turns_for
 
 SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
+#: Intervals of a part of a recorded series.
+WINDOW = 40
 #: Of clients that wait most of the time: throughput follows the delay.
 BASE_US, SLOWER = 1000, 0.05
 
@@ -150,6 +152,59 @@ def simulated(tables: int) -> None:
         print(f"  {cells} x {size}, {n} repetitions: {'; '.join(line)}; 20% found {power * 100:.0f}%", flush=True)
 
 
+class Series:
+    """Keeps each interval's throughput and histogram."""
+
+    def __init__(self) -> None:
+        self.tps: list[float] = []
+        self.latency: list[_core.Histogram] = []
+
+    def started(self, start_ns: int, connect_ns: int) -> None: ...
+    def event(self, e: _core.Event) -> None: ...
+
+    def interval(self, i: _core.Interval) -> None:
+        """One of the measurement."""
+        if i.phase == "measure":
+            self.tps.append(i.committed / ((i.end_ns - i.start_ns) / 1e9))
+            self.latency.append(i.latency)
+
+
+def coverage(cluster: EmbeddedCluster, seconds: float) -> None:
+    """Of intervals that are printed, on a recorded series: how often those of its parts hold the whole's figure."""
+    workload = _core.Workload({"scale": "5"})
+    workload.add("s.sql", SELECT, 1)
+    looker = Series()
+    plan = Plan(clients=8, workers=1, duration_s=seconds, warmup_s=2, interval_s=0.1, seed=1)
+    _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, looker, plan)
+    tps = looker.tps
+    whole = float(np.mean(tps))
+    merged = _core.Histogram()
+    for h in looker.latency:
+        merged.merge(h)
+    p99 = merged.percentile(99.0)
+    inside, known, inside_p99, known_p99 = 0, 0, 0, 0
+    for first in range(0, len(tps) - WINDOW + 1, WINDOW):
+        part = tps[first : first + WINDOW]
+        found = series.mean_of(part)
+        if found.half_width is not None:
+            known += 1
+            inside += abs(found.mean - whole) <= found.half_width
+        own = _core.Histogram()
+        for h in looker.latency[first : first + WINDOW]:
+            own.merge(h)
+        value = own.percentile(99.0)
+        counts = [h.count for h in looker.latency[first : first + WINDOW]]
+        below = [h.count_up_to([value])[0] for h in looker.latency[first : first + WINDOW]]
+        band = quantiles.quantile_band(np.asarray(counts, float), np.asarray(below, float))
+        if band is not None:
+            known_p99 += 1
+            low, high = (own.percentile(p * 100) for p in band)
+            inside_p99 += low * (1 - 2e-3) <= p99 <= high * (1 + 2e-3)
+    lag = float(np.corrcoef(tps[:-1], tps[1:])[0, 1])
+    print(f"  recorded, {seconds:g} s of 0.1 s, neighbours' correlation {lag:.2f}; parts of {WINDOW} intervals:")
+    print(f"    TPS: {inside} of {known} hold the whole's mean; p99: {inside_p99} of {known_p99}  (95%)", flush=True)
+
+
 def burn(until: float, seed: int) -> None:
     """Other load: busy for a while, then not."""
     rng = random.Random(seed)
@@ -179,14 +234,17 @@ def main() -> None:
     parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")
     parser.add_argument("--slower", type=int, default=6, help="comparisons with the slowdown, of each kind")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring, each A/A comparison")
+    parser.add_argument("--recorded", type=float, default=400, help="seconds of the series for coverage")
     parser.add_argument("--slice", type=float, default=0.25, help="seconds of a slice")
     args = parser.parse_args()
     print("\nverdicts, simulated (equal configurations called different):")
     simulated(args.tables)
-    print("\nverdicts of duets between two servers:")
     settings = sized(host.memory_bytes() // 2, host.cores(), 20)
     with EmbeddedCluster(settings) as a, EmbeddedCluster(settings) as b:
         two = Two((a, b), args.slice)
+        print("\nintervals within a trial, on a recorded series:")
+        coverage(a, args.recorded)
+        print("\nverdicts of duets between two servers:")
         with other_load():
             for name, clients in (("equal, 1 client", 1), ("equal, 8 clients", 8)):
                 found = [two.verdict(SELECT, SELECT, clients, args.seconds, 3) for _ in range(args.equal)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
@@ -44,7 +45,7 @@ def instants(values: np.ndarray[Any, Any], kind: str) -> Column:
 
 def without(column: Column, absent: np.ndarray[Any, Any]) -> Column:
     """The same with NULL where `absent` is true."""
-    return pa.compute.if_else(pa.array(absent), pa.scalar(None, column.type), column)
+    return pc.if_else(pa.array(absent), pa.scalar(None, column.type), column)
 
 
 def as_csv(columns: Sequence[Column]) -> bytes:

@@ -1,0 +1,163 @@
+"""Values that are drawn, and files of SQL that are read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgdyno.capture import sql
+from pgdyno.capture.draws import Distribution, from_a_list, integers
+from pgdyno.errors import SpecError
+from pgdyno.load.own.draw import CHUNK, Drawn, chunk, zipf
+from pgdyno.load.own.files import SqlFile
+from pgdyno.load.own.touched import ASKED, Touched, variables
+from pgdyno.run.trial import compile_scripts
+
+ROWS = 2 * CHUNK
+
+
+def drawn(*columns: Drawn, rows: int = ROWS) -> list[list[str]]:
+    text = b"".join(chunk(columns, 0, first, min(first + CHUNK, rows), rows) for first in range(0, rows, CHUNK))
+    return list(csv.reader(io.StringIO(text.decode())))
+
+
+def numbers(column: Drawn, *others: Drawn) -> np.ndarray:  # type: ignore[type-arg]
+    return np.asarray([float(r[0]) for r in drawn(column, *others)])
+
+
+def test_each_distribution_is_what_it_is_called() -> None:
+    low, high = 1, 1000
+    uniform = numbers(Drawn("a", "integer", low, high))
+    assert uniform.min() == low and uniform.max() == high and abs(uniform.mean() - 500.5) < 5
+    normal = numbers(Drawn("a", "integer", low, high, "normal"))
+    assert abs(normal.mean() - 500.5) < 5 and abs(normal.std() - 1000 / 6) < 5
+    exponential = numbers(Drawn("a", "number", 0, 700, "exponential"))
+    assert abs(exponential.mean() - 100) < 3 and exponential.max() <= 700
+    counts = np.bincount(numbers(Drawn("a", "integer", 1, 1000, "zipf", 1.0)).astype(int))
+    # Rank 1 about twice as often as rank 2, which is about twice as often as rank 4.
+    assert 1.4 < counts[1] / counts[2] < 2.2 and 1.5 < counts[2:4].sum() / counts[4:8].sum() * 1.0 + 0.7 < 2.2
+
+
+@given(st.floats(0, 0.999999), st.integers(1, 10**9), st.floats(0, 5))
+def test_ranks_of_zipf_stay_within_their_bounds(u: float, n: int, s: float) -> None:
+    (rank,) = zipf(np.asarray([u]), n, s)
+    assert 1 <= rank <= n
+
+
+@pytest.mark.parametrize("r", [-0.9, 0.0, 0.5, 0.99])
+def test_a_column_follows_another_as_closely_as_is_said(r: float) -> None:
+    rows = drawn(Drawn("id", "serial"), Drawn("x", "integer", 1, 10**6, like="id", correlation=r))
+    x, y = np.asarray(rows, dtype=float).T
+    # A Gaussian copula's rank correlation is 6/pi asin(r/2).
+    assert abs(np.corrcoef(x, y)[0, 1] - 6 / np.pi * np.arcsin(r / 2)) < 0.02
+
+
+def test_rows_are_the_same_whoever_draws_them() -> None:
+    columns = [
+        Drawn("id", "serial"),
+        Drawn("t", "text", 3, 9),
+        Drawn("u", "uuid"),
+        Drawn("n", "number", 0, 1, nulls=0.3),
+    ]
+    whole = drawn(*columns)
+    again = chunk(columns, 0, CHUNK, 2 * CHUNK, ROWS)
+    assert list(csv.reader(io.StringIO(again.decode()))) == whole[CHUNK:]
+    assert [r[0] for r in whole[:3]] == ["1", "2", "3"]
+    assert {len(r[1]) for r in whole} == set(range(3, 10)) and {len(r[2]) for r in whole} == {32}
+    assert abs(sum(r[3] == "" for r in whole) / ROWS - 0.3) < 0.01
+
+
+def test_keys_are_unique() -> None:
+    texts = drawn(Drawn("t", "text", 2, 6, unique=True))
+    assert len({r[0] for r in texts}) == ROWS
+    pairs = drawn(Drawn("a", "reference", 1, 500, divisor=1), Drawn("b", "reference", 1, 300, divisor=500, step=1))
+    assert len({tuple(r) for r in pairs}) == ROWS
+
+
+def test_what_a_workload_touches_is_given_to_its_scripts() -> None:
+    tables = [Touched("orders", 1000, 1, 1000), Touched("shop.lines", 50), Touched('"Odd"', 5, 11, 20)]
+    found = variables(tables, 0.1)
+    assert found == {
+        "orders_rows": "1000", "orders_first": "1", "orders_last": "100", "lines_rows": "50", "Odd_rows": "5",
+        "Odd_first": "11", "Odd_last": "11",
+    }  # fmt: skip
+    assert ASKED.findall("\\set a random(:orders_first, :order_lines_last)") == [
+        ("orders", "first"),
+        ("order_lines", "last"),
+    ]
+
+
+def read(tmp_path: Path, text: str) -> SqlFile:
+    (tmp_path / "x.sql").write_text(text)
+    return SqlFile.read(tmp_path / "x.sql")
+
+
+def test_statements_end_where_psql_ends_them(tmp_path: Path) -> None:
+    text = (
+        "-- a; comment\ncreate table a (x text default ';');\n"
+        "create function f() returns int language plpgsql as $body$ begin; return 1; end; $body$;\n"
+        "/* ; */ insert into a values ('it''s; so'); select 1\n"
+    )
+    parts = [p.text for p in read(tmp_path, text)._parts()]
+    assert [p.split()[0] for p in parts] == ["create", "create", "insert", "select"]
+    with pytest.raises(SpecError, match=r"x\.sql:2:1: COMMIT"):
+        read(tmp_path, "select 1;\nCOMMIT;\n")
+    assert read(tmp_path, "select 'commit;'; -- commit;\n")
+
+
+@given(st.text(alphabet="abc '\"$;-/*\n\\", max_size=60))
+@settings(max_examples=300)
+def test_no_text_is_too_odd_to_be_read(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "odd.sql"
+    path.write_text(text)
+    try:
+        parts = list(SqlFile.read(path)._parts())
+    except SpecError as e:
+        assert "odd.sql" in e.message
+        return
+    # Nothing is lost but blanks, comments and what ends statements.
+    assert all(p.text in path.read_text() for p in parts)
+
+
+def test_parameters_are_found() -> None:
+    columns = {"orders": {"id", "at", "customer_id"}, "customers": {"id", "email"}}
+
+    def uses(text: str) -> dict[int, tuple[str, str]]:
+        tree = sql.parsed(text)
+        assert tree is not None
+        return {n: (u.table, u.column) for n, u in sql.uses(tree, columns).items()}
+
+    assert uses("select * from orders o join customers c on c.id = o.customer_id where c.email = $1 and at > $2") == {
+        1: ("customers", "email"),
+        2: ("orders", "at"),
+    }
+    assert uses("insert into orders (customer_id, at) values ($1, $2)") == {
+        1: ("orders", "customer_id"), 2: ("orders", "at"),
+    }  # fmt: skip
+    assert uses("update customers set email = $1 where id in ($2, $3)") == {
+        1: ("customers", "email"), 2: ("customers", "id"), 3: ("customers", "id"),
+    }  # fmt: skip
+    assert sql.generalised("select * from t where a = 'x' and b = 3 and c = $1") == (
+        "SELECT * FROM t WHERE a = $2 AND b = $3 AND c = $1",
+        ["x", "3"],
+    )
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=40))
+def test_any_values_make_a_script(values: list[str]) -> None:
+    values = [v.replace("\0", "") for v in values]
+    d = from_a_list("p1", Distribution.of(values), "text")
+    script = "\n".join([*d.lines, f"SELECT {d.expression};"])
+    compile_scripts([("x.sql", script, 1)], {})
+
+
+def test_integers_are_drawn_as_they_were_seen() -> None:
+    d = integers("p1", Distribution(["7"], [0.5], [str(n) for n in range(0, 101, 10)]))
+    assert d.lines[0] == "\\set p1_u random(1, 1000000)" and "<= 500000 then 7" in d.lines[1]
+    assert d.lines[1].count("random(") == 10
+    compile_scripts([("x.sql", "\n".join([*d.lines, "SELECT :p1;"]), 1)], {})
