@@ -6,6 +6,7 @@ comment with a digest of how the present version prints runs that were made up, 
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import io
 import json
@@ -173,7 +174,10 @@ def requote() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Writes what the documentation quotes.")
+    parser.add_argument("--reference", action="store_true", help="help texts and schema alone; runs nothing")
+    args = parser.parse_args()
     for path, text in files().items():
         path.write_text(text, encoding="utf-8")
-    if "--reference" not in sys.argv:
+    if not args.reference:
         requote()

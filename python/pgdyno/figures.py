@@ -122,6 +122,7 @@ COSTS = (
     # Of all its processes together, shared buffers apart; less than some megabytes nobody asks about.
     Figure("memory", "server_private_bytes", "server_private_bytes", "bytes", False, True, of_server=True, least=64e6),
 )
+MEMORY = COSTS[-1]
 BY_NAME = {f.name: f for f in FIGURES}
 TPS, QPS = BY_NAME["TPS"], BY_NAME["QPS"]
 #: What tables show of a latency: its mean, and its percentiles.

@@ -132,25 +132,49 @@ def test_the_same_rows_whatever_draws_them(shop: Path, server: Server, database:
     assert run(still, server, database).code == 0
     first = contents(server, database)
     # A comment of the user's own survives the mark, and another dataset is not replaced unasked.
-    server.sql("comment on table products is null", dbname=database)
     (tmp_path / "schema.sql").write_text(SCHEMA + "comment on table audit is 'of the user''s';\n")
     refused = run(still, server, database)
     assert refused.code == 3 and "holds another dataset of pgdyno's" in refused.err and "--replace" in refused.err
-    # products lost its mark: it is somebody's, and CREATE TABLE fails; nothing was changed by that.
+    # products loses its mark: it is somebody's, and nothing is made beside it.
+    server.sql("comment on table products is null", dbname=database)
     failed = run(still, server, database, "--replace")
-    assert failed.code == 2 and 'schema.sql:6:1: relation "products" already exists' in failed.err, failed.err
+    assert failed.code == 3 and "did not make: public.products" in failed.err, failed.err
     assert contents(server, database) == first
 
 
 def test_what_pgdyno_did_not_make_is_left_alone(shop: Path, server: Server, database: str) -> None:
+    """A schema is made where nothing else is: whatever its files would do, and whatever it would fill."""
     server.sql("create table notes (name text primary key, body text)", dbname=database)
     server.sql("insert into notes values ('mine', 'x')", dbname=database)
-    for statement in ("drop table notes;", "truncate notes;", "delete from notes;", "update notes set body = 'y';"):
-        (shop.parent / "schema.sql").write_text(f"{statement}\ncreate table orders (id serial primary key);")
+    for words in ("fill.customers", "files = [], fill.notes"):
+        shop.write_text(EXPERIMENT if words == "fill.customers" else EXPERIMENT.replace("fill.products", "fill.notes"))
         refused = run(shop, server, database)
-        assert refused.code == 3 and "notes, which pgdyno did not make" in refused.err, refused.err
-        assert server.sql("select name, body from notes", dbname=database) == [("mine", "x")]
-        assert server.sql("select to_regclass('orders')::text", dbname=database) == [(None,)]
+        assert refused.code == 3 and "did not make: public.notes" in refused.err, refused.err
+    server.sql("drop table notes; create function mine() returns int language sql as 'select 1'", dbname=database)
+    refused = run(shop, server, database)
+    assert refused.code == 3 and "did not make: function public.mine()" in refused.err, refused.err
+    assert server.sql("select to_regclass('orders')::text", dbname=database) == [(None,)]
+
+
+def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, database: str) -> None:
+    """Views, types that functions need, other schemas: all can be made anew; what others have built on it stays."""
+    (shop.parent / "schema.sql").write_text(
+        SCHEMA + "create schema s; set search_path = s; create table orders2 (id int primary key, k public.state);\n"
+        "create function g(x public.state) returns int language sql as 'select 1';\n"
+        "create materialized view m as select 1 as a; create view v as select * from public.orders;\n"
+    )
+    assert run(shop, server, database).code == 0
+    assert run(shop, server, database).code == 0
+    (shop.parent / "after.sql").write_text("create index on orders (customer_id, at);")
+    again = run(shop, server, database, "--replace")
+    assert again.code == 0, again.err
+    server.sql("create view theirs as select * from customers", dbname=database)
+    (shop.parent / "after.sql").write_text("create index on orders (at);")
+    refused = run(shop, server, database, "--replace")
+    assert refused.code == 3 and "did not make: view public.theirs" in refused.err, refused.err
+    forced = run(shop, server, database, "--replace", "--force")
+    assert forced.code == 3 and "cannot be dropped" in forced.err and "view theirs depends" in forced.err, forced.err
+    assert server.sql("select count(*) from theirs", dbname=database) == [(3000,)]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +293,7 @@ repetitions = 1
     (trial,) = reading.read_records(Path(done.json["path"]))
     assert trial.parameters["things_last"] == "100"
     refused = pgdyno("run", file, "--target", server.conninfo(dbname=database), "--runs", tmp_path)
-    assert refused.code == 3 and "has tables already" in refused.err, refused.err
+    assert refused.code == 3 and "did not make: public.things" in refused.err, refused.err
 
 
 def test_a_database_as_it_is(server: Server, database: str, tmp_path: Path) -> None:
@@ -295,4 +319,11 @@ repetitions = 1
     assert planned["fits"] and planned["places"][0]["dataset"] == "as it is"
     done = pgdyno("run", file, "--target", server.conninfo(dbname=database), "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
+    # The workload is all that may change it.
+    for more in ('[dataset]\nsetup = ["drop table things"]', '[run.between]\nrestore = "x.sql"'):
+        key = more.partition("\n")[0]
+        changed = file.read_text().replace("[dataset]", more) if key == "[dataset]" else file.read_text() + more + "\n"
+        (tmp_path / "y.toml").write_text(changed)
+        refused = pgdyno("run", tmp_path / "y.toml", "--target", server.conninfo(dbname=database), "--runs", tmp_path)
+        assert refused.code == 2 and "would change a database that is used as it is" in refused.err, refused.err
     assert server.sql("select obj_description('things'::regclass), count(*) from things", dbname=database) == before

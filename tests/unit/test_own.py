@@ -108,6 +108,15 @@ def test_statements_end_where_psql_ends_them(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"x\.sql:2:1: COMMIT"):
         read(tmp_path, "select 1;\nCOMMIT;\n")
     assert read(tmp_path, "select 'commit;'; -- commit;\n")
+    for hidden in ("select E'it\\'s'; commit; select 'x';", "select a$b$c; commit; select d$b$e;",
+                   "/* a /* b */ ' */; commit; /* ' */", "prepare transaction 'x';"):  # fmt: skip
+        with pytest.raises(SpecError, match="in one transaction"):
+            read(tmp_path, hidden)
+    for fine in ("select E'it\\'s; commit; ';", "/* /* */ ; commit; */ select 1;",
+                 "create function f() returns int begin atomic select 1; end;"):  # fmt: skip
+        assert read(tmp_path, fine)
+    rule = "create rule r as on insert to a do also (delete from b; delete from c);"
+    assert len(list(read(tmp_path, rule)._parts())) == 1
 
 
 @given(st.text(alphabet="abc '\"$;-/*\n\\", max_size=60))

@@ -68,8 +68,11 @@ class Scaling:
             out.append(f"whether there is contention at all: sigma may be 0, or up to {self.sigma.high:.3g}")
         if self.kappa.low < _NOTHING**2 < self.kappa.high:
             out.append("whether throughput turns down again: kappa may be 0")
-        if not math.isinf(self.knee.value) and self.knee.high > _WIDE * self.knee.low:
-            out.append(f"where the knee is: anywhere from {self.knee.low:.0f} on; measure more levels, and beyond it")
+        if self.knee.high > _WIDE * self.knee.low:
+            until = "on" if math.isinf(self.knee.high) else f"to {self.knee.high:.0f}"
+            out.append(
+                f"where the knee is: anywhere from {self.knee.low:.0f} {until}; measure more levels, and beyond it"
+            )
         return out
 
 

@@ -86,15 +86,17 @@ def tps_of(rows: list[IntervalRow]) -> list[float]:
     return [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in rows]
 
 
+#: Of n values, the least |S| (pairs in order less pairs out of order) that chance reaches in fewer than one of 20
+#: cases; exact, over all orders. Kendall, "Rank Correlation Methods" (1948), appendix.
+_KENDALL = {5: 10, 6: 13, 7: 15, 8: 18, 9: 20, 10: 23}
+
+
 def is_trend(values: Sequence[float]) -> bool:
-    """Whether values rise or fall in an order that is chance in fewer than one of 20 cases, by Kendall's tau; of three
-    values, whether they are all in order, which is chance in one of three.
+    """Whether values rise or fall in an order that is chance in fewer than one of 20 cases, by Kendall's tau. Fewer
+    than five cannot tell.
     """
     n = len(values)
-    if n < 3:
+    if n < min(_KENDALL):
         return False
     signs = sum((b > a) - (b < a) for i, a in enumerate(values) for b in values[i + 1 :])
-    if n == 3:
-        return abs(signs) == 3
-    # Kendall 1938: about normal from four values on.
-    return abs(signs) > 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return abs(signs) >= (_KENDALL.get(n) or 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18))

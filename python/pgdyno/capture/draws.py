@@ -62,6 +62,11 @@ def _number(text: str) -> int | None:
         return None
 
 
+def are_integers(d: Distribution) -> bool:
+    """Whether the values are such."""
+    return any(_number(v) is not None for v in (*d.common, *d.bounds))
+
+
 def integers(name: str, d: Distribution) -> Draw:
     """Of an integer type."""
     common = [n for v in d.common[:_COMMON] if (n := _number(v)) is not None]

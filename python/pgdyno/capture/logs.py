@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
-from pgdyno.capture.statements import Capture, Captured, Catalog, name_of, with_draws
+from pgdyno.capture.statements import Capture, Captured, Catalog, name_of, shown, with_draws
 from pgdyno.errors import UsageError
 
 _MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
@@ -22,6 +22,8 @@ _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 _CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
 #: What begins and ends transactions.
 _BOUNDS = ("begin", "start transaction", "commit", "end", "rollback", "abort")
+#: Characters of a message.
+_LONGEST = 64 << 20
 _INTEGERS = ("smallint", "integer", "bigint")
 
 
@@ -39,12 +41,13 @@ def statements(paths: Sequence[Path], database: str) -> Iterator[Statement]:
     for path in paths:
         try:
             with path.open(encoding="utf-8", errors="replace", newline="") as f:
-                yield from _of_json(path, f) if path.suffix == ".json" else _of_csv(path, f, database)
+                yield from _of_json(path, f, database) if path.suffix == ".json" else _of_csv(path, f, database)
         except OSError as e:
             raise UsageError(f"cannot read {path}: {e.strerror}") from e
 
 
 def _of_csv(path: Path, lines: Iterator[str], database: str) -> Iterator[Statement]:
+    csv.field_size_limit(_LONGEST)
     for number, row in enumerate(csv.reader(lines), 1):
         if len(row) < 23:
             raise UsageError(
@@ -56,13 +59,16 @@ def _of_csv(path: Path, lines: Iterator[str], database: str) -> Iterator[Stateme
             yield from _statement(facts)
 
 
-def _of_json(path: Path, lines: Iterator[str]) -> Iterator[Statement]:
+def _of_json(path: Path, lines: Iterator[str], database: str) -> Iterator[Statement]:
     for number, line in enumerate(lines, 1):
         try:
             facts = json.loads(line)
+            if not isinstance(facts, dict):
+                raise ValueError("it is no object")
         except ValueError as e:
             raise UsageError(f"{path}:{number}: {e}: it is no jsonlog of PostgreSQL's") from e
-        yield from _statement({name: str(facts.get(name) or "") for name in _CSV})
+        if facts.get("dbname") == database:
+            yield from _statement({name: str(facts.get(name) or "") for name in _CSV})
 
 
 def _statement(facts: dict[str, str]) -> Iterator[Statement]:
@@ -90,7 +96,7 @@ def of_log(paths: Sequence[Path], database: str, catalog: Catalog, *, top: int, 
         why = _why_not(texts, read_only) or ("" if len(out.scripts) < top else f"beyond the first {top} (--top)")
         script = why or _script(texts, given, catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, "; ".join(texts), len(given)))
+            out.left_out.append((script, "; ".join(map(shown, texts)), len(given)))
         else:
             out.scripts.append(script)
             out.covered += len(given) / whole
@@ -141,12 +147,16 @@ def _script(
         if isinstance(types, str):
             return f"the server does not take its general form: {types}"
         drawn: dict[int, Draw] = {}
+        tree = sql.parsed(text)
+        uses = sql.uses(tree, catalog.names) if tree is not None else {}
         for n, type_ in enumerate(types, 1):
             values = [v for x in given if (v := x[at].get(n)) is not None]
             name = f"s{at + 1}p{n}"
             if not values:
                 drawn[n] = Draw((), f"null::{type_}", "it was always null")
-            elif type_ in _INTEGERS:
+            elif uses.get(n) is not None and sql.is_secret(uses[n].column):
+                drawn[n] = Draw((), f"md5(random()::text)::{type_}", "it may be a secret: drawn by chance")
+            elif type_ in _INTEGERS and draws.are_integers(Distribution.of(values)):
                 drawn[n] = draws.integers(name, Distribution.of(values))
             else:
                 drawn[n] = draws.from_a_list(name, Distribution.of(values), type_)

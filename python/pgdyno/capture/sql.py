@@ -18,6 +18,7 @@ _CONTROL = re.compile(
     r"comment|reindex|cluster|do)\b",
     re.IGNORECASE,
 )
+_SECRET = re.compile(r"pass|secret|token|hash|salt|key$|card|iban|ssn|cvv|otp", re.IGNORECASE)
 _CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(insert|update|delete|merge|nextval|for\s+(no\s+key\s+)?update)\b", re.IGNORECASE)
 
@@ -46,6 +47,11 @@ def writes(text: str) -> bool:
 def asks_catalog(text: str) -> bool:
     """Whether it is about the server rather than about somebody's data."""
     return _CATALOG.search(text) is not None
+
+
+def is_secret(column: str) -> bool:
+    """Whether a column's values are better not written down."""
+    return _SECRET.search(column) is not None
 
 
 def parsed(text: str) -> exp.Expression | None:
@@ -115,6 +121,12 @@ def tables(tree: exp.Expression) -> set[str]:
     return {".".join(p.name for p in (t.args.get("db"), t.this) if p is not None) for t in tree.find_all(exp.Table)}
 
 
+def _is_position(node: exp.Expression) -> bool:
+    """ORDER BY 1, GROUP BY 2."""
+    parent = node.parent
+    return isinstance(parent, exp.Order | exp.Ordered | exp.Group)
+
+
 def generalised(text: str) -> tuple[str, list[str]]:
     """A statement with parameters in place of its constants, and these. As it is where it cannot be read."""
     tree = parsed(text)
@@ -124,8 +136,10 @@ def generalised(text: str) -> tuple[str, list[str]]:
     highest = max((int(p.name) for p in tree.find_all(exp.Parameter) if p.name.isdigit()), default=0)
 
     def replace(node: exp.Expression) -> exp.Expression:
-        if isinstance(node, exp.Literal) and not isinstance(
-            node.parent, exp.Interval | exp.DataTypeParam | exp.Cast | exp.Parameter
+        if (
+            isinstance(node, exp.Literal)
+            and not _is_position(node)
+            and not isinstance(node.parent, exp.Interval | exp.DataTypeParam | exp.Cast | exp.Parameter)
         ):
             values.append(str(node.this))
             return exp.Parameter(this=exp.Literal.number(highest + len(values)))

@@ -4,6 +4,7 @@ statistics say.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,29 +89,28 @@ class Catalog:
     def distribution(self, table: str, column: str) -> Distribution:
         """Of its values: by ANALYZE; where that says nothing, of some rows."""
         schema, _, name = table.rpartition(".")
-        row = self._conn.execute(_STATS, [name, column, schema or None, table]).fetchone()
+        quoted_table = ".".join('"' + x.replace('"', '""') + '"' for x in (schema, name) if x)
+        row = self._conn.execute(_STATS, [name, column, schema or None, quoted_table]).fetchone()
         if row is not None and (row[0] or row[2]):
             return Distribution(row[0] or (), row[1] or (), row[2] or ())
         try:
             quoted = '"' + column.replace('"', '""') + '"'
-            rows = self._conn.execute(f"select {quoted}::text from {table} limit 200".encode()).fetchall()
+            rows = self._conn.execute(f"select {quoted}::text from {quoted_table} limit 200".encode()).fetchall()
         except psycopg.Error:
             return Distribution()
         return Distribution.of([r[0] for r in rows if r[0] is not None])
 
     def types(self, text: str) -> list[str] | str:
         """Of a statement's parameters, as the server sees them; or why it does not take it."""
-        try:
-            self._conn.execute(f"prepare pgdyno_capture as {text}".encode())
-        except psycopg.Error as e:
-            return e.diag.message_primary or " ".join(str(e).split())
-        try:
-            row = self._conn.execute(
-                "select parameter_types::text[] from pg_prepared_statements where name = 'pgdyno_capture'"
-            ).fetchone()
-            return list(row[0]) if row is not None else []
-        finally:
-            self._conn.execute("deallocate pgdyno_capture")
+        # The extended protocol takes one statement, and nothing is carried out.
+        pgconn = self._conn.pgconn
+        result = pgconn.prepare(b"", text.encode())
+        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            return " ".join(result.get_error_message().split()).removeprefix("ERROR: ")
+        described = pgconn.describe_prepared(b"")
+        oids = [described.param_type(n) for n in range(described.nparams)]
+        rows = self._conn.execute("select pg_catalog.format_type(t, null) from unnest(%s::oid[]) t", [oids]).fetchall()
+        return [r[0] for r in rows]
 
 
 def of_server(conn: Connection, *, seconds: float, top: int, read_only: bool) -> Capture:
@@ -130,7 +130,7 @@ def of_server(conn: Connection, *, seconds: float, top: int, read_only: bool) ->
         why = _not_ours(text, read_only) or ("" if len(out.scripts) < top else f"beyond the first {top} (--top)")
         script = why or script_of(text, catalog, calls, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, text, calls))
+            out.left_out.append((script, shown(text), calls))
             continue
         out.scripts.append(script)
         out.covered += spent / whole
@@ -182,7 +182,21 @@ def _text(text: str, drawn: Mapping[int, Draw]) -> str:
 def with_draws(text: str, drawn: Mapping[int, Draw]) -> str:
     """A statement with what is drawn in place of its parameters, and without what pg_stat_statements remarks."""
     plain = text.replace("/*, ... */", "")
-    return sql.PARAMETER.sub(lambda m: drawn[int(m[1])].expression if int(m[1]) in drawn else m[0], plain)
+
+    def put(m: re.Match[str]) -> str:
+        if int(m[1]) not in drawn:
+            return m[0]
+        expression = drawn[int(m[1])].expression
+        # A slice's colon beside a variable's would be a cast.
+        beside = plain[m.start() - 1 : m.start()] == ":" or plain[m.end() : m.end() + 1] == ":"
+        return f" ({expression}) " if beside and plain[m.end() : m.end() + 2] != "::" else expression
+
+    return sql.PARAMETER.sub(put, plain)
+
+
+def shown(text: str) -> str:
+    """A statement for the reader: of what may hold a secret (ALTER ROLE ... PASSWORD) the first words only."""
+    return " ".join(text.split()[:2]) + " ..." if sql.is_control(text) or sql.parsed(text) is None else text
 
 
 def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog) -> Draw:
@@ -206,10 +220,16 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog) -> Dr
         return Draw((), f"md5(random()::text)::{type_}", "a new key, by chance")
     if type_.endswith("[]"):
         return Draw((), f"array(select {use.column} from {use.table} limit 1)", "a list, taken to have one value")
+    if sql.is_secret(use.column):
+        return Draw((), f"md5(random()::text)::{type_}", "it may be a secret: drawn by chance, and found nowhere")
     known = catalog.distribution(use.table, use.column)
     if known.is_empty:
         return Draw((), f"null::{type_}", f"{use.table}.{use.column} has no values to draw from: always null")
-    return draws.integers(name, known) if type_ in _INTEGERS else draws.from_a_list(name, known, type_)
+    if type_ not in _INTEGERS:
+        return draws.from_a_list(name, known, type_)
+    if draws.are_integers(known):
+        return draws.integers(name, known)
+    return Draw((f"\\set {name} {_UNKNOWN}",), f":{name}", f"what it is of is not known: {_UNKNOWN}")
 
 
 def name_of(text: str, tree: Any, number: int) -> str:

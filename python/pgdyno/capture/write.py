@@ -43,7 +43,8 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str) ->
     if not found.scripts:
         raise UsageError("nothing was captured", "; ".join(dict.fromkeys(why for why, _, _ in found.left_out))[:300])
     try:
-        folder.mkdir(parents=True)
+        # Values of somebody's tables stand in the scripts.
+        folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as e:
         raise UsageError(f"{folder} is there already; nothing was written", "Name another folder: --output.") from e
     most = max(s.calls for s in found.scripts)
@@ -70,6 +71,8 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         f"{len(found.scripts)} scripts stand for {found.covered * 100:.1f}% of {what}.",
         "",
         "## What the scripts do not keep",
+        "",
+        "Values of the tables stand in the scripts, but for columns whose names sound of secrets.",
         "",
         "- How parameters of one transaction belong together, think time, and the order of transactions in a session.",
         "- From pg_stat_statements also: transactions. Each statement is one.",

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
+from pgdyno.analysis.compare import MARGIN
 from pgdyno.figures import FIGURES
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
@@ -17,7 +18,7 @@ from pgdyno.report import answer, verdicts
 from pgdyno.store.reading import RunData
 
 
-def of_run(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
+def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MARGIN) -> dict[str, Any]:
     """A run for machines: times in nanoseconds, sizes in bytes."""
     if data is None:
         return {"exit_code": exit_code, "error": error}
@@ -27,7 +28,7 @@ def of_run(data: RunData | None, exit_code: int, error: str) -> dict[str, Any]:
         for key in data.pooled
     ]
     groups = groups_of(data)
-    along = along_axes(data, groups)
+    along = along_axes(data, groups, margin)
     return {
         "exit_code": exit_code,
         "error": error,

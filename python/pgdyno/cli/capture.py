@@ -8,14 +8,36 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
+
 from pgdyno.capture import logs, statements
+from pgdyno.capture.statements import Capture
 from pgdyno.capture.write import write
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import TargetError
 
 
 def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float, top: int, read_only: bool) -> int:
     """Reads, writes, and returns the exit code."""
     target = targets.resolve(conninfo or "")
+    try:
+        found, what, source = _captured(target, log, seconds, top, read_only)
+    except psycopg.Error as e:
+        reason = " ".join(str(e).split())
+        raise TargetError(f"the capture failed: {reason}", targets.remedy_for(reason)) from e
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    file = write(found, output, source=source, when=when, what=what)
+    sys.stdout.write(
+        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}; {len(found.left_out)} left out\n"
+        f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
+    )
+    return 0
+
+
+def _captured(
+    target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool
+) -> tuple[Capture, str, str]:
     with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         if log:
@@ -25,10 +47,4 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
         else:
             found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only)
             what, source = "the time that the server spent in statements", f"database {target.dbname}"
-    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    file = write(found, output, source=source, when=when, what=what)
-    sys.stdout.write(
-        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}; {len(found.left_out)} left out\n"
-        f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
-    )
-    return 0
+        return found, what, source

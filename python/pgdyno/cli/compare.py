@@ -20,6 +20,11 @@ from pgdyno.report.comparisons import note
 from pgdyno.store import reading
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNKNOWN: "yellow"}
+#: How to read a comparison of searches.
+_SEARCHES = (
+    "Change: 99% interval of the ratio of the rates that half of the trials hold; of single searches from their own "
+    "intervals, of several from how far they lie apart."
+)
 #: What --fail-if may name, and the verdicts that it stands for. A difference within the margin is none.
 FAILING = {
     "slower": {Verdict.SLOWER},
@@ -78,7 +83,8 @@ def main(
     _table(out, found.rows)
     if found.rows:
         out.print()
-        out.print(Text(_method(found) + " " + note(found.rows[0].comparison, blocked=False)))
+        how = note(found.rows[0].comparison, blocked=False) if not found.is_of_searches else _SEARCHES
+        out.print(Text(f"{_method(found)} {how}"))
     if found.differences:
         out.print(Text("\nThe environments differ", style="bold"))
         for name, x, y in found.differences:
@@ -113,6 +119,23 @@ def is_among(rows: Sequence[Row], failing: set[Verdict]) -> bool:
 
 
 def _answer(found: runs.RunComparison) -> list[str]:
+    if found.is_of_searches:
+        (row,) = found.rows
+        change = verdicts.change(row.comparison)
+        if found.is_of_single_starts:
+            return [
+                f"Not yet known whether B bears more than A ({row.pair.label}): by these searches {change}; how far "
+                "two searches on one server lie apart is not known.",
+                "What would tell: several searches of each (pgdyno compare A1 A2 A3 --with B1 --with B2 --with B3).",
+            ]
+        words = {
+            Verdict.FASTER: "bears more than",
+            Verdict.SLOWER: "bears less than",
+            Verdict.SAME: "bears about as much as",
+        }
+        verb = words.get(row.comparison.verdict)
+        said = f"B {verb} A" if verb else "Not yet known whether B bears more than A"
+        return [f"{said} ({row.pair.label}): {change}."]
     if not found.is_of_single_starts:
         names = ("these starts of A", "those of B") if found.are_single_runs else ("A", "B")
         return answer.of_rows(found.rows, lambda _: names)
@@ -128,6 +151,8 @@ def _answer(found: runs.RunComparison) -> list[str]:
 
 
 def _method(found: runs.RunComparison) -> str:
+    if found.is_of_searches:
+        return f"Searches: {found.starts_a} and {found.starts_b}."
     if found.is_of_single_starts:
         return "The intervals are of these two starts alone, by their repetitions."
     if found.others:

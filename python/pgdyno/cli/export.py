@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pgdyno.errors import UsageError
-from pgdyno.store import export, reading, rundir
+from pgdyno.store import export, query, reading, rundir
 
 
 def main(run: Path | None, form: str | None, grafana: bool, output: Path | None) -> int:
@@ -32,5 +32,6 @@ def _write(lines: Iterable[str], output: Path | None) -> None:
         for line in lines:
             sys.stdout.write(line)
         return
+    query.refuse_a_run_directory(output)
     with rundir.writing(output), output.open("w", encoding="utf-8") as f:
         f.writelines(lines)

@@ -142,7 +142,7 @@ def scale(
         Text(
             "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% "
             "intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: "
-            "beyond the knee nothing was measured."
+            "beyond the highest level nothing was measured."
         )
     )
     return EXIT_OK
@@ -174,10 +174,13 @@ def _show_law(out: Console, f: scaling.Fitted) -> None:
             f"error {s.error * 100:.1f}% over {len(f.levels)} points, {s.levels} levels"
         )
     )
-    # A parameter at its bound, or an interval that reaches it, is not known.
-    knee = "none within reach" if math.isinf(s.knee.value) else three(s.knee, ".0f")
-    peak = "unbounded" if math.isinf(s.peak.value) else three(s.peak, ",.0f")
-    out.print(Text(f"knee at {knee}; highest throughput {peak}"))
+    knee = f"{_or_none(s.knee.value)} ({_or_none(s.knee.low)} to {_or_none(s.knee.high)})"
+    if s.kappa.value:
+        peak = f"highest throughput {three(s.peak, ',.0f')}"
+    else:
+        # Nothing turns it down: the law has a bound that it never reaches.
+        peak = f"no highest throughput; bounded by {s.peak.value:,.0f}" if s.sigma.value else "no bound"
+    out.print(Text(f"knee at {knee}; {peak}"))
     for what in s.unknown:
         out.print(Text(f"The data cannot tell {what}."))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -198,6 +201,11 @@ def _show_law(out: Console, f: scaling.Fitted) -> None:
             "predicted" if p.predicted else "",
         )
     out.print(table)
+
+
+def _or_none(n: float) -> str:
+    """A number of clients; infinite: there is none."""
+    return "none" if math.isinf(n) else f"{n:,.0f}"
 
 
 def _spark(values: list[float]) -> str:

@@ -76,11 +76,11 @@ def main(
         if exit_code in (EXIT_OK, EXIT_WITH_CAVEATS) and is_among(along.rows, failing):
             exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: it has come to pass"
     if json_output:
-        as_json.write(as_json.of_run(outcome.data, exit_code, reason))
+        as_json.write(as_json.of_run(outcome.data, exit_code, reason, margin / 100))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()
         out.print()
-        terminal.render(view.build(outcome.data, with_charts=False), out)
+        terminal.render(view.build(outcome.data, with_charts=False, margin=margin / 100), out)
     if reason:
         errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
     for path in outcome.reports:

@@ -33,7 +33,7 @@ def compare(
         str, typer.Option(help="With --live: what to run; its dataset is loaded into both.", metavar="NAME")
     ] = "quick",
     duration: Annotated[
-        float, typer.Option(help="With --live: seconds measured of each, and workload.", metavar="SECONDS", min=2)
+        float, typer.Option(help="With --live: seconds measured of each, and workload.", metavar="SECONDS", min=5)
     ] = 30.0,
     clients: Annotated[int | None, typer.Option(help="With --live. Default: 4 a core.", min=1)] = None,
     scale: options.Scale = None,
@@ -62,10 +62,14 @@ def compare(
 
         if other or len(run) != 2:
             raise UsageError("compare --live takes two targets", 'pgdyno compare --live "host=db1" "host=db2"')
+        if figures:
+            raise UsageError("--figures goes with runs: a duet compares throughput and p99", "Leave it out.")
         order = "simultaneous" if simultaneous else "duet"
         raise typer.Exit(
             living.main(run, experiment, duration, clients, scale, order, force, runs, margin, fail_if, json_output)
         )
+    if clients is not None or scale is not None or simultaneous or force:
+        raise UsageError("--clients, --scale, --simultaneous and --force go with --live", "Leave them out.")
     paths = [Path(r) for r in run]
     a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):

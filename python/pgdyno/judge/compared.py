@@ -38,6 +38,9 @@ class Row:
     seconds: float | None = None
     #: It stands on pairs of slices of a duet.
     by_slices: bool = False
+    #: Both sides were under load at once; and the servers ran already.
+    together: bool = False
+    running: bool = False
 
 
 #: Seconds: to ask for less would be more exact than it can be.

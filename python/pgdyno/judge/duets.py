@@ -22,7 +22,9 @@ _LEAST_IN_A_SLICE = 12
 
 def compared(data: RunData, pairs: Sequence[Pair], *, level: float, margin: float = MARGIN) -> list[Row]:
     """A row for each figure of each pair that duets can be said of."""
-    return [row for pair in pairs for f in FIGURES if (row := _row(data, pair, f, level, margin)) is not None]
+    # Under load at once one side's gain is the other's loss: what the trials say of their p99 is not independent.
+    figures = FIGURES[:1] if data.manifest.run.order == "simultaneous" else FIGURES
+    return [row for pair in pairs for f in figures if (row := _row(data, pair, f, level, margin)) is not None]
 
 
 def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float) -> Row | None:
@@ -51,7 +53,8 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     c = duet.compared(list(units.values()), n, means[0], means[1], higher_is_better=better, level=level, margin=margin)
     turns = 1 if data.manifest.run.order == "simultaneous" else 2
     seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
-    return Row(pair, figure, c, seconds, by_slices=True)
+    together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
+    return Row(pair, figure, c, seconds, by_slices=True, together=together, running=running)
 
 
 def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:

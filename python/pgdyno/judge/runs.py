@@ -23,6 +23,10 @@ CAPACITY = Figure("capacity", "capacity", "capacity", "1/s", True)
 LOAD = Figure("load s", "load_s", "load_s", "s", False)
 #: Of the normal distribution, of 95% and 99% intervals.
 _Z95, _Z99 = 1.959964, 2.575829
+_ONE_AFTER_THE_OTHER = (
+    "the runs were made one after the other: what the machine did differently between them counts as a difference; an "
+    "experiment with both as values of an axis runs them in turn"
+)
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
 #: Parts of the environment that make figures differ.
@@ -59,6 +63,8 @@ class RunComparison:
 
     #: There is one run on each side, and no others beside them.
     are_single_runs: bool = False
+    #: Searches for a capacity.
+    is_of_searches: bool = False
 
     @property
     def is_of_single_starts(self) -> bool:
@@ -129,6 +135,7 @@ def _loads(a: Sequence[RunData], b: Sequence[RunData], some: Pair, margin: float
     for key in sides[0]:
         if key not in sides[1]:
             continue
+        # Of no workload: the label says what it is of.
         pair = Pair(some.a, some.b, f"loading {key[1]} ({key[2]})")
         known: dict[Hashable, Figures] = {0: sides[0][key], 1: sides[1][key]}
         rows.append(Row(pair, LOAD, compare(known, [(0, 1)], blocked=False, higher_is_better=False, margin=margin)[0]))
@@ -143,21 +150,28 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
             f"the runs are searches under different objectives: {', '.join(sorted(objectives))}",
             "Compare those of one objective.",
         )
-    sides = [[c for data in side if (c := data.manifest.capacity) is not None and c.rate] for side in (a, b)]
-    if not all(sides):
-        raise UsageError("a search found no rate that holds its objective", "There is nothing to compare.")
+    failed = [data.path for data in (*a, *b) if not (data.manifest.capacity and data.manifest.capacity.rate)]
+    if failed:
+        raise UsageError(f"{failed[0]} found no rate that holds its objective", "Leave it out, and say so.")
+    groups = [groups_of(data)[0] for data in (*a, *b)]
+    same = {(g.workload, g.hot_set, g.clients) for g in groups}
+    if len(same) != 1:
+        listed = "; ".join(f"{w}, {h * 100:g}% of the rows, {c} clients" for w, h, c in sorted(same))
+        raise UsageError(f"the runs are searches on different configurations: {listed}", "Compare those of one.")
+    sides = [[data.manifest.capacity for data in side if data.manifest.capacity] for side in (a, b)]
     (objective,) = objectives
-    groups = [groups_of(side[0])[0] for side in (a, b)]
-    where = " ".join(filter(None, [groups[0].workload, f"c={groups[0].clients}", f"({objective})"]))
-    pair = Pair(groups[0], groups[1], where)
+    where = f"{groups[0].workload} c={groups[0].clients} ({objective})"
+    pair = Pair(groups[0], groups[len(a)], where)
     single = min(map(len, sides)) < 2
-    comparison = _of_two_searches(sides[0][0], sides[1][0], margin) if single else _of_searches(sides, margin)
+    comparison = _of_single_searches(sides, margin) if single else _of_searches(sides, margin)
     row = Row(pair, CAPACITY, comparison)
-    differing = differences(a[0].manifest, b[0].manifest)
-    # Each trial is as long as its rate wants it.
-    differing = [d for d in differing if d[0] not in ("rate", "duration_s")]
     counts = len(sides[0]), len(sides[1])
-    return RunComparison([row], *counts, 0, differing, are_single_runs=single and counts == (1, 1))
+    found = RunComparison([row], *counts, 0, differences(a[0].manifest, b[0].manifest), is_of_searches=True)
+    wide = [data.path for data in (*a, *b) if data.manifest.capacity and not data.manifest.capacity.narrow]
+    odd = [data.path for data in (*a, *b) if data.manifest.capacity and data.manifest.capacity.contradiction]
+    warnings = [_ONE_AFTER_THE_OTHER, *(f"{path}: the search ended before its interval was narrow" for path in wide)]
+    warnings += [f"{path}: a rate failed, and a higher one held" for path in odd]
+    return replace(found, warnings=warnings, are_single_runs=counts == (1, 1))
 
 
 def _of_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
@@ -165,12 +179,16 @@ def _of_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparis
     return compare(figures, [(0, 1)], blocked=False, margin=margin)[0]
 
 
-def _of_two_searches(a: Capacity, b: Capacity, margin: float) -> Comparison:
-    """The interval is of these two searches: of how far two of one server lie apart they know nothing."""
-    variance = sum((math.log(c.high / c.low) / (2 * _Z95)) ** 2 for c in (a, b) if c.low and c.high)
+def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
+    """The interval is of these searches: of how far two of one server lie apart they know nothing."""
+    means = [math.exp(math.fsum(math.log(c.rate) for c in side) / len(side)) for side in sides]
+    variance = sum(
+        (math.log(c.high / c.low) / (2 * _Z95) / len(side)) ** 2 for side in sides for c in side if c.low and c.high
+    )
     reach = math.exp(_Z99 * math.sqrt(variance)) if variance else math.nan
-    ratio = b.rate / a.rate
-    return Comparison(1, 1, a.rate, b.rate, ratio, ratio / reach, ratio * reach, margin=margin)
+    ratio = means[1] / means[0]
+    n = [len(side) for side in sides]
+    return Comparison(n[0], n[1], means[0], means[1], ratio, ratio / reach, ratio * reach, margin=margin)
 
 
 def _together(runs: Sequence[RunData]) -> list[Group]:
@@ -231,10 +249,7 @@ def _some(groups: dict[Key, Group]) -> str:
 def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[Figure]) -> list[str]:
     out = [f"{data.path}: {name} cannot be read ({why})" for data in runs for name, why in data.unreadable]
     if len({data.path for data in runs}) > 1:
-        out.append(
-            "the runs were made one after the other: what the machine did differently between them counts as a "
-            "difference; an experiment with both as values of an axis runs them in turn"
-        )
+        out.append(_ONE_AFTER_THE_OTHER)
     fewest = min(min(len(p.a.trials), len(p.b.trials)) for p in pairs)
     if fewest < 3:
         out.append(f"too few repetitions ({fewest}): at least 3 of each are needed, --repetitions 5 is better")

@@ -10,7 +10,7 @@ from typing import Any
 from pgdyno.analysis.scaling import Scaling, fit
 from pgdyno.errors import UsageError
 from pgdyno.judge.groups import groups_of
-from pgdyno.judge.runs import label_of
+from pgdyno.model import spelled
 from pgdyno.store import reading
 
 
@@ -31,16 +31,21 @@ def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitt
     found: dict[str, tuple[list[float], list[float]]] = {}
     places = {p.target: p for p in data.manifest.places.values()}
     for g in groups_of(data):
+        if any(t.parameters.get("rate") is not None for t in g.trials):
+            # Of an open loop the throughput is what was asked for.
+            continue
+        # What else is varied tells curves apart.
+        others = {k: v for k, v in g.varied.items() if k != axis}
         if axis == "clients":
             level: Any = g.clients
-            label = label_of(g).replace(f" c={g.clients}", "")
         elif axis == "cpus":
-            place = places.get(str(g.varied.get("target")))
+            place = places.get(str(others.pop("target", None)))
             level = place.cpus if place else None
-            label = f"{g.workload} {g.hot_set * 100:g}%"
         else:
             level = g.varied.get(axis)
-            label = f"{g.workload} {g.hot_set * 100:g}% c={g.clients}"
+        named = [f"{k}={spelled(v)}" for k, v in others.items()]
+        hot = [f"{g.hot_set * 100:g}%"] if g.hot_set != 1 else []
+        label = " ".join([g.workload, *named, *hot, *([f"c={g.clients}"] if axis != "clients" else [])])
         if not isinstance(level, int | float) or isinstance(level, bool):
             continue
         levels, throughputs = found.setdefault(label, ([], []))

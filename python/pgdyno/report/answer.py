@@ -28,6 +28,8 @@ _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
 _FACTOR = 2.0
 #: Nobody measures that long.
 _TOO_LONG_S = 86_400.0
+#: Of the normal distribution: 95% lie below.
+_Z95 = 1.645
 #: What a crash may cost, by setting and value.
 _RISKY = {
     "synchronous_commit": {"off": "a crash can lose the last commits"},
@@ -40,7 +42,7 @@ def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> li
     """What a run says: of a search for capacity its rate, of a comparison its verdicts, of a matrix its best."""
     capacity = data.manifest.capacity
     if capacity is not None:
-        return _capacity(capacity)
+        return _capacity(data, capacity)
     if found.rows:
         written = data.manifest.run.order == "written" or data.manifest.batched
         drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
@@ -115,8 +117,12 @@ def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
 def _of_these_starts(row: Row) -> str:
     """Of a duet of two servers that were started once: equal servers may differ by some percent."""
     a, b = row.pair.a.trials, row.pair.b.trials
-    once = row.by_slices and starts(a) == 1 and a[0].place != b[0].place
-    return ", as these two servers were started" if once else ""
+    if not row.by_slices:
+        return ""
+    together = ", both under load at once" if row.together else ""
+    if starts(a) > 1 or a[0].place == b[0].place:
+        return together
+    return f"{together}, as these two servers {'run now' if row.running else 'were started'}"
 
 
 def _ways(row: Row) -> str:
@@ -235,15 +241,21 @@ def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
 # -------------------------------------------------------------------- capacity
 
 
-def _capacity(c: Capacity) -> list[str]:
+def _capacity(data: RunData, c: Capacity) -> list[str]:
     closed = f"a closed loop reaches {integer(c.closed_tps)} TPS"
+    t = data.trials[0].plan if data.trials else None
+    where = f"{t.workload}, {t.clients} client{'s' if t.clients != 1 else ''}" if t else ""
     if not c.rate:
-        return [f"No rate held {c.objective} ({closed})."]
+        tried = f" up to {integer(c.held)}/s every trial held it" if c.held else ""
+        if tried:
+            return [f"Not yet known how much holds {c.objective} ({where}):{tried}, and none was tried that does not."]
+        return [f"No rate held {c.objective} ({where}); {closed}."]
     if c.low is None or c.high is None:
         return [f"{integer(c.rate)} transactions per second hold {c.objective} ({closed})."]
+    nearly = f", 95% of them at {integer(c.rate * math.exp(-_Z95 * c.spread))}/s" if c.spread else ""
     out = [
-        f"{c.objective} holds up to {integer(c.rate)} transactions per second ({c.level * 100:g}% interval: "
-        f"{integer(c.low)} to {integer(c.high)}); {closed}."
+        f"Half of the trials hold {c.objective} at {integer(c.rate)} transactions per second ({c.level * 100:g}% "
+        f"interval: {integer(c.low)} to {integer(c.high)}){nearly} ({where}, {len(c.probes)} trials); {closed}."
     ]
     if c.contradiction is not None:
         failed, held = c.contradiction

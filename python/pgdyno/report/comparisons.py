@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.figures import TPS
+from pgdyno.figures import MEMORY, TPS
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.compared import Row, starts
 from pgdyno.model import TrialRecord
@@ -39,6 +39,11 @@ def table(found: AxisComparisons) -> Table:
     more = f" Only the first {len(rows)} rows are shown." if found.left_out else ""
     slices = [r for r in rows if r.by_slices]
     explained = _explained(found, slices or rows, by_slices=bool(slices)) if rows else ""
+    if any(r.figure is MEMORY for r in rows):
+        explained += (
+            " Memory: anonymous memory of the server's processes together, without shared buffers, the most at the end "
+            "of any interval; it grows with the clients."
+        )
     return Table(
         "comparisons",
         "Compared" if several else f"Compared: {differences[0]}",

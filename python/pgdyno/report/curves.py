@@ -37,7 +37,9 @@ def scaling(groups: Sequence[Group]) -> dict[str, object] | None:
     # Of thousands of levels some tell the curve as well.
     every = sorted({g.clients for g in groups})
     kept = {every[round(i * (len(every) - 1) / (_MOST_LEVELS - 1))] for i in range(_MOST_LEVELS)} if every else set()
-    some_groups = [g for g in groups if g.clients in kept]
+    # Of an open loop the throughput is what was asked for.
+    closed = [g for g in groups if all(t.parameters.get("rate") is None for t in g.trials)]
+    some_groups = [g for g in closed if g.clients in kept]
     for g in some_groups:
         points = curves.setdefault(f"{g.workload}, {line_of(g, some_groups)}", [])
         points += [(float(g.clients), t.summary.tps) for t in g.trials if t.summary and t.summary.tps > 0]

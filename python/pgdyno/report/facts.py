@@ -144,10 +144,16 @@ def syncs(data: RunData) -> Table:
 
 
 def _loop(m: Manifest) -> str:
+    if m.capacity is not None:
+        return "rates as the search went"
     if rates := m.varied.get("rate"):
         return f"rates of {', '.join(spelled(r) if r is not None else 'a closed loop' for r in rates)} TPS"
     rate = m.run.rate
     return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
+
+
+def _measured(m: Manifest) -> str:
+    return f"{m.run.duration_s} s measured" if m.capacity is None else "as long as the objective needs"
 
 
 def _varied(m: Manifest, name: str, value: object) -> str:
@@ -178,10 +184,10 @@ def environment(data: RunData) -> list[tuple[str, str]]:
         ("dataset", f"{_dataset(m)}, {size(sum(m.dataset.bytes.values()) if m.dataset else 0)} with indexes"),
         (
             "each trial",
-            f"{run.warmup_s} s warm-up, {run.duration_s} s measured, "
+            f"{run.warmup_s} s warm-up, {_measured(m)}, "
             f"{_varied(m, 'protocol', run.protocol)} protocol, "
             f"{_loop(m)}, "
-            f"{times}, {order.get(run.order, 'random order')}"
+            f"{times}, {'chosen as it went' if m.capacity is not None else order.get(run.order, 'random order')}"
             f"{', one dataset after the other' if m.batched else ''}, "
             f"seed {run.seed}",
         ),
@@ -233,9 +239,15 @@ def method(data: RunData) -> list[str]:
         )
     elif run.order == "simultaneous":
         out.append("Both servers were up and under load at once; the beginning of each slice is left out.")
+    elif m.capacity is not None:
+        out.append(
+            "Each rate was chosen by what the trials before it had said of the threshold; a trial is as long as the "
+            "objective's figure needs, 5 to 60 s unless --duration says more."
+        )
     else:
-        out.append(f"Trials were run in {'random' if run.order == 'random' else 'the written'} order, so many of each: "
-                   f"{run.repetitions * run.restarts}.")  # fmt: skip
+        words = {"random": "in random order", "interleaved": "in turn", "written": "one configuration after the other"}
+        times = run.repetitions * run.restarts
+        out.append(f"Trials were run {words.get(run.order, 'in random order')}, so many of each: {times}.")
     loop = (
         "Closed loop: each client begins its next transaction when the last has ended."
         if run.rate is None and "rate" not in m.varied

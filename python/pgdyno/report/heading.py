@@ -70,7 +70,7 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
     if m.same_machine:
         counts[Caveat.SHARED_MACHINE] = len(data.trials)
     # A duet's slices say how far they lie apart.
-    if 0 < m.run.repetitions * m.run.restarts < 3 and not m.run.is_duet:
+    if 0 < m.run.repetitions * m.run.restarts < 3 and not m.run.is_duet and m.capacity is None:
         counts[Caveat.FEW_REPETITIONS] = len(data.trials)
     for t in drifting(data):
         counts[Caveat.DRIFT] += t
@@ -83,7 +83,7 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
 
 def drifting(data: RunData) -> list[int]:
     """Of configurations whose throughput rose or fell over the repetitions, how many trials they have: the last
-    third lies far from the first, and the order is no chance (Kendall's tau, one of 20 by chance).
+    third lies far from the first, and the order is no chance (Kendall's tau, which needs five; one of 20 by chance).
     """
     found = []
     groups: dict[Key, list[TrialRecord]] = {}

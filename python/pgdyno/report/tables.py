@@ -213,7 +213,7 @@ def _part(latency: Latency, name: str) -> float | None:
 def capacity_text(found: Capacity) -> str:
     """How to read the answer of a search."""
     if not found.rate:
-        return f"No rate was found that holds {found.objective}."
+        return ""
     if found.low is None or found.high is None:
         return f"Highest rate that held {found.objective} twice: {found.rate:,.4g} TPS."
     sure = "" if found.narrow else " The search ended before the interval was narrow."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pgdyno.analysis.compare import MARGIN
 from pgdyno.format import printable
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
@@ -55,11 +56,11 @@ class View:
         return next((t for t in self.tables if t.name == name), None)
 
 
-def build(data: RunData, *, with_charts: bool = True, lang: str = "en") -> View:
+def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: float = MARGIN) -> View:
     """The view of a run, in one of words.LANGUAGES."""
     m = data.manifest
     groups = groups_of(data)
-    along = along_axes(data, groups)
+    along = along_axes(data, groups, margin)
     every = [
         tables.capacity(data),
         comparisons.table(along),

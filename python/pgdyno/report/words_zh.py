@@ -74,6 +74,10 @@ ZH = {
     "Throughput counts what was committed within the measurement; latency is of whole transactions, in histograms of 3 "
     "significant digits that are merged, never averaged. ± is half the width of a 95% confidence interval.": "吞吐统计测量期间提交的事务;延迟为整个事务的延迟,"
     "以 3 位有效数字的直方图记录并合并,从不取平均。± 为 95% 置信区间的半宽。",
+    "Each rate was chosen by what the trials before it had said of the threshold; a trial is as long as the objective's "
+    "figure needs, 5 to 60 s unless --duration says more.": "每个速率由此前试验对阈值的信息选定;试验长度按目标指标所需,5 至 60 秒,除非 --duration 更长。",
+    "Memory: anonymous memory of the server's processes together, without shared buffers, the most at the end of any "
+    "interval; it grows with the clients.": "内存:服务器各进程匿名内存之和,不含共享缓冲区,取各区间末的最大值;随连接数增长。",
     "Client and server ran on one machine and shared its processors.": "客户端与服务器在同一台机器上,共享处理器。",
     "Nothing is known of rates for hours.": "对持续数小时的速率一无所知。",
     # Titles.
@@ -275,16 +279,20 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{m[1]}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
      + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
-    (r"(.+) holds up to (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\); a closed loop reaches (\S+) TPS\.",
-     r"每秒 \2 个事务以内满足 \1(\3 区间:\4 至 \5);闭环可达 \6 TPS。"),
+    (r"Half of the trials hold (.+?) at (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\)(?:, 95% of them at (\S+)/s)? "
+     r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
+     lambda m: f"每秒 {m[2]} 个事务时半数试验满足 {m[1]}({m[3]} 区间:{m[4]} 至 {m[5]})" + (f",每秒 {m[6]} 个时 95% 满足" if m[6] else "")
+     + f"({_clients(m[7])},{m[8]} 次试验);闭环可达 {m[9]} TPS。"),
+    (r"Not yet known how much holds (.+) \((.+)\): up to (\S+)/s every trial held it, and none was tried that does not\.",
+     lambda m: f"尚不知道多大速率满足 {m[1]}({_clients(m[2])}):到每秒 {m[3]} 个为止全部满足,尚未试到不满足的速率。"),
     (r"(\S+) transactions per second hold (.+) \(a closed loop reaches (\S+) TPS\)\.", r"每秒 \1 个事务时满足 \2(闭环可达 \3 TPS)。"),
-    (r"No rate held (.+) \(a closed loop reaches (\S+) TPS\)\.", r"没有速率满足 \1(闭环可达 \2 TPS)。"),
+    (r"No rate held (.+) \((.+)\); a closed loop reaches (\S+) TPS\.", r"没有速率满足 \1(\2);闭环可达 \3 TPS。"),
     (r"Not monotone: (\S+)/s failed, (\S+)/s held; something else than the rate decides, too\.",
      r"并非单调:\1/秒 不满足,\2/秒 满足;除速率外另有因素。"),
     (r"At the rate that is given half of the trials hold (.+); (\S+) interval by all of them, of this server as it was "
      r"started\.", r"在给出的速率下半数试验满足 \1;\2 区间取自全部试验,仅就服务器的这次启动而言。"),
-    (r"Trials were run in (random|the written) order, so many of each: (\d+)\.",
-     lambda m: f"试验按{'随机' if m[1] == 'random' else '书写'}顺序进行,每种 {m[2]} 次。"),
+    (r"Trials were run (in random order|in turn|one configuration after the other), so many of each: (\d+)\.",
+     lambda m: f"试验{'按随机顺序' if 'random' in m[1] else '轮流' if m[1] == 'in turn' else '按配置依次'}进行,每种 {m[2]} 次。"),
     (r"Change: (\S+) interval of the ratio, for these two servers as they run now, caches and all\.",
      r"变化:比值的 \1 区间,就这两台服务器目前的状态而言。"),
     (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
@@ -301,7 +309,6 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"With (\S+) = (\S+) a crash can (lose the last commits|destroy the cluster|leave torn pages); that is not "
      r"measured here\.", lambda m: f"{m[1]} = {m[2]} 时,崩溃可能{_RISKS[m[3]]};此处未作测量。"),
     (r"Compared: (.+): (.+) by (.+)", r"对比:\1:\2 与 \3"),
-    (r"No rate was found that holds (.+)\.", r"没有找到满足 \1 的速率。"),
     (r"Highest rate that held (.+) twice: (\S+) TPS\.", r"两次满足 \1 的最高速率:\2 TPS。"),
     (r"A closed loop reaches (\S+) TPS\.", r"闭环可达 \1 TPS。"),
     (r"(\d+) of (\d+) trials", r"\2 次试验中的 \1 次"),

@@ -90,7 +90,8 @@ class _CapacitySession(Session):
         if found is None:
             return
         for part in _CURVE:
-            self._probe(servers, part * found.rate)
+            # They speak for the threshold as the others do.
+            self.search.tell(self._probe(servers, part * found.rate))
             self._remember(closed.summary.tps)
 
     def _last_for(self, seconds: float) -> None:
@@ -139,6 +140,8 @@ class _CapacitySession(Session):
                 "spread": found.spread if found is not None else None,
                 "narrow": s.is_narrow,
                 "contradiction": s.contradiction,
+                "held": max((p.rate for p in self._probes if p.holds(s.objective)), default=0.0),
+                "failed": min((p.rate for p in self._probes if not p.holds(s.objective)), default=0.0),
                 "closed_tps": closed_tps,
                 "probes": [asdict(p) | {"holds": p.holds(s.objective)} for p in self._probes],
             },

@@ -85,7 +85,7 @@ def _own(definition: spec.Dataset) -> OwnDataset:
 def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, replace: bool) -> None:
     """Raises RefusedError where other tables stand in the dataset's place."""
     if isinstance(wanted, OwnDataset):
-        own.refuse_another(conn, target, wanted, replace=replace)
+        own.refuse_another(conn, target, wanted, force=force, replace=replace)
     else:
         find.look(conn, target, wanted, force=force, replace=replace)
 
@@ -116,7 +116,7 @@ def ensure_own(
 
 def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
     """Of the tables that pgdyno has made for it, those without a row, as SQL names them."""
-    names = [t.sql for t in own.look(conn).made_by()] if isinstance(wanted, OwnDataset) else wanted.relations
+    names = [t.sql for t in own.made(conn) if t.kind != "f"] if isinstance(wanted, OwnDataset) else wanted.relations
     return [n for n in names if conn.execute(f"select from {n} limit 1".encode()).fetchone() is None]
 
 

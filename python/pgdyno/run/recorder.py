@@ -15,7 +15,7 @@ from pgdyno import __version__
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
-from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError
+from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
@@ -175,6 +175,13 @@ class Recorder:
         with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
             sizes = server.relation_sizes(conn, site.relations)
             described = relations.describe(conn, site.relations)
+        before = self._before.get(place.label)
+        if before is not None and before.dataset.name and before.dataset.name != site.loaded.get("name"):
+            raise RefusedError(
+                f"the run was made on {before.dataset.name}, and this is {site.loaded.get('name')}: trials of "
+                "different data do not belong into one run",
+                "Were its files changed meanwhile? Start a new run.",
+            )
         named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
         wanted_target = self._experiment.all_targets[place.target]
         self._places[place.label] = Place.model_validate(

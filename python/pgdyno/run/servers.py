@@ -303,6 +303,17 @@ class Servers:
         if any(c.place.version and c.place.target in clusters for c in self._configurations):
             raise SpecError("axes.version goes with private servers: a cluster is of its own version", "Leave it out.")
         between = self.experiment.run.between
+        untouched = {name for name, d in self.experiment.all_datasets.items() if d.kind == "none" or d.adopt}
+        theirs = [c for c in running if c.place.dataset in untouched]
+        if theirs and not options.force:
+            # Of a database that is used as it is the workload is all that may change anything.
+            named = self.experiment.all_datasets[theirs[0].place.dataset]
+            for what, given in (("setup", bool(named.setup)), ("run.between.restore", between.restore != "none")):
+                if given:
+                    raise SpecError(
+                        f"{what} would change a database that is used as it is",
+                        "Leave it out, or say --force if that is what you want.",
+                    )
         for what, wrong in (
             ("axes.version", any(c.place.version for c in running)),
             ("axes.settings", any(c.settings for c in running)),
@@ -415,7 +426,8 @@ class Servers:
         statements = self.experiment.all_datasets[site.place.dataset].setup
         if not statements:
             return
-        with targets.administrative(site.target, patience_s=None) as conn:
+        with targets.administrative(site.target, patience_s=None) as conn, conn.transaction():
+            # All or nothing.
             for n, statement in enumerate(statements):
                 try:
                     conn.execute(statement.encode())

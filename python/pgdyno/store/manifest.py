@@ -205,6 +205,9 @@ class Capacity(Part):
     narrow: bool = False
     #: A rate that failed and a higher one that held.
     contradiction: tuple[float, float] | None = None
+    #: The highest that held, and the lowest that did not; 0: none.
+    held: float = 0.0
+    failed: float = 0.0
     #: The lowest that did not hold; of files of old.
     above: float | None = None
     closed_tps: float = 0.0

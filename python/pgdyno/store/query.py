@@ -53,8 +53,16 @@ def write_csv(found: Rows, to: TextIO) -> None:
     writer.writerows(found.rows)
 
 
+def refuse_a_run_directory(path: Path) -> None:
+    """Raises UsageError where a file would be written into a run."""
+    for folder in path.resolve().parents:
+        if (folder / FILE).exists():
+            raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
+
+
 def write(found: Rows, output: Path) -> None:
     """A file of CSV, Parquet or JSON, by the end of its name."""
+    refuse_a_run_directory(output)
     # A struct may have no fields, which Parquet does not know.
     rows = [[json.dumps(v, default=str) if isinstance(v, dict) else v for v in row] for row in found.rows]
     columns = [list(c) for c in zip(*rows, strict=True)] if rows else [[] for _ in found.columns]

@@ -67,9 +67,12 @@ def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
         raise UsageError(f"{path}: {', '.join(nested)}: nested columns cannot be copied", "Flatten them, or use JSON.")
 
     def pieces() -> Iterator[tuple[int, bytes]]:
-        for batch in file.iter_batches(65_536):
-            out = io.BytesIO()
-            pacsv.write_csv(pa.table(batch), out, _OPTIONS)
-            yield batch.num_rows, out.getvalue()
+        try:
+            for batch in file.iter_batches(65_536):
+                out = io.BytesIO()
+                pacsv.write_csv(pa.Table.from_batches([batch]), out, _OPTIONS)
+                yield batch.num_rows, out.getvalue()
+        except (OSError, pa.ArrowException) as e:
+            raise UsageError(f"{path} cannot be copied: {' '.join(str(e).split())[:200]}") from e
 
     return list(file.schema_arrow.names), file.metadata.num_rows, pieces()

@@ -122,7 +122,8 @@ def _filling(conn: Connection, w: Wanted, rows: Mapping[str, int]) -> Filling:
                 f"fill.{w.name}.columns.{said}: the table has no such column", f"It has {', '.join(known)}."
             )
     keys = _keys(conn, name)
-    drawn = {}
+    _refuse_wrong_likes(w)
+    drawn: dict[str, Drawn] = {}
     for c in columns:
         where = f"fill.{w.name}.columns.{c.name}"
         if c.name in w.columns:
@@ -131,9 +132,24 @@ def _filling(conn: Connection, w: Wanted, rows: Mapping[str, int]) -> Filling:
             drawn[c.name] = of_itself
     for key in keys.together:
         _make_unique(w, key, drawn)
+    for column, how in w.columns.items():
+        if how.get("like") and how["like"] not in drawn:
+            where = f"fill.{w.name}.columns.{column}"
+            raise SpecError(f"{where}: like: {how['like']} is not drawn", "Say how, under columns.")
     after = {t for t, _ in keys.references.values()} | {_table_of(s["to"]) for s in w.columns.values() if s.get("to")}
     after = {_canonical(conn, t) for t in after}
     return Filling(name, w.rows, list(drawn.values()), frozenset(after & set(rows) - {name}))
+
+
+def _refuse_wrong_likes(w: Wanted) -> None:
+    """Raises SpecError where columns follow each other in a circle."""
+    for name in w.columns:
+        seen, at = {name}, str(w.columns[name].get("like") or "")
+        while at:
+            if at in seen:
+                raise SpecError(f"fill.{w.name}.columns.{name}: like leads in a circle ({', '.join(sorted(seen))})")
+            seen.add(at)
+            at = str(w.columns.get(at, {}).get("like") or "")
 
 
 def _table_of(reference: str) -> str:
@@ -157,6 +173,9 @@ def _as_said(conn: Connection, c: _Column, said: Mapping[str, Any], rows: Mappin
     low, high = _bounds(c, said, where)
     if kind == "reference":
         low, high = _range_of(conn, said["to"], rows, where)
+    longest = 1_000_000 if kind == "text" else 2**62
+    if kind != "number" and max(abs(low), abs(high)) > longest:
+        raise SpecError(f"{where}: min and max reach beyond {longest:,}")
     if low > high:
         raise SpecError(f"{where}: min is above max")
     return Drawn(

@@ -1,7 +1,7 @@
 """A dataset of somebody's own: what it is made of, whether it is there, and the making of it.
 
-What stands in the database and was not made by pgdyno is never dropped or changed: the files are carried out in one
-transaction, which is rolled back where it would.
+It is made in a database where nothing else is: what somebody's files do cannot be foreseen, and what pgdyno did not
+make it must not touch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
-from pgdyno.load import drop as dropping
+from pgdyno.errors import LocalError, RefusedError, TargetError
+from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
-from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, literal, mark_of
+from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
 from pgdyno.load.find import Connection, Table, listed, refuse_a_standby
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dump, fill
@@ -35,20 +35,18 @@ from pgdyno.load.units import pg_size
 _UNFINISHED = "not complete"
 #: Bytes of a row that is drawn, about, with its keys; for plans.
 _A_ROW = 120
-#: User tables, and what tells whether one is still the same, with the same contents, in this transaction.
+#: User tables.
 _TABLES = """
-select c.oid,
-  case when pg_catalog.pg_table_is_visible(c.oid) then '' else pg_catalog.quote_ident(n.nspname::text) || '.' end ||
-    pg_catalog.quote_ident(c.relname::text), c.relkind::text, c.relfilenode,
-  coalesce(pg_catalog.pg_total_relation_size(c.oid::pg_catalog.regclass), 0),
-  pg_catalog.obj_description(c.oid, 'pg_class'::name),
-  coalesce(x.n_tup_ins + x.n_tup_upd + x.n_tup_del, 0)
+select c.oid, pg_catalog.quote_ident(n.nspname::text) || '.' || pg_catalog.quote_ident(c.relname::text),
+  c.relkind::text, coalesce(pg_catalog.pg_total_relation_size(c.oid::pg_catalog.regclass), 0),
+  pg_catalog.obj_description(c.oid, 'pg_class'::name)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  left join pg_catalog.pg_stat_xact_user_tables x on x.relid = c.oid
-where c.relkind in ('r', 'p', 'm') and n.nspname not in ('pg_catalog', 'information_schema')
-  and n.nspname not like 'pg\\_%' order by c.relkind = 'p', c.oid"""
-
-
+where c.relkind in ('r', 'p', 'f') and n.nspname not in ('pg_catalog', 'information_schema')
+  and n.nspname not like 'pg\\_%'
+  and not exists (
+    select from pg_catalog.pg_depend d
+    where d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.objid = c.oid and d.deptype = 'e')
+order by c.relkind = 'p', c.oid"""
 #: What files make besides tables: types, functions, views, sequences of their own, schemas.
 _OTHERS = """
 with made as (
@@ -58,10 +56,12 @@ with made as (
   union all select 'pg_catalog.pg_proc'::pg_catalog.regclass, oid from pg_catalog.pg_proc where pronamespace <> 11
   union all select 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid from pg_catalog.pg_namespace
     where nspname not like 'pg\\_%'
-  union all select 'pg_catalog.pg_class'::pg_catalog.regclass, oid from pg_catalog.pg_class where relkind in ('v', 'S'))
+  union all select 'pg_catalog.pg_class'::pg_catalog.regclass, oid from pg_catalog.pg_class
+    where relkind in ('v', 'm', 'S') and relnamespace <> 11)
 select m.class::pg_catalog.oid, m.oid, i.type, i.identity, pg_catalog.obj_description(m.oid, m.class::pg_catalog.name)
 from made m, pg_catalog.pg_identify_object(m.class::pg_catalog.oid, m.oid, 0) i
-where not exists (select from pg_catalog.pg_depend d where (d.classid, d.objid) = (m.class::pg_catalog.oid, m.oid)
+where i.schema is distinct from 'information_schema' and i.identity not in ('public', 'information_schema')
+  and not exists (select from pg_catalog.pg_depend d where (d.classid, d.objid) = (m.class::pg_catalog.oid, m.oid)
                   and d.deptype in ('e', 'a', 'i'))
 order by m.class::pg_catalog.oid, m.oid"""
 
@@ -136,30 +136,24 @@ class OwnDataset:
         _ = self.name
 
 
-@dataclass(frozen=True)
-class There:
-    """What a database holds."""
-
-    #: By oid.
-    tables: dict[int, Table]
-    filenodes: dict[int, int]
-    #: Rows that this transaction has changed, by table.
-    changed: dict[int, int]
-
-    def made_by(self, *states: str) -> list[Table]:
-        """Tables of own datasets that pgdyno has made; with states: those alone."""
-        return [t for t in self.tables.values() if t.mark is not None and (not states or t.mark.state in states)]
+def tables(conn: Connection) -> dict[int, Table]:
+    """All user tables of the database, by oid, with whole names; those that pgdyno has made for own datasets have a
+    mark.
+    """
+    found = {}
+    for oid, name, kind, size, comment in conn.execute(_TABLES).fetchall():
+        found[oid] = Table(oid, name, kind, name, size, size > 0, _mark_of(comment, name, oid))
+    return found
 
 
-def look(conn: Connection) -> There:
-    """All user tables of the database."""
-    tables, filenodes, changed = {}, {}, {}
-    for oid, name, kind, filenode, size, comment, touched in conn.execute(_TABLES).fetchall():
-        mark = mark_of((comment or "").rsplit("\n", 1)[-1])
-        ours = mark is not None and mark.is_of(name, oid) and mark.name.split(" ")[0] in ("sql", "dump")
-        tables[oid] = Table(oid, name, kind, name, size, size > 0, mark if ours else None)
-        filenodes[oid], changed[oid] = filenode, touched
-    return There(tables, filenodes, changed)
+def made(conn: Connection) -> list[Table]:
+    """Tables that pgdyno has made for own datasets."""
+    return [t for t in tables(conn).values() if t.mark is not None]
+
+
+def _mark_of(comment: str | None, name: str, oid: int) -> Mark | None:
+    mark = mark_of((comment or "").rsplit("\n", 1)[-1])
+    return mark if mark is not None and mark.is_of(name, oid) and mark.name.split(" ")[0] in ("sql", "dump") else None
 
 
 @dataclass(frozen=True)
@@ -169,26 +163,46 @@ class _Other:
     kind: str
     name: str
     comment: str
+    oid: int
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether pgdyno made it."""
+        return _mark_of(self.comment, self.name, self.oid) is not None
 
 
 def _others(conn: Connection) -> dict[tuple[int, int], _Other]:
     rows = conn.execute(_OTHERS).fetchall()
-    return {(cls, oid): _Other(kind, name, comment or "") for cls, oid, kind, name, comment in rows}
+    return {(cls, oid): _Other(kind, name, comment or "", oid) for cls, oid, kind, name, comment in rows}
 
 
 def holds(conn: Connection, data: OwnDataset) -> bool:
     """Whether it is there, complete."""
     if data.kind == "none":
         return True
-    ours = look(conn).made_by()
+    ours = made(conn)
     return bool(ours) and all(t.mark is not None and (t.mark.name, t.mark.state) == (data.name, "") for t in ours)
 
 
-def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, replace: bool) -> None:
-    """Raises RefusedError where another own dataset of pgdyno's stands there, complete, unless `replace`."""
-    there = look(conn).made_by("")
-    other = [t for t in there if t.mark is not None and t.mark.name != data.name]
-    if data.kind != "none" and other and not replace:
+def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, force: bool, replace: bool) -> None:
+    """Raises RefusedError where the database holds anything that pgdyno did not make, unless `force`; and where another
+    own dataset of pgdyno's stands there, complete, unless `replace`.
+    """
+    if data.kind == "none":
+        return
+    every = tables(conn)
+    ours = [t for t in every.values() if t.mark is not None]
+    foreign = [t.sql for t in every.values() if t.mark is None]
+    foreign += [f"{o.kind} {o.name}" for o in _others(conn).values() if not o.is_ours]
+    if foreign and not force:
+        more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
+        raise RefusedError(
+            f"{target.where} holds what pgdyno did not make: {', '.join(foreign[:5])}{more}; a schema of your own is "
+            "made in a database where nothing else is",
+            'createdb bench, then dbname=bench; or kind = "none" to use what is there. --force makes it all the same.',
+        )
+    other = [t for t in ours if t.mark is not None and t.mark.name != data.name and not t.mark.state]
+    if other and not replace:
         assert other[0].mark is not None
         raise RefusedError(
             f"{target.where} holds another dataset of pgdyno's: {other[0].mark.name} "
@@ -213,22 +227,22 @@ def make(
     done = Loaded(data.kind, 0, data.heap_bytes, connections=min(4, host.cores()))
     with closing(targets.administrative(target, patience_s=None)) as conn:
         refuse_a_standby(conn, target)
-        refuse_another(conn, target, data, replace=replace)
+        refuse_another(conn, target, data, force=force, replace=replace)
         listener.note(f"loading {data.name} in {target.where}")
         try:
             if data.kind == "dump":
-                made = _restored(conn, target, data, programs, claim, done, listener)
+                oids = _restored(conn, target, data, programs, claim, done, listener)
             else:
-                made = _made_by_files(conn, data, claim, force=force, done=done, listener=listener)
+                oids = _made_by_files(target, data, claim, done, listener)
                 done.rows += _filled(conn, target, data, done, listener)
             with done.phase("vacuum"):
                 listener.loading("vacuum", 0, 0, 0, 0)
-                for oid in made:
+                for oid in oids:
                     name = _name_of(conn, oid)
                     if name:
                         conn.execute(f"vacuum (analyze) {name}".encode())
             with conn.transaction():
-                _mark(conn, data, made, "")
+                _mark(conn, data, oids, "")
         except psycopg.Error as e:
             reason = " ".join(str(e).split())
             raise TargetError(f"loading failed: {reason}", targets.remedy_for(reason)) from e
@@ -238,21 +252,18 @@ def make(
 
 
 def _made_by_files(
-    conn: Connection,
-    data: OwnDataset,
-    claim: Claim | None,
-    *,
-    force: bool,
-    done: Loaded,
-    listener: LoadListener,
+    target: Target, data: OwnDataset, claim: Claim | None, done: Loaded, listener: LoadListener
 ) -> list[int]:
     sources = [SqlFile.read(path) for path in data.files]
     total = sum(f.stat().st_size for s in sources for f in s.data_files)
-    with done.phase("create"), conn.transaction():
+    # A session of its own: what the files set (a search path, a role) ends with it.
+    with done.phase("create"), closing(targets.administrative(target, patience_s=None)) as conn, conn.transaction():
+        # What others make meanwhile is not ours.
+        conn.execute("set transaction isolation level repeatable read")
         for statement in claim.guard() if claim is not None else []:
             conn.execute(statement.encode())
         _drop_ours(conn, listener)
-        before, others = look(conn), _others(conn)
+        before, others = tables(conn), _others(conn)
 
         def watch(n: int) -> None:
             done.moved_bytes += n
@@ -260,43 +271,39 @@ def _made_by_files(
 
         for source in sources:
             done.rows += source.carry_out(conn, watch)
-        after = look(conn)
-        if not force:
-            _refuse_damage(before, after)
-        made = [oid for oid in after.tables if oid not in before.tables]
-        _mark(conn, data, made, _UNFINISHED)
+        oids = [oid for oid in tables(conn) if oid not in before]
+        _mark(conn, data, oids, _UNFINISHED)
         for key, other in _others(conn).items():
             if key not in others:
                 _comment(conn, other.kind, other.name, other.comment, f"{MARK} {data.name} [{other.name} {key[1]}]")
-    return made
-
-
-def _refuse_damage(before: There, after: There) -> None:
-    gone = [t for oid, t in before.tables.items() if oid not in after.tables]
-    changed = [
-        t
-        for oid, t in before.tables.items()
-        if after.changed.get(oid, 0) > before.changed[oid] or after.filenodes.get(oid, 0) != before.filenodes[oid]
-    ]
-    if gone or changed:
-        what = f"drop {listed(gone)}" if gone else f"change {listed(changed)}"
-        raise RefusedError(
-            f"the dataset's files {what}, which pgdyno did not make; nothing was changed",
-            "Use a database of its own (createdb bench, then dbname=bench), or --force.",
-        )
+    return oids
 
 
 def _drop_ours(conn: Connection, listener: LoadListener) -> None:
-    ours = look(conn).made_by()
+    """Drops what pgdyno has made for an own dataset, and nothing that has come to need it: then it fails."""
+    ours = made(conn)
+    left = [f"drop {o.kind} if exists {o.name}" for o in _others(conn).values() if o.is_ours]
     if ours:
         listener.note(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})")
-        for statement in dropping.statements([replace(t, sql=f"{t.sql}") for t in ours]):
-            conn.execute((f"{statement} cascade" if statement.startswith("drop table") else statement).encode())
-    for (_, oid), other in _others(conn).items():
-        mark = mark_of(other.comment.rsplit("\n", 1)[-1])
-        if mark is not None and mark.is_of(other.name, oid) and mark.name.split(" ")[0] == "sql":
-            # What else has come to need it stays, and is named by the server.
-            conn.execute(f"drop {other.kind} if exists {other.name}".encode())
+        plain = [t.sql for t in ours if t.kind != "f"]
+        left += [f"drop table if exists {', '.join(plain)}"] if plain else []
+        left += [f"drop foreign table if exists {t.sql}" for t in ours if t.kind == "f"]
+    # One needs the other: what can go goes, until nothing is left.
+    while left:
+        refused: list[str] = []
+        why: psycopg.Error | None = None
+        for statement in left:
+            try:
+                with conn.transaction():
+                    conn.execute(statement.encode())
+            except psycopg.errors.DependentObjectsStillExist as e:
+                refused.append(statement)
+                why = e
+        if why is not None and len(refused) == len(left):
+            raise RefusedError(
+                f"what pgdyno made cannot be dropped: {' '.join(str(why).split())[:300]}", "Drop what needs it first."
+            ) from why
+        left = refused
 
 
 def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, listener: LoadListener) -> int:
@@ -304,6 +311,13 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
     if not data.wanted and not data.after:
         return 0
     fillings: list[Filling] = decided(conn, [replace(w, rows=w.rows * data.size) for w in data.wanted])
+    ours = {t.oid for t in made(conn)}
+    for f in fillings:
+        row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid::int8", [f.name]).fetchone()
+        if row is None or row[0] not in ours:
+            raise RefusedError(
+                f"fill.{f.name}: pgdyno did not make that table, so it does not fill it", "Make it in the files."
+            )
     total, rows = sum(f.rows for f in fillings), 0
     with done.phase("generate"), ThreadPoolExecutor(done.connections) as pool:
         for number, f in enumerate(fillings):
@@ -333,29 +347,29 @@ def _restored(
         for statement in claim.guard() if claim is not None else []:
             conn.execute(statement.encode())
         _drop_ours(conn, listener)
-    before = look(conn)
-    if before.tables:
+    before = tables(conn)
+    if before:
         raise RefusedError(
-            f"{target.where} has tables already ({listed(list(before.tables.values()))[:200]}): a dump is restored "
-            "into an empty database",
+            f"{target.where} has tables already ({listed(list(before.values()))[:200]}): a dump is restored into "
+            "an empty database",
             "createdb bench, then dbname=bench.",
         )
     with done.phase("create"):
         listener.loading("restore", 0, 0, 0, 0)
         try:
             dump.restore(target, data.dump, programs, jobs=done.connections)
-        except (PgdynoError, OSError, subprocess.SubprocessError) as e:
-            # What there is by now has come from the dump: the database was empty.
-            with conn.transaction():
-                _mark(conn, data, list(look(conn).tables), _UNFINISHED)
-            if isinstance(e, PgdynoError):
-                raise
-            raise LocalError(f"pg_restore could not be run: {e}") from e
-    made = list(look(conn).tables)
+        except BaseException as e:
+            # What there is by now has come from the dump: the database was empty. Also after Ctrl-C.
+            with signals_held(), conn.transaction():
+                _mark(conn, data, list(tables(conn)), _UNFINISHED)
+            if isinstance(e, OSError | subprocess.SubprocessError):
+                raise LocalError(f"pg_restore could not be run: {e}") from e
+            raise
+    oids = list(tables(conn))
     with conn.transaction():
-        _mark(conn, data, made, _UNFINISHED)
+        _mark(conn, data, oids, _UNFINISHED)
     done.moved_bytes = dump.bytes_of(data.dump)
-    return made
+    return oids
 
 
 def _name_of(conn: Connection, oid: int) -> str | None:
@@ -369,14 +383,14 @@ def _name_of(conn: Connection, oid: int) -> str | None:
 
 def _mark(conn: Connection, data: OwnDataset, oids: Sequence[int], state: str) -> None:
     """A line in the comment of each table: whose it is. What a comment says besides stays."""
-    there = look(conn).tables
+    there = tables(conn)
     for oid in oids:
         if oid not in there:
             continue
         table = there[oid]
         row = conn.execute("select pg_catalog.obj_description(%s::pg_catalog.oid, 'pg_class'::name)", [oid]).fetchone()
         mark = f"{MARK} {data.name} [{table.name} {oid}]" + (f" ({state})" if state else "")
-        kind = "materialized view" if table.kind == "m" else "table"
+        kind = "foreign table" if table.kind == "f" else "table"
         _comment(conn, kind, table.sql, str((row or [""])[0] or ""), mark)
 
 

@@ -38,6 +38,8 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
         raise LocalError(f"there is no {program}, which restores a dump", "Install PostgreSQL's client programs.")
     # A tar archive cannot be read by several.
     several = [] if plain or _is_tar(path) else ["-j", str(jobs)]
+    if plain:
+        _refuse_commands(path)
     to = ["-d", _without_password(target)]
     if plain:
         argv = [str(program), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-f", str(path), *to]
@@ -48,6 +50,19 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
     if done.returncode:
         said = " ".join(done.stderr.split())[:400]
         raise TargetError(f"{program.name} failed: {said}", "Was it made by a newer pg_dump, or for other extensions?")
+
+
+def _refuse_commands(path: Path) -> None:
+    """Of psql's commands a plain dump needs those that guard it and the end of data; others lead elsewhere."""
+    with path.open(encoding="utf-8", errors="replace") as f:
+        in_data = False
+        for number, line in enumerate(f, 1):
+            if in_data:
+                in_data = line.rstrip("\r\n") != "\\."
+            elif line.startswith("\\") and not line.startswith(("\\restrict ", "\\unrestrict ")):
+                raise SpecError(f"{path}:{number}:1: {line.split()[0]}: a dump has no such command", "Use pg_dump -Fc.")
+            else:
+                in_data = line.startswith("COPY ") and line.rstrip().endswith("FROM stdin;")
 
 
 def _without_password(target: Target) -> str:

@@ -21,9 +21,12 @@ _COPY = re.compile(
         from\s+(?P<file>'(?:[^']|'')*'|\S+)\s*(?P<options>.*?);?\s*$""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: What is no statement: strings, quoted names, bodies of functions, comments.
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_TRANSACTION = re.compile(r"(?:^|;)\s*(begin|start\s+transaction|commit|end|rollback|abort)\b", re.IGNORECASE)
+#: What begins or ends transactions, at the beginning of a statement.
+_TRANSACTION = re.compile(
+    r"(?:^|;)\s*(begin(?!\s+atomic)|start\s+transaction|commit|end|rollback|abort|prepare\s+transaction)\b",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"\$(?:[A-Za-z_]\w*)?\$")
 _ATOMIC = re.compile(r"\bbegin\s+atomic\b", re.IGNORECASE)
 #: Told of bytes sent.
 Watch = Callable[[int], object]
@@ -59,8 +62,10 @@ class SqlFile:
                 data = found._data(part.copy)
                 if not data.is_file():
                     raise SpecError(f"{found.at(part.offset)}: there is no file {data}")
-        blank = _QUOTED.sub(lambda m: " " * len(m[0]), found.text)
-        if match := _TRANSACTION.search(blank):
+        text = blank(found.text)
+        # END closes a body of SQL as well.
+        matches = [m for m in _TRANSACTION.finditer(text) if m[1].lower() != "end" or not _ATOMIC.search(text)]
+        for match in matches:
             raise SpecError(
                 f"{found.at(match.start(1))}: {match[1].upper()}: a file is carried out in one transaction, as a whole",
                 "Leave BEGIN and COMMIT out.",
@@ -86,6 +91,8 @@ class SqlFile:
                     conn.execute(part.text.encode())
                 else:
                     rows += copy_file(conn, self._data(part.copy), part.copy, watch)
+                if conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
+                    raise SpecError(f"{self.at(part.offset)}: it has ended the transaction", "Leave COMMIT out.")
             except psycopg.Error as e:
                 if conn.closed:
                     raise
@@ -104,11 +111,11 @@ class SqlFile:
 
     def _parts(self) -> Iterator[_Part]:
         start = offset = 0
-        blank = _QUOTED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), self.text)
+        text = blank(self.text)
         for line in self.text.splitlines(keepends=True):
-            command = blank[offset : offset + len(line)].lstrip()
+            command = text[offset : offset + len(line)].lstrip()
             if command.startswith("\\"):
-                yield from self._statements(blank, start, offset)
+                yield from self._statements(text, start, offset)
                 match = _COPY.match(line.strip())
                 if match is None:
                     word = line.split()[0]
@@ -119,18 +126,73 @@ class SqlFile:
                 yield _Part(line, offset, match)
                 start = offset + len(line)
             offset += len(line)
-        yield from self._statements(blank, start, len(self.text))
+        yield from self._statements(text, start, len(self.text))
 
-    def _statements(self, blank: str, start: int, end: int) -> Iterator[_Part]:
+    def _statements(self, text: str, start: int, end: int) -> Iterator[_Part]:
         """One after the other, so that a mistake has its line; of a file with bodies of SQL (BEGIN ATOMIC), in which a
-        semicolon ends nothing, all together. `blank` is the text without what is quoted.
+        semicolon ends nothing, all together. `text` is the file without what is quoted.
         """
-        ends = [] if _ATOMIC.search(blank) else [n + 1 for n in range(start, end) if blank[n] == ";"]
+        ends, depth, whole = [], 0, _ATOMIC.search(text) is not None
+        for n in range(start, end):
+            depth += (text[n] == "(") - (text[n] == ")")
+            if text[n] == ";" and depth <= 0 and not whole:
+                ends.append(n + 1)
         for stop in [*ends, end]:
-            if blank[start:stop].strip(" \t\r\n;"):
-                first = start + len(blank[start:stop]) - len(blank[start:stop].lstrip())
+            if text[start:stop].strip(" \t\r\n;"):
+                first = start + len(text[start:stop]) - len(text[start:stop].lstrip())
                 yield _Part(self.text[first:stop], first)
             start = stop
+
+
+def blank(text: str) -> str:
+    """SQL with blanks in place of strings, quoted names, bodies of functions and comments; line breaks stay."""
+    out, at = [], 0
+    while at < len(text):
+        end = _end_of_quoted(text, at)
+        if end > at:
+            out.append(re.sub(r"[^\n]", " ", text[at:end]))
+        else:
+            out.append(text[at])
+            end = at + 1
+        at = end
+    return "".join(out)
+
+
+def _end_of_quoted(text: str, at: int) -> int:
+    """Behind what is quoted from `at` on; `at` itself where nothing is."""
+    c, two = text[at], text[at : at + 2]
+    if two == "--":
+        end = text.find("\n", at)
+        return len(text) if end < 0 else end
+    if two == "/*":
+        # Comments nest.
+        depth, n = 1, at + 2
+        while n < len(text) and depth:
+            pair = text[n : n + 2]
+            depth += (pair == "/*") - (pair == "*/")
+            n += 2 if pair in ("/*", "*/") else 1
+        return n
+    if c in "'\"":
+        escapes = c == "'" and at > 0 and text[at - 1] in "eE" and (at < 2 or not _is_word(text[at - 2]))
+        n = at + 1
+        while n < len(text):
+            if escapes and text[n] == "\\":
+                n += 2
+            elif text[n] == c:
+                if text[n + 1 : n + 2] != c:
+                    return n + 1
+                n += 2
+            else:
+                n += 1
+        return len(text)
+    if c == "$" and (at == 0 or not _is_word(text[at - 1])) and (tag := _TAG.match(text, at)):
+        end = text.find(tag[0], tag.end())
+        return len(text) if end < 0 else end + len(tag[0])
+    return at
+
+
+def _is_word(c: str) -> bool:
+    return c.isalnum() or c in "_$"
 
 
 def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:

@@ -33,6 +33,10 @@ def filled(target: Target, f: Filling, number: int, connections: int, pool: Exec
         while not all(part.done() for part in parts):
             with suppress(Empty):
                 yield done.get(timeout=0.1)
+            for part in parts:
+                # One that fails ends the others.
+                if part.done():
+                    part.result()
         for part in parts:
             part.result()
         while not done.empty():

@@ -24,7 +24,7 @@ select c.oid, c.oid::pg_catalog.regclass::pg_catalog.text, c.relname::text,
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p') and not c.relispartition
   and n.nspname not in ('pg_catalog', 'information_schema') and c.relname::text = any(%s::text[])
-order by 2"""
+order by pg_catalog.pg_table_is_visible(c.oid) desc, 2"""
 #: What scripts may ask of a table.
 ASKED = re.compile(r":([A-Za-z_]\w*?)_(rows|first|last)\b")
 
@@ -63,6 +63,9 @@ def variables(tables: Sequence[Touched], hot_set: float) -> dict[str, str]:
     out = {}
     for t in tables:
         name = t.name.rpartition(".")[2].strip('"')
+        if f"{name}_rows" in out:
+            # Of two of a name, the one that the search path finds.
+            continue
         out[f"{name}_rows"] = str(t.rows)
         if t.first is not None and t.last is not None:
             out[f"{name}_first"] = str(t.first)
