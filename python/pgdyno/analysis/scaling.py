@@ -35,7 +35,10 @@ class Point:
     """What the law says of a number of clients or cores."""
 
     n: float
+    #: Of a new measurement.
     throughput: Interval
+    #: Of the law itself.
+    law: Interval
     #: Beyond what was measured.
     predicted: bool
 
@@ -100,22 +103,20 @@ def fit(
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
     of_levels, within = _by_level(n, residuals, distinct)
     where = np.searchsorted(np.unique(n), n)
-    parameters, curves = [], []
+    parameters, curves, laws = [], [], []
     for _ in range(resamples):
         noise = rng.choice(of_levels, distinct)[where] + (rng.choice(within, len(n)) if len(within) else 0.0)
         p = _fitted(n, np.exp(np.log(usl(n, *best)) + noise), start=best)
         parameters.append(p)
         new = rng.choice(of_levels, len(grid)) + (rng.choice(within, len(grid)) if len(within) else 0.0)
-        curves.append(usl(grid, *p) * np.exp(new))
+        laws.append(usl(grid, *p))
+        curves.append(laws[-1] * np.exp(new))
     lambdas, sigmas, kappas = np.asarray(parameters).T
     knees = np.asarray([_knee(s, k) for _, s, k in parameters])
     peaks = np.asarray([_peak(*p) for p in parameters])
-    low, high = np.percentile(np.asarray(curves), [_TAIL, 100 - _TAIL], axis=0)
     middle = usl(grid, *best)
-    curve = [
-        Point(float(g), Interval(float(m), float(min(lo, m)), float(max(hi, m))), bool(g > n.max()))
-        for g, m, lo, hi in zip(grid, middle, low, high, strict=True)
-    ]
+    new_ones, means = (_band(middle, np.asarray(x)) for x in (curves, laws))
+    curve = [Point(float(g), new, law, bool(g > n.max())) for g, new, law in zip(grid, new_ones, means, strict=True)]
     return Scaling(
         _interval(best[0], lambdas),
         _interval(best[1], sigmas),
@@ -126,6 +127,13 @@ def fit(
         error,
         distinct,
     )
+
+
+def _band(middle: Array, curves: Array) -> list[Interval]:
+    low, high = np.percentile(curves, [_TAIL, 100 - _TAIL], axis=0)
+    return [
+        Interval(float(m), float(min(lo, m)), float(max(hi, m))) for m, lo, hi in zip(middle, low, high, strict=True)
+    ]
 
 
 def _by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:

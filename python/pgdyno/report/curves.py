@@ -60,7 +60,7 @@ def law_chart(
     for name, law in laws.items():
         values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in curves[name]]
         for p in law.curve:
-            t = p.throughput
+            t = p.law
             figures = {"TPS": round(t.value), "low": round(t.low), "high": round(t.high)}
             values.append({"kind": "law", "curve": name, "n": p.n, **figures})
         if math.isfinite(law.knee.value) and law.knee.value <= law.curve[-1].n:

@@ -136,9 +136,8 @@ def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[
         found.insert(0, Chart("ratios", "Each ratio with its interval", note, ratios))
     if law := curves.scaling(groups):
         note = (
-            "Points: repetitions. Line: the Universal Scalability Law, fitted; band: where 95% of new measurements "
-            "would "
-            "lie, beyond the last point by prediction; triangle: its knee."
+            "Points: repetitions. Line: the Universal Scalability Law, fitted; band: its 95% interval, by levels as "
+            "units, beyond the last point by prediction; triangle: its knee."
         )
         found.insert(1, Chart("scaling", "Throughput by clients", note, law))
     return found

@@ -103,8 +103,8 @@ ZH = {
     "Throughput by clients": "不同连接数下的吞吐",
     "Each point is a trial at a rate; the dashed line is the objective.": "每个点是某一速率下的一次试验;虚线为目标。",
     "Points: repetitions.": "点:各次重复。",
-    "Line: the Universal Scalability Law, fitted; band: where 95% of new measurements would lie, beyond the last point by "
-    "prediction; triangle: its knee.": "线:拟合的通用可扩展性定律(USL);带:95% 的新测量所在范围,最后一个点之后为预测;三角:拐点。",
+    "Line: the Universal Scalability Law, fitted; band: its 95% interval, by levels as units, beyond the last point by "
+    "prediction; triangle: its knee.": "线:拟合的通用可扩展性定律(USL);带:其 95% 区间(以连接数为单位),最后一个点之后为预测;三角:拐点。",
     "The search ended before the interval was narrow.": "搜索在区间足够窄之前结束。",
     "rate TPS": "速率 TPS", "done TPS": "完成 TPS", "holds": "满足", "yes": "是", "no": "否",
     # Columns and axes.
