@@ -28,6 +28,8 @@ from pgdyno.run.duet import order_of, transition_of, turns_for
 
 SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
+#: Comparisons of equal sides by recorded noise.
+RECORDED = 400
 #: Intervals of a part of a recorded series.
 WINDOW = 40
 #: Of clients that wait most of the time: throughput follows the delay.
@@ -200,6 +202,22 @@ def coverage(cluster: EmbeddedCluster, seconds: float) -> None:
             known_p99 += 1
             low, high = (own.percentile(p * 100) for p in band)
             inside_p99 += low * (1 - 2e-3) <= p99 <= high * (1 + 2e-3)
+    rng = np.random.default_rng(1)
+    verdicts = []
+    for _ in range(RECORDED):
+        # Equal by their making: slices of one server in turn, three windows as three starts.
+        units = []
+        for _ in range(3):
+            first = int(rng.integers(0, len(tps) - WINDOW))
+            order = order_of(WINDOW, int(rng.integers(1 << 30)))
+            logs = [math.log(max(x, 0.5)) for x in tps[first : first + WINDOW]]
+            turns = [(order[n], logs[n]) for n in range(WINDOW)]
+            pairs = [dict(turns[n : n + 2]) for n in range(0, WINDOW, 2)]
+            difference = duet.of_pairs([p[1] - p[0] for p in pairs])
+            assert difference is not None
+            units.append([difference])
+        verdicts.append(duet.compared(units, 1, 1.0, 1.0))
+    judged("equal by recorded noise, 3 windows of 40 slices", verdicts, "at most 1% different")
     lag = float(np.corrcoef(tps[:-1], tps[1:])[0, 1])
     print(f"  recorded, {seconds:g} s of 0.1 s, neighbours' correlation {lag:.2f}; parts of {WINDOW} intervals:")
     print(f"    TPS: {inside} of {known} hold the whole's mean; p99: {inside_p99} of {known_p99}  (95%)", flush=True)

@@ -81,3 +81,11 @@ def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
     for other in ("dump", "none"):
         assert pgdyno("new", tmp_path / other, "--kind", other).code == 0
     assert pgdyno("plan", tmp_path / "none.toml").code == 0
+
+
+def test_plan_lists_servers_in_the_files_order(tmp_path: Path) -> None:
+    names = ["delta", "alpha", "charlie", "bravo"]
+    text = 'name = "x"\ntitle = "X"\n[workloads.w]\nscripts = [{ text = "SELECT 1;" }]\n'
+    (tmp_path / "x.toml").write_text(text + "".join(f"[targets.{n}]\n" for n in names))
+    found = json.loads(pgdyno("plan", tmp_path / "x.toml", "--json").out)
+    assert [p["target"] for p in found["places"]] == names

@@ -236,3 +236,29 @@ def test_the_answer_has_the_tables_figures(tmp_path: Path) -> None:
     assert detail is not None and len(v.answer) == 1
     (row,) = [dict(zip(detail.columns, r, strict=True)) for r in detail.texts() if "8" in r[:4]]
     assert f"{row['TPS']} TPS" in v.answer[0] and f"p99 {row['p99 ms']} ms with 8 clients" in v.answer[0]
+
+
+def test_a_slope_over_repetitions_is_said(tmp_path: Path) -> None:
+    """2,297 to 895 TPS over the repetitions, each as level as can be, was a drift of +0.0%."""
+    for n, levels, wanted in (
+        (3, [2297, 1400, 895], True),
+        (3, [1000, 960, 920], False),
+        (8, [1000 - 30 * i for i in range(8)], True),
+        (8, [1000, 1200, 900, 1100, 1000, 1150, 950, 1050], False),
+    ):
+        plans = synthetic.plans([4], n)
+        run = synthetic.make_run(
+            tmp_path, plans, lambda p, i, r, of=levels: of[p.repetition - 1], name=f"n{sum(levels)}"
+        )
+        v = view.build(reading.read(run), with_charts=False)
+        assert any("from repetition to repetition" in text for text, _, _ in v.caveats) == wanted, levels
+
+
+def test_rows_of_the_planner_are_about(tmp_path: Path) -> None:
+    sizes = view.build(full(tmp_path), with_charts=False).table("sizes")
+    assert sizes is not None and all(row[sizes.columns.index("rows")].startswith("~") for row in sizes.texts())
+
+
+def test_a_name_is_not_cut_within_a_word() -> None:
+    assert terminal._heading("synchronous_commit") == "synchronous_commit"
+    assert terminal._heading("rows a transaction") == "rows a\ntransaction"

@@ -14,6 +14,8 @@ GIB = 1024**3
 
 #: From the first repetitions to the last.
 _DRIFT = 0.1
+#: With fewer repetitions no order is a sign; a large change, all in one direction, is worth a word all the same.
+_FEW, _LARGE_DRIFT = 5, 0.3
 #: Failed trials that the head of a report names.
 _SOME = 3
 
@@ -83,7 +85,8 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
 
 def drifting(data: RunData) -> list[int]:
     """Of configurations whose throughput rose or fell over the repetitions, how many trials they have: the last
-    third lies far from the first, and the order is no chance (Kendall's tau, which needs five; one of 20 by chance).
+    third lies far from the first, and the order is no chance (Kendall's tau, one of 20 by chance); with fewer than
+    five, that the change is large.
     """
     found = []
     groups: dict[Key, list[TrialRecord]] = {}
@@ -95,7 +98,8 @@ def drifting(data: RunData) -> list[int]:
         third = len(tps) // 3
         if third and sum(tps[:third]) > 0:
             ratio = sum(tps[-third:]) / sum(tps[:third])
-            if abs(ratio - 1) > _DRIFT and is_trend(tps):
+            few = len(tps) < _FEW and tps in (sorted(tps), sorted(tps, reverse=True))
+            if (abs(ratio - 1) > _DRIFT and is_trend(tps)) or (abs(ratio - 1) > _LARGE_DRIFT and few):
                 found.append(len(tps))
     return found
 
