@@ -14,7 +14,7 @@ from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
 
 
-@pytest.mark.parametrize("more", [[], ["--simultaneous"]])
+@pytest.mark.parametrize("more", [[], pytest.param(["--simultaneous"], marks=pytest.mark.slow)])
 def test_two_servers_that_run_are_compared(server: Server, database: str, tmp_path: Path, more: list[str]) -> None:
     file = tmp_path / "x.toml"
     file.write_text(
@@ -50,6 +50,7 @@ def test_settings_are_refused_before_anything_is_made(tmp_path: Path) -> None:
     assert planned.code == 5 and "wal_compression" in json.loads(planned.out)["problems"][0]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_under_way_is_shown_as_such(tmp_path: Path) -> None:
     argv = [PGDYNO, "run", "quick", "--embedded", "--scale", "1", "--duration", "1", "--repetitions", "30", "--quiet",
             "--clients", "2", "--runs", tmp_path]  # fmt: skip
@@ -69,7 +70,7 @@ def test_a_run_that_is_under_way_is_shown_as_such(tmp_path: Path) -> None:
     assert (run / "report.html").exists() and "under way" not in pgdyno("report", run).err
 
 
-@pytest.mark.parametrize("kind", ["tpcb", "sql"])
+@pytest.mark.parametrize("kind", ["sql", pytest.param("tpcb", marks=pytest.mark.slow)])
 def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
     assert pgdyno("new", tmp_path / "mine", "--kind", kind).code == 0
     file = tmp_path / "mine.toml"

@@ -156,6 +156,7 @@ def test_what_pgdyno_did_not_make_is_left_alone(shop: Path, server: Server, data
     assert server.sql("select to_regclass('orders')::text", dbname=database) == [(None,)]
 
 
+@pytest.mark.slow
 def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, database: str) -> None:
     """Views, types that functions need, other schemas: all can be made anew; what others have built on it stays."""
     (shop.parent / "schema.sql").write_text(
@@ -194,6 +195,7 @@ def test_a_mistake_says_where(shop: Path, server: Server, database: str, text: s
     assert server.sql("select to_regclass('x')::text", dbname=database) == [(None,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -217,6 +219,7 @@ def test_a_wrong_filling_says_which(
     assert done.code == 2 and words in done.err, done.err
 
 
+@pytest.mark.slow
 def test_trials_begin_from_what_was_loaded(shop: Path) -> None:
     for restore in ("template", "truncate", "reset.sql"):
         (shop.parent / "reset.sql").write_text("delete from audit;")
@@ -262,7 +265,7 @@ repetitions = 1
     assert refused.code == 3 and "no target has pgbench's tables" in refused.err, refused.err
 
 
-@pytest.mark.parametrize("form", ["c", "d", "t", "p"])
+@pytest.mark.parametrize("form", ["c", *(pytest.param(f, marks=pytest.mark.slow) for f in "dtp")])
 def test_a_dump_is_restored(server: Server, database: str, tmp_path: Path, form: str) -> None:
     wheel = wheel_folder()
     assert wheel is not None

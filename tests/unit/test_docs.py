@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pgdyno
+import pytest
 from pgdyno.spec.datasets import Column, Dataset, Fill
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
@@ -33,6 +34,7 @@ def test_quotes_are_what_this_version_prints() -> None:
     assert generator().stale() == [], "make docs"
 
 
+@pytest.mark.slow
 def test_the_workflow_of_the_guide_works(tmp_path: Path) -> None:
     """As a script: a run that keeps its bound, and one that does not."""
     file = tmp_path / "bench.toml"

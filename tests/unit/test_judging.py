@@ -240,12 +240,12 @@ def test_levels_are_the_units_of_scaling() -> None:
     levels = np.asarray([1.0, 2, 4, 8, 16, 32])
     n = np.repeat(levels, 20)
     inside = 0
-    for _ in range(40):
+    for _ in range(20):
         missed = np.repeat(rng.normal(0, 0.05, len(levels)), 20)
         x = scaling.usl(n, 1000, 0.05, 0.0005) * np.exp(missed + rng.normal(0, 0.005, len(n)))
         found = scaling.fit(n, x, resamples=150)
         inside += found.sigma.low <= 0.05 <= found.sigma.high
-    assert inside >= 33, inside
+    assert inside >= 16, inside
 
 
 def test_a_law_says_what_the_data_cannot_tell() -> None:
@@ -298,7 +298,9 @@ def test_the_search_finds_the_knee_of_a_queue(start: float) -> None:
     assert search.is_narrow and search.contradiction is None and len(search.probes) < 30
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.05, 0.15])
+@pytest.mark.parametrize(
+    "spread", [0.05, pytest.param(0.01, marks=pytest.mark.slow), pytest.param(0.15, marks=pytest.mark.slow)]
+)
 def test_the_interval_of_a_capacity_holds_the_truth(spread: float) -> None:
     """Trials of one rate scatter; now and then one fails for another reason."""
     rng = np.random.default_rng(21)
