@@ -19,7 +19,12 @@ def _span(n: str, unit: str) -> str:
 
 
 def _clients(where: str) -> str:
-    return re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ",")
+    return _named(re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ","))
+
+
+def _named(where: str) -> str:
+    """With the names of workloads that are known."""
+    return where.replace("read-only", "只读").replace("read-write", "读写")
 
 
 def _rest(text: str) -> str:
@@ -277,7 +282,7 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\d+) more in the tables\.", r"另有 \1 项见下表。"),
     (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+)?(?:, p99 (\S+) ms)? with (\S+) clients?"
      r"(?:; (\d+) already give (\d+)% of that)?\.",
-     lambda m: f"{m[1]}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
+     lambda m: f"{_named(m[1])}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
      + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
     (r"Half of the trials hold (.+?) at (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\)(?:, 95% of them at (\S+)/s)? "
      r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
