@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pgdyno.capture import sql
 from pgdyno.capture.draws import Distribution, from_a_list, integers
 from pgdyno.errors import SpecError
-from pgdyno.load.own.draw import CHUNK, Drawn, chunk, zipf
+from pgdyno.load.own.draw import chunk, zipf
+from pgdyno.load.own.drawn import CHUNK, Drawn
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.own.touched import ASKED, Touched, variables
 from pgdyno.run.trial import compile_scripts

@@ -10,7 +10,7 @@ from typing import Any
 
 from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
-from pgdyno.load.own.draw import Drawn
+from pgdyno.load.own.drawn import Drawn
 
 #: What is drawn of instants where nothing is said: a year.
 _FROM, _TO = dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)

@@ -26,7 +26,7 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
 from pgdyno.load.find import Connection, Table, listed, refuse_a_standby
 from pgdyno.load.listener import LoadListener
-from pgdyno.load.own import dump, fill
+from pgdyno.load.own import dump
 from pgdyno.load.own.columns import Filling, Wanted, decided
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
@@ -310,6 +310,9 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
     """Draws the rows, then carries out what comes after; returns the rows."""
     if not data.wanted and not data.after:
         return 0
+    # It imports what takes long, and most runs have nothing to draw.
+    from pgdyno.load.own import fill
+
     fillings: list[Filling] = decided(conn, [replace(w, rows=w.rows * data.size) for w in data.wanted])
     ours = {t.oid for t in made(conn)}
     for f in fillings:

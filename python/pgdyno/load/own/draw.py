@@ -8,50 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from pgdyno.load.own.drawn import CHUNK, Drawn
 from pgdyno.store import tabular
 
 Array = np.ndarray[Any, Any]
-#: Rows that are drawn together.
-CHUNK = 50_000
 _ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", dtype=np.uint8)
 #: Of a normal distribution, standard deviations between the least and the greatest.
 _WIDE = 6.0
 #: Of an exponential distribution, means between them.
 _LONG = 7.0
 _SEED = 20180901
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """How a column is drawn; bounds are numbers: of instants microseconds since 1970 (dates: days), of texts
-    lengths.
-    """
-
-    name: str
-    type: str
-    low: float = 1
-    high: float = 1
-    distribution: str = "uniform"
-    skew: float = 1.0
-    values: Sequence[object] = ()
-    weights: Sequence[float] = ()
-    nulls: float = 0.0
-    like: str = ""
-    correlation: float = 0.0
-    #: Of numbers.
-    decimals: int = 2
-    #: Of texts: the row's number is in it.
-    unique: bool = False
-    #: Of a key of several references, so that each combination comes once: the row's number is divided by it, and the
-    #: remainder goes in steps. 0: it is drawn.
-    divisor: int = 0
-    step: int = 1
 
 
 def zipf(u: Array, n: int, s: float) -> Array:

@@ -12,7 +12,6 @@ import psycopg
 from pgdyno import files
 from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
-from pgdyno.store import tabular
 
 #: Bytes of a file that are sent together.
 _PIECE = 1 << 20
@@ -199,6 +198,9 @@ def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -
     """One file into its table: CSV and text as they are, Parquet as CSV. Returns the rows."""
     columns = copy["columns"]
     if path.suffix.lower() == ".parquet":
+        # Arrow takes long to import.
+        from pgdyno.store import tabular
+
         names, _, pieces = tabular.parquet(path)
         columns = columns or ", ".join('"' + n.replace('"', '""') + '"' for n in names)
         sql = f"copy {copy['table']} ({columns}) from stdin (format csv)"

@@ -15,7 +15,8 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
 from pgdyno.load.own.columns import Filling
-from pgdyno.load.own.draw import CHUNK, chunk
+from pgdyno.load.own.draw import chunk
+from pgdyno.load.own.drawn import CHUNK
 
 #: Chunks in one COPY: its rows come or go together.
 _TOGETHER = 4
