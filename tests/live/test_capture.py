@@ -82,7 +82,8 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert not any("insert into" in p.read_text().lower() for p in reads.glob("*.sql"))
 
 
-@pytest.mark.parametrize("name", ["pg.csv", pytest.param("pg.json", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pg.csv", "pg.json"])
 def test_a_workload_is_made_of_a_log(busy: Server, tmp_path: Path, name: str) -> None:
     log = tmp_path / name
     log.write_bytes((busy.data / "log" / name).read_bytes())

@@ -121,6 +121,7 @@ def test_a_schema_is_made_filled_and_driven(shop: Path, server: Server, database
     assert again.code == 0 and "found in" in again.err and "loading" not in again.err
 
 
+@pytest.mark.slow
 def test_the_same_rows_whatever_draws_them(shop: Path, server: Server, database: str, tmp_path: Path) -> None:
     still = shop.with_name("still.toml")
     still.write_text(
@@ -178,6 +179,7 @@ def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, da
     assert server.sql("select count(*) from theirs", dbname=database) == [(3000,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -232,6 +234,7 @@ def test_trials_begin_from_what_was_loaded(shop: Path) -> None:
         assert len(ends) == 2 and all(n > 0 for n in ends), restore
 
 
+@pytest.mark.slow
 def test_pgbench_tables_are_adopted(server: Server, database: str, tmp_path: Path) -> None:
     wheel = wheel_folder()
     assert wheel is not None

@@ -305,7 +305,7 @@ def test_the_interval_of_a_capacity_holds_the_truth(spread: float) -> None:
     """Trials of one rate scatter; now and then one fails for another reason."""
     rng = np.random.default_rng(21)
     inside = 0
-    for _ in range(60):
+    for _ in range(30):
         truth = 1000 * math.exp(rng.normal(0, 0.3))
 
         def holds(rate: float, truth: float = truth) -> bool:
@@ -314,8 +314,8 @@ def test_the_interval_of_a_capacity_holds_the_truth(spread: float) -> None:
         found = searched(capacity.Search(capacity.objective("p99<5ms"), rng.uniform(100, 900)), holds)
         assert found is not None
         inside += found.low <= truth <= found.high
-    # Of 60 at 95%: fewer than 52 in one of 500.
-    assert inside >= 52, inside
+    # Of 30 at 95%: fewer than 25 in one of 300.
+    assert inside >= 25, inside
 
 
 def test_what_is_not_monotone_is_said() -> None:
