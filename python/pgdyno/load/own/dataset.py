@@ -188,7 +188,8 @@ def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, force:
     """Raises RefusedError where the database holds anything that pgdyno did not make, unless `force`; and where another
     own dataset of pgdyno's stands there, complete, unless `replace`.
     """
-    if data.kind == "none":
+    # Where it is there already nothing is made: what `after`, `setup` or a dump made besides tables is no obstacle.
+    if holds(conn, data):
         return
     every = tables(conn)
     ours = [t for t in every.values() if t.mark is not None]
