@@ -158,6 +158,15 @@ def test_what_pgdyno_did_not_make_is_left_alone(shop: Path, server: Server, data
 
 
 @pytest.mark.slow
+def test_what_is_made_besides_tables_is_no_obstacle(shop: Path, server: Server, database: str) -> None:
+    later = "create index on orders (at); create function later() returns int language sql as 'select 1';"
+    (shop.parent / "after.sql").write_text(later)
+    assert run(shop, server, database).code == 0
+    again = run(shop, server, database)
+    assert again.code == 0 and "found in" in again.err, again.err
+
+
+@pytest.mark.slow
 def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, database: str) -> None:
     """Views, types that functions need, other schemas: all can be made anew; what others have built on it stays."""
     (shop.parent / "schema.sql").write_text(
