@@ -8,12 +8,17 @@ often the slowdown is found within 120 s of measured time (at least 90 in 100).
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import multiprocessing
 import random
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from pgdyno import _core
@@ -24,7 +29,10 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
 from pgdyno.engine import Duet, Plan
+from pgdyno.judge import runs
+from pgdyno.judge.siblings import siblings
 from pgdyno.run.duet import order_of, transition_of, turns_for
+from pgdyno.store import reading
 
 SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
@@ -223,6 +231,57 @@ def coverage(cluster: EmbeddedCluster, seconds: float) -> None:
     print(f"    TPS: {inside} of {known} hold the whole's mean; p99: {inside_p99} of {known_p99}  (95%)", flush=True)
 
 
+#: One run of the kind that users compare: its servers are started anew.
+EXPERIMENT = """
+name = "equal"
+title = "Equal runs"
+[dataset]
+kind = "tpcb"
+scale = 5
+[workloads.look-up]
+title = "look-up"
+[[workloads.look-up.scripts]]
+text = '''
+\\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+'''
+[axes]
+clients = [4]
+[run]
+duration_s = 3
+warmup_s = 1
+repetitions = 1
+restarts = 3
+"""
+
+
+def whole_runs(count: int) -> None:
+    """Runs of one experiment, each compared with each other: none of them is different from another."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "equal.toml"
+        file.write_text(EXPERIMENT)
+        pgdyno = [
+            str(Path(sys.executable).with_name("pgdyno")),
+            "run",
+            str(file),
+            "--embedded",
+            "--quiet",
+            "--runs",
+            folder,
+        ]
+        for n in range(count):
+            subprocess.run([*pgdyno, "--seed", str(n + 1)], stdout=subprocess.DEVNULL, check=False, timeout=300)
+        made = [reading.read(p.parent) for p in sorted(Path(folder).glob("*/manifest.json"))]
+        for words, others in (("alone", False), ("with the others as history", True)):
+            by_figure: dict[str, list[Comparison]] = {}
+            for a, b in itertools.combinations(made, 2):
+                known = siblings([a], [b]) if others else ()
+                for row in runs.compare_runs([a], [b], others=known).rows:
+                    by_figure.setdefault(row.figure.name, []).append(row.comparison)
+            for figure, found in by_figure.items():
+                judged(f"{figure}, {len(made)} runs, each pair, {words}", found, "at most 1% different")
+
+
 def burn(until: float, seed: int) -> None:
     """Other load: busy for a while, then not."""
     rng = random.Random(seed)
@@ -252,9 +311,12 @@ def main() -> None:
     parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")
     parser.add_argument("--slower", type=int, default=6, help="comparisons with the slowdown, of each kind")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring, each A/A comparison")
+    parser.add_argument("--runs", type=int, default=12, help="whole runs, each compared with each")
     parser.add_argument("--recorded", type=float, default=400, help="seconds of the series for coverage")
     parser.add_argument("--slice", type=float, default=0.25, help="seconds of a slice")
     args = parser.parse_args()
+    print("\nverdicts between whole runs of one experiment:")
+    whole_runs(args.runs)
     print("\nverdicts, simulated (equal configurations called different):")
     simulated(args.tables)
     settings = sized(host.memory_bytes() // 2, host.cores(), 20)

@@ -216,6 +216,12 @@ class Workload:
         those that all have, which must have them too.
         """
     def preset(self, name: str, value: int) -> None: ...
+    def sample(self, script: int, seed: int) -> list[tuple[int, str, str]]:
+        """One transaction of a script with values drawn from `seed`: of each statement the number of its command in the
+        script, its text with `$1`, `$2` ... for the variables, and with their values. Ends early where only a server's
+        answer, or a program, says how it goes on.
+        """
+
     @property
     def scripts(self) -> list[tuple[str, int]]: ...
     @property

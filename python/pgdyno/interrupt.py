@@ -7,6 +7,7 @@ Masking signals would not do: a mask is a thread's, and with any other thread al
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -48,6 +49,10 @@ def signals_raise() -> Iterator[None]:
 @contextmanager
 def signals_held() -> Iterator[None]:
     """Within it they wait; they raise when it ends in order, and give way to the exception it ends with otherwise."""
+    if threading.current_thread() is not threading.main_thread():
+        # Python's handlers run in the main thread only: here nothing can arrive, and the state is the other's.
+        yield
+        return
     _State.held += 1
     try:
         yield

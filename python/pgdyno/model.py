@@ -283,6 +283,16 @@ class IntervalRow:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that happened in a trial: to a client, in the server, to what was recorded."""
+
+    #: Nanoseconds since the load began.
+    at_ns: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class TrialRecord:
     """A trial as it stands in a run directory."""
 

@@ -1,9 +1,11 @@
 //! Workloads: compiled scripts over one set of variables.
 
 use crate::errors;
+use pgdyno_base::Prng;
 use pgdyno_engine as engine;
 use pgdyno_engine::Workload as _;
-use pgdyno_script::{Options, Symbols, Value, compile};
+use pgdyno_script::vm::Step;
+use pgdyno_script::{Options, Symbols, Value, Vm, compile};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,6 +92,42 @@ impl Workload {
     /// Gives a variable a value that all clients begin with, unless it has one.
     fn preset(&mut self, name: &str, value: i64) {
         self.symbols.preset(name, Value::Int(value));
+    }
+
+    /// One transaction of a script with values drawn from `seed`: of each statement the number of its command in the
+    /// script, its text with `$1`, `$2` ... for the variables, and with their values. Ends early where only a server's
+    /// answer, or a program, says how it goes on.
+    fn sample(&self, script: usize, seed: u64) -> Vec<(usize, String, String)> {
+        /// Of a loop that never ends.
+        const MOST: usize = 10_000;
+        let Some(script) = self.scripts.get(script) else { return Vec::new() };
+        let mut symbols = self.symbols.clone();
+        for name in ["client_id", "random_seed", "default_seed"] {
+            symbols.preset(name, Value::Int(0));
+        }
+        let mut vm = Vm::new(&Arc::new(symbols));
+        for (name, value) in &self.sides[script.side].variables {
+            vm.set(name, value.clone());
+        }
+        let (mut rng, mut found) = (Prng::from_seed(seed), Vec::new());
+        for _ in 0..MOST {
+            match vm.step(&script.program, &mut rng) {
+                Ok(Step::Send(n)) => {
+                    let s = &script.program.statements[n];
+                    let unset =
+                        (0..s.parameters.len()).any(|i| matches!(vm.parameter(&script.program, n, i), Value::Unset));
+                    let mut text = Vec::new();
+                    vm.substitute(&script.program, n, &mut text);
+                    if unset {
+                        break;
+                    }
+                    found.push((s.command, s.prepared.clone(), String::from_utf8_lossy(&text).into_owned()));
+                }
+                Ok(Step::Done | Step::Shell(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        found
     }
 
     /// Names and weights.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.run import dataset, plan, resume
+from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
@@ -227,7 +227,7 @@ class Session:
         variables = variables_for(site.dataset, trial.hot_set, site.touched)
         variables |= {name: str(value) for name, value in configuration.variables}
         scripts = self.prepared.scripts[trial.workload]
-        compile_scripts(scripts, variables)
+        workload = compile_scripts(scripts, variables)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -241,16 +241,24 @@ class Session:
         if refused:
             writer.event(0, "preparing", refused)
         memory = _Memory(site)
+        statements = samples_of(scripts, workload, seed) if "plans" in run.collect else []
+        collecting = Collecting(site, run, writer, statements, same_machine=shared)
 
         def look_around() -> None:
             self._look_for_others(writer, known)
             memory.look()
 
         context = TrialContext(
-            site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around
+            site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around, collecting.stop
         )
         look_around()
-        did = partial(self._activity, site, before, writer, known, memory)
+        collecting.begin()
+
+        def did() -> dict[str, float]:
+            found = self._activity(site, before, writer, known, memory)
+            collecting.end()
+            return found
+
         return Begun(context, trial, scripts, variables, seed, writer, did)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:

@@ -50,6 +50,8 @@ class TrialContext:
     caveats: list[Caveat] = field(default_factory=list)
     #: Called with each interval.
     look_around: Callable[[], None] = lambda: None
+    #: Ends what is collected beside the trial; may be called again.
+    stop_collecting: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -335,6 +337,7 @@ def _ended(
     nothing: str = "",
 ) -> tuple[TrialRecord, BaseException | None]:
     """Closes the trial on disk; `nothing`: why it has failed, though nothing ends the run."""
+    context.stop_collecting()
     log = writer.folder / LOG
     kept = (
         None

@@ -25,6 +25,9 @@ from pgdyno.spec.values import (
     Version,
 )
 
+#: What can be collected beside a trial.
+Collected = Literal["machine", "server", "waits", "log", "plans"]
+
 
 class FileSystem(Strict):
     """A file system made for the run: in a file, mounted through a loop device. Only root may."""
@@ -207,6 +210,16 @@ class Run(Strict):
     connect_timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
     #: What is recorded of the server beside the client's figures: before and after each trial.
     record: list[Literal["tables", "wal", "checkpoints", "database"]] = ["tables", "wal", "checkpoints", "database"]
+    #: What is collected while a trial runs, so that `pgdyno explain` can say why; empty: nothing.
+    collect: list[Literal["machine", "server", "waits", "log", "plans"]] = [
+        "machine",
+        "server",
+        "waits",
+        "log",
+        "plans",
+    ]
+    #: How often pg_stat_activity is looked at.
+    waits_per_s: Annotated[float, Field(gt=0, le=100)] = 10.0
 
     @property
     def is_duet(self) -> bool:

@@ -19,6 +19,7 @@ from pgdyno.model import (
     PERCENTILE_NAMES,
     UNCOUNTED,
     Caveat,
+    Event,
     IntervalRow,
     Key,
     Latency,
@@ -28,10 +29,11 @@ from pgdyno.model import (
     TrialRecord,
     TrialSummary,
 )
-from pgdyno.store import hlog, manifest
+from pgdyno.store import hlog, manifest, samples
 from pgdyno.store.manifest import Manifest, explained, text_of
 
 T = TypeVar("T")
+K = TypeVar("K")
 #: Of a trial that is under way, and of one that has ended.
 LINES, INTERVALS = "intervals.jsonl", "intervals.parquet"
 #: Columns of the latter that say which trial it is of, and when each interval ended.
@@ -44,6 +46,8 @@ LOG = "latency.hlog"
 DAMAGED_PARQUET = (OSError, pa.ArrowException, UnicodeDecodeError)
 #: Of each trial: what it was, how it ended, its summary.
 TRIAL = "trial.json"
+#: What happened: a line an event.
+EVENTS = "events.jsonl"
 
 
 @dataclass(frozen=True)
@@ -102,21 +106,25 @@ class RunData:
     pooled_statements: Mapping[Key, list[StatementLatency]]
     #: And by script, where a workload has several.
     pooled_scripts: Mapping[Key, list[ScriptLatency]]
+    #: By trial number and source, what was sampled beside it: see pgdyno.store.samples.
+    samples: Mapping[tuple[int, str], list[samples.Row]]
+    #: By trial number, what happened.
+    events: Mapping[int, list[Event]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     #: It is still being written.
     under_way: bool = False
 
 
-class _Lazy(dict[int, T]):
+class _Lazy(dict[K, T]):
     """By trial number; each read when it is first asked for: a run may have thousands of trials."""
 
-    def __init__(self, load: Callable[[int], T]) -> None:
+    def __init__(self, load: Callable[[K], T]) -> None:
         super().__init__()
         self._load = load
 
-    def __missing__(self, number: int) -> T:
-        self[number] = value = self._load(number)
+    def __missing__(self, key: K) -> T:
+        self[key] = value = self._load(key)
         return value
 
 
@@ -159,10 +167,12 @@ def read(path: Path) -> RunData:
     damage = _Damage(path)
     trials = _records(path, damage)
     folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
-    series = _Lazy(lambda number: read_intervals(folders[number], damage.note))
+    series = _Lazy[int, list[IntervalRow]](lambda number: read_intervals(folders[number], damage.note))
     summaries = {t.plan.number: t.summary for t in trials}
-    merged = _Lazy(lambda number: _Merged(folders[number], series, number, summaries[number], damage))
-    buckets = _Lazy(lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets())
+    merged = _Lazy[int, _Merged](lambda number: _Merged(folders[number], series, number, summaries[number], damage))
+    buckets = _Lazy[int, list[tuple[int, int]]](
+        lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets()
+    )
     repetitions: dict[Key, list[TrialRecord]] = {}
     for t in trials:
         if t.summary is not None and t.state == "finished":
@@ -190,7 +200,11 @@ def read(path: Path) -> RunData:
             replace(s, latency=pooled(hlog.script(i), key)) for i, s in enumerate(_first(repetitions[key]).scripts)
         ],
     )
-    return RunData(str(path), about, trials, series, buckets, latencies, statements, scripts, damage.files)
+    sampled = _Lazy[tuple[int, str], list[samples.Row]](lambda key: samples.read(folders[key[0]], key[1], damage.note))
+    happened = _Lazy[int, list[Event]](lambda number: read_events(folders[number], damage.note))
+    return RunData(
+        str(path), about, trials, series, buckets, latencies, statements, scripts, sampled, happened, damage.files
+    )
 
 
 def _first(repetitions: list[TrialRecord]) -> TrialSummary:
@@ -282,7 +296,7 @@ class _Merged:
     def __init__(
         self,
         folder: Path,
-        series: _Lazy[list[IntervalRow]],
+        series: _Lazy[int, list[IntervalRow]],
         number: int,
         summary: TrialSummary | None,
         damage: _Damage,
@@ -348,6 +362,28 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
                 note(folder / LINES, f"line {number}: {e}")
             break
     return rows
+
+
+def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[Event]:
+    """What happened in a trial, in the order of time. What cannot be read is told to `note`."""
+    file, found = folder / EVENTS, []
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as e:
+        note(file, e.strerror or str(e))
+        return []
+    for number, line in enumerate(lines, 1):
+        try:
+            if line:
+                facts = json.loads(line)
+                found.append(Event(int(facts["at_ns"]), str(facts["kind"]), str(facts["text"])))
+        except (ValueError, TypeError, KeyError, RecursionError) as e:
+            if number < len(lines):
+                note(file, f"line {number}: {e}")
+            break
+    return sorted(found, key=lambda e: e.at_ns)
 
 
 def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogram]) -> Latency:

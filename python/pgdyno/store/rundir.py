@@ -10,7 +10,7 @@ import fcntl
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
@@ -27,7 +27,8 @@ from pgdyno.errors import LocalError, RefusedError
 from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
-from pgdyno.store.reading import INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
+from pgdyno.store.reading import EVENTS, INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
+from pgdyno.store.samples import SampleWriter
 
 #: Locked by whoever writes in a run directory.
 _LOCK = ".lock"
@@ -165,8 +166,14 @@ class TrialWriter:
             # Kept open for the length of the trial: lines are flushed one by one.
             self._intervals = (folder / LINES).open("w", encoding="utf-8", buffering=1)
             self._latency = (folder / LOG).open("w", encoding="utf-8", buffering=1)
-            self._events = (folder / "events.jsonl").open("w", encoding="utf-8", buffering=1)
+            self._events = (folder / EVENTS).open("w", encoding="utf-8", buffering=1)
+        self._samples = SampleWriter(folder)
         self._write_state("running")
+
+    @property
+    def start_ns(self) -> int:
+        """Nanoseconds since 1970 at which the load began; 0: it has not."""
+        return self._start_ns
 
     @property
     def rows(self) -> list[IntervalRow]:
@@ -200,6 +207,19 @@ class TrialWriter:
         """Appends one event."""
         with writing(self.folder):
             self._events.write(json.dumps({"at_ns": at_ns, "kind": kind, "text": text, **more}) + "\n")
+
+    def samples(self, name: str, start_ns: int, end_ns: int, rows: Sequence[dict[str, Any]]) -> None:
+        """Appends what a source says of the time between two moments (nanoseconds since 1970), if the load has begun.
+        May be called by another thread than the rest.
+        """
+        if self._start_ns:
+            with writing(self.folder):
+                self._samples.append(name, start_ns - self._start_ns, end_ns - self._start_ns, rows)
+
+    def totals(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Writes what is of the whole trial."""
+        with writing(self.folder):
+            self._samples.whole(name, rows)
 
     def finish(
         self,
@@ -238,6 +258,7 @@ class TrialWriter:
                 temporary.replace(self.folder / INTERVALS)
                 home.sync(self.folder)
                 (self.folder / LINES).unlink(missing_ok=True)
+            self._samples.finish()
         replace_file(self.folder / MERGED, hlog.merged_lines(self._merged if merged is None else merged))
         self._write_state(state, summary, caveats, error, activity)
 

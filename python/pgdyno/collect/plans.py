@@ -1,0 +1,175 @@
+"""The plans of a workload's statements, before and after a trial: generic, and carried out once with values of its own.
+
+A statement is carried out (EXPLAIN ANALYZE) only on a server that is ours alone, within a transaction that is rolled
+back, and only if it can be repeated: a SELECT, INSERT, UPDATE or DELETE that calls no function of somebody's making.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Row = dict[str, float | str]
+#: Statements that have a plan.
+_PLANNED = re.compile(r"\s*(?:select|insert|update|delete|merge|with|values)\b", re.IGNORECASE)
+#: A call in a statement; of these PostgreSQL's own is known that they change nothing outside.
+_CALL = re.compile(r"([a-z_][a-z0-9_.]*)\s*\(", re.IGNORECASE)
+_HARMLESS = {
+    "count", "sum", "min", "max", "avg", "coalesce", "nullif", "greatest", "least", "now", "clock_timestamp", "random",
+    "abs", "floor", "ceil", "round", "length", "lower", "upper", "substr", "substring", "left", "right", "extract",
+    "date_trunc", "to_char", "md5", "concat", "cast", "row", "values", "in", "any", "all", "exists", "and", "or", "not",
+    "over", "array", "generate_series", "array_agg", "string_agg", "jsonb_build_object", "json_build_object", "unnest",
+    "into", "on", "as", "using", "from", "where", "select", "join", "conflict", "set", "numeric", "varchar", "char",
+    "interval", "date", "filter", "distinct", "by", "when", "then", "else", "between", "like", "is", "limit", "repeat",
+}  # fmt: skip
+#: How long one statement may take to be planned, or carried out.
+_PLAN_MS, _CARRY_OUT_MS = 2_000, 5_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A statement of a script: its place, its text with parameters, and with values."""
+
+    script: str
+    line: int
+    text: str
+    prepared: str
+    sample: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A statement's plan."""
+
+    statement: Sample
+    #: The nodes from the top, without costs: what is compared.
+    shape: str
+    #: Scans that read whole tables: table, rows that it is estimated to have, whether rows are filtered out.
+    scans: list[tuple[str, float, bool]] = field(default_factory=list)
+    #: Where it was carried out: time, blocks, rows that scans read and threw away, temporary blocks.
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+def can_be_repeated(text: str) -> bool:
+    """Whether it changes nothing that a rollback leaves."""
+    if _PLANNED.match(text) is None or re.search(r"\bnextval\b|\bpg_|\bset_config\b", text, re.IGNORECASE):
+        return False
+    # Not the table that an INSERT names with its columns.
+    text = re.sub(r"\binto\s+[\w.\"]+\s*\(", "into (", re.sub(r"'(?:[^']|'')*'", "''", text), flags=re.IGNORECASE)
+    return all(name.lower() in _HARMLESS for name in _CALL.findall(text))
+
+
+def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[str]]:
+    """The plans of statements, and of which there is none, with the reason."""
+    plans, missing = [], []
+    for s in statements:
+        if _PLANNED.match(s.prepared) is None:
+            continue
+        try:
+            with conn.transaction(force_rollback=True):
+                plans.append(_plan(conn, s, carry_out=carry_out and can_be_repeated(s.prepared)))
+        except psycopg.Error as e:
+            missing.append(f"plan of {s.script}:{s.line}: {' '.join(str(e).split())[:200]}")
+            if conn.closed:
+                break
+    return plans, missing
+
+
+def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
+    conn.execute(f"set local statement_timeout = {_PLAN_MS}")
+    conn.execute("set local lock_timeout = 200; set local plan_cache_mode = force_generic_plan")
+    count = len(set(re.findall(r"\$(\d+)", s.prepared)))
+    conn.execute(b"prepare pgdyno_plan as " + s.prepared.encode())
+    try:
+        nulls = f"({', '.join(['null'] * count)})" if count else ""
+        top = _explained(conn, f"explain (format json) execute pgdyno_plan{nulls}")
+    finally:
+        if conn.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+            conn.execute("deallocate pgdyno_plan")
+    facts: dict[str, float] = {}
+    if carry_out:
+        conn.execute(f"set local statement_timeout = {_CARRY_OUT_MS}")
+        try:
+            with conn.transaction():
+                done = _explained(conn, f"explain (analyze, buffers, format json) {s.sample}")
+            facts = _facts(done)
+        except psycopg.Error:
+            # By itself it cannot be: a savepoint, a lock that a client holds.
+            facts = {}
+    scans = [
+        (str(n["Relation Name"]), float(n.get("Plan Rows", 0)), "Filter" in n)
+        for n in _nodes(top)
+        if n.get("Node Type") == "Seq Scan" and "Relation Name" in n
+    ]
+    return Plan(s, _shape(top), scans, facts)
+
+
+def _explained(conn: Connection, query: str) -> dict[str, Any]:
+    row = conn.execute(query.encode()).fetchone()
+    assert row is not None
+    found: dict[str, Any] = (json.loads(row[0]) if isinstance(row[0], str) else row[0])[0]
+    return {**found["Plan"], "Execution Time": found.get("Execution Time", 0.0)}
+
+
+def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _shape(node: Mapping[str, Any]) -> str:
+    """The kinds of nodes and what they read: "Update on t (Index Scan on t using t_pkey)"."""
+    words = str(node.get("Node Type", "?"))
+    if words == "ModifyTable":
+        words = str(node.get("Operation", words))
+    if "Relation Name" in node:
+        words += f" on {node['Relation Name']}"
+    if "Index Name" in node:
+        words += f" using {node['Index Name']}"
+    inner = "; ".join(_shape(c) for c in node.get("Plans", ()))
+    return f"{words} ({inner})" if inner else words
+
+
+def _facts(top: Mapping[str, Any]) -> dict[str, float]:
+    loops = [n for n in _nodes(top) if n.get("Node Type") == "Seq Scan"]
+    return {
+        "ms": float(top.get("Execution Time", 0.0)),
+        "blocks_hit": float(top.get("Shared Hit Blocks", 0)),
+        "blocks_read": float(top.get("Shared Read Blocks", 0)),
+        "temp_blocks": float(top.get("Temp Read Blocks", 0) + top.get("Temp Written Blocks", 0)),
+        "rows": float(top.get("Actual Rows", 0)),
+        "rows_thrown_away": float(sum(n.get("Rows Removed by Filter", 0) * n.get("Actual Loops", 1) for n in loops)),
+    }
+
+
+def rows(before: Sequence[Plan], after: Sequence[Plan]) -> list[Row]:
+    """A row a statement: its plan before, and after."""
+    later = {p.statement: p for p in after}
+    found: list[Row] = []
+    for p in before:
+        last = later.get(p.statement, p)
+        table, estimated, filtered = next(iter(last.scans), ("", 0.0, False))
+        found.append(
+            {"script": p.statement.script, "line": float(p.statement.line), "statement": p.statement.text,
+             "plan": p.shape, "plan_after": last.shape, "scanned_table": table, "scanned_rows": estimated,
+             "scan_filters": float(filtered),
+             **{n: last.facts.get(n, -1.0) for n in ("ms", "blocks_hit", "blocks_read", "temp_blocks", "rows",
+                                                     "rows_thrown_away")}}
+        )  # fmt: skip
+    return found
+
+
+def changed(before: Sequence[Plan], after: Sequence[Plan]) -> list[str]:
+    """Statements whose plan is another after the trial, in words."""
+    later = {p.statement: p.shape for p in after}
+    return [
+        f"{p.statement.script}:{p.statement.line}: {p.shape} before, {later[p.statement]} after"
+        for p in before
+        if later.get(p.statement, p.shape) != p.shape
+    ]

@@ -1,0 +1,93 @@
+"""The server's processes by kind, and our own: CPU, waiting for a CPU, bytes read and written. Linux's /proc."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+
+from pgdyno.collect.sources.base import Differences, Row, slurp
+
+_NS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+#: What a title begins with: "postgres: ", the cluster's name if it has one; then a kind, or a client's role.
+_KINDS = (
+    "checkpointer", "background writer", "walwriter", "autovacuum launcher", "autovacuum worker", "io worker",
+    "walsender", "walreceiver", "startup", "archiver", "walsummarizer", "slotsync worker", "logger",
+    "logical replication launcher", "logical replication", "parallel worker", "stats collector",
+)  # fmt: skip
+_TITLE = re.compile(rb"^postgres: (?:\S+: )?([^\0]*)")
+#: So many processes are read each second: of thousands of clients each is read less often.
+_EACH_SECOND = 100
+_NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s", "in_disk_sleep")
+
+
+class Processes:
+    """One row a kind of process and sample. `cpu` and `waiting_for_cpu`: processes that ran, and that were ready and
+    had no CPU, on average; bytes are those of the block layer (reads that the page cache answered are not in them).
+    """
+
+    name = "processes"
+
+    def __init__(self, postmaster: int) -> None:
+        self._postmaster = postmaster
+        self._differences = Differences()
+        self._kinds: dict[int, str] = {}
+        self.period_s = 0.0
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        children = [int(x) for x in slurp(f"/proc/{self._postmaster}/task/{self._postmaster}/children").split()]
+        self.period_s = len(children) / _EACH_SECOND
+        totals: dict[str, dict[str, float]] = {}
+        ours = {self._postmaster: "postmaster", os.getpid(): "pgdyno"}
+        for pid in (*children, *ours):
+            try:
+                kind = ours.get(pid) or self._kind(pid)
+                used, state = _used(pid)
+            except (OSError, ValueError, IndexError):
+                # It has ended.
+                continue
+            t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
+            t["processes"] += 1
+            t["in_disk_sleep"] += state == "D"
+            if (d := self._differences.of(pid, used)) is not None:
+                t["cpu"] += d["cpu_ns"] / 1e9 / seconds
+                t["waiting_for_cpu"] += d["delay_ns"] / 1e9 / seconds
+                t["read_bytes_per_s"] += d["read"] / seconds
+                t["write_bytes_per_s"] += d["written"] / seconds
+        there: set[Hashable] = {*children, *ours}
+        self._differences.only(there)
+        self._kinds = {pid: kind for pid, kind in self._kinds.items() if pid in there}
+        return [{"kind": kind, **t} for kind, t in totals.items()]
+
+    def _kind(self, pid: int) -> str:
+        if pid not in self._kinds:
+            match = _TITLE.match(slurp(f"/proc/{pid}/cmdline"))
+            title = match[1].decode(errors="replace") if match else ""
+            kind = next((k for k in _KINDS if title.startswith(k)), "client backend" if title else "starting")
+            if kind == "starting":
+                return kind
+            self._kinds[pid] = kind
+        return self._kinds[pid]
+
+
+def _used(pid: int) -> tuple[dict[str, float], str]:
+    """What a process has used since it was started, all its threads together; and its state."""
+    text = slurp(f"/proc/{pid}/stat")
+    # The command may have blanks and parentheses in it.
+    fields = text.rpartition(b")")[2].split()
+    used = {"cpu_ns": (float(fields[11]) + float(fields[12])) * _NS_A_TICK, "delay_ns": 0.0, "read": 0.0,
+            "written": 0.0}  # fmt: skip
+    if fields[17] == b"1":
+        # In nanoseconds, where it is of the whole process; of our threads the engine tells.
+        cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
+        used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
+    try:
+        for line in slurp(f"/proc/{pid}/io").splitlines():
+            key, _, value = line.partition(b":")
+            if key in (b"read_bytes", b"write_bytes"):
+                used["read" if key == b"read_bytes" else "written"] = float(value)
+    except (OSError, ValueError):
+        # Another user's.
+        pass
+    return used, fields[0].decode()

@@ -1,0 +1,97 @@
+"""Other sessions that may disturb: whoever holds locks that ours wait for, and whoever holds an old snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, LiteralString
+
+import psycopg
+
+from pgdyno.collect.sources.base import Row
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+#: Waiting sessions that are asked about: pg_blocking_pids looks at the whole lock table.
+_BLOCKED: LiteralString = """
+with waiting as materialized (
+  select a.pid, left(a.query, 200) as query, a.wait_event, pg_blocking_pids(a.pid) as by
+  from pg_stat_activity a where a.wait_event_type = 'Lock' and a.pid <> pg_backend_pid() limit 10)
+select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
+       coalesce(b.application_name, ''), coalesce(b.backend_type, ''), coalesce(b.state, ''),
+       coalesce(left(b.query, 200), ''), coalesce(extract(epoch from clock_timestamp() - b.xact_start), 0)::float8
+from waiting w
+left join lateral (select locktype, coalesce(relation, (select k.relation from pg_locks k
+                     where k.pid = w.pid and k.locktype = 'tuple' limit 1)) as relation
+                   from pg_locks where pid = w.pid and not granted limit 1) l on true
+left join lateral (select x.* from unnest(w.by) u join pg_stat_activity x on x.pid = u
+                   order by x.application_name = 'pgdyno' limit 1) b on true"""
+_OLDEST: LiteralString = """
+select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8,
+       coalesce(max(age(backend_xmin)), 0)::float8,
+       coalesce((select age(xmin)::float8 from pg_replication_slots where xmin is not null
+                 order by age(xmin) desc limit 1), 0)
+from pg_stat_activity
+where backend_xmin is not null and pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno'
+  and backend_type = 'client backend'"""
+
+
+class Blockers:
+    """A row for each waiting session of some, once a second while any waits for a lock: what it waits for, and who
+    holds it (`by_ours`: one of pgdyno's clients).
+    """
+
+    name = "blockers"
+    period_s = 1.0
+
+    def __init__(self, conn: Connection, is_locked: Callable[[], bool]) -> None:
+        self._conn = conn
+        self._is_locked = is_locked
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        if not self._is_locked():
+            return []
+        return [
+            {"statement": " ".join(query.split()), "lock": lock, "relation": relation, "by": by or kind,
+             "by_ours": float(by == "pgdyno"), "by_state": state, "by_statement": " ".join(holder.split()),
+             "by_seconds": seconds_}
+            for query, lock, relation, by, kind, state, holder, seconds_ in self._conn.execute(_BLOCKED).fetchall()
+        ]  # fmt: skip
+
+
+class Snapshots:
+    """One row a second: of sessions that are not ours, the age of the oldest transaction with a snapshot, in seconds
+    and in transactions; of replication slots the same.
+    """
+
+    name = "snapshots"
+    period_s = 1.0
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        row = self._conn.execute(_OLDEST, prepare=True).fetchone()
+        names = ("oldest_seconds", "oldest_transactions", "slot_transactions")
+        return [dict(zip(names, row, strict=True))] if row is not None else []
+
+
+class Standbys:
+    """A row a standby and second: how far behind it is, in bytes and seconds."""
+
+    name = "standbys"
+    period_s = 1.0
+    _QUERY: LiteralString = """
+    select application_name, sync_state, state,
+           coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0)::float8,
+           coalesce(extract(epoch from write_lag), 0)::float8, coalesce(extract(epoch from flush_lag), 0)::float8,
+           coalesce(extract(epoch from replay_lag), 0)::float8
+    from pg_stat_replication"""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        names = ("standby", "sync_state", "state", "replay_bytes", "write_s", "flush_s", "replay_s")
+        return [dict(zip(names, row, strict=True)) for row in self._conn.execute(self._QUERY, prepare=True).fetchall()]

@@ -1,0 +1,158 @@
+"""What is read before and after a trial, and kept as differences: tables and indexes, I/O by kind of process,
+statements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import psycopg
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Row = dict[str, float | str]
+#: Of very many tables those that are used most.
+_MOST_RELATIONS, _MOST_STATEMENTS = 100, 100
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Columns that name a row, those that grow, and those that are as they are now."""
+
+    names: tuple[str, ...]
+    grows: tuple[str, ...]
+    now: tuple[str, ...]
+    query: LiteralString
+
+
+_TABLES = _Question(
+    ("table",),
+    (
+        "seq_scans", "seq_rows_read", "index_scans", "rows_inserted", "rows_updated", "rows_hot_updated",
+        "rows_deleted", "autovacuums", "autoanalyzes", "blocks_read", "blocks_hit", "index_blocks_read",
+        "index_blocks_hit",
+    ),
+    ("rows", "dead_rows", "bytes"),
+    """select s.relid::regclass::text, coalesce(s.seq_scan, 0), coalesce(s.seq_tup_read, 0), coalesce(s.idx_scan, 0),
+              s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.autovacuum_count, s.autoanalyze_count,
+              coalesce(i.heap_blks_read, 0), coalesce(i.heap_blks_hit, 0), coalesce(i.idx_blks_read, 0),
+              coalesce(i.idx_blks_hit, 0), s.n_live_tup, s.n_dead_tup, pg_catalog.pg_table_size(s.relid::regclass)
+       from pg_stat_user_tables s join pg_statio_user_tables i using (relid)
+       order by coalesce(s.seq_tup_read, 0) + coalesce(s.idx_tup_fetch, 0) + s.n_tup_ins + s.n_tup_upd desc
+       limit 100""",
+)  # fmt: skip
+_INDEXES = _Question(
+    ("table", "index"), ("scans", "entries_read", "blocks_read", "blocks_hit"), ("bytes",),
+    """select s.relid::regclass::text, s.indexrelid::regclass::text, s.idx_scan, s.idx_tup_read, i.idx_blks_read,
+              i.idx_blks_hit, pg_catalog.pg_relation_size(s.indexrelid::regclass)
+       from pg_stat_user_indexes s join pg_statio_user_indexes i using (indexrelid)
+       order by s.idx_scan desc limit 100""",
+)  # fmt: skip
+_IO: dict[int, _Question] = {
+    180000: _Question(
+        ("kind", "object", "context"),
+        ("reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "extends", "hits", "evictions",
+         "syncs", "sync_ms"), (),
+        """select backend_type, object, context, reads, read_bytes, read_time, writes, write_bytes, write_time, extends,
+                  hits, evictions, fsyncs, fsync_time from pg_stat_io""",
+    ),
+    160000: _Question(
+        ("kind", "object", "context"),
+        ("reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "extends", "hits", "evictions",
+         "syncs", "sync_ms"), (),
+        """select backend_type, object, context, reads, reads * op_bytes, read_time, writes, writes * op_bytes,
+                  write_time, extends, hits, evictions, fsyncs, fsync_time from pg_stat_io""",
+    ),
+}  # fmt: skip
+_STATEMENTS = _Question(
+    ("id", "statement"),
+    ("calls", "ms", "rows", "blocks_hit", "blocks_read", "blocks_dirtied", "temp_blocks_read", "temp_blocks_written",
+     "wal_bytes", "wal_full_pages"), (),
+    """select queryid::text, left(query, 1000), sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit),
+              sum(shared_blks_read), sum(shared_blks_dirtied), sum(temp_blks_read), sum(temp_blks_written),
+              sum(wal_bytes), sum(wal_fpi)
+       from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())
+         and queryid is not null
+       group by 1, 2 order by sum(total_exec_time) desc limit 200""",
+)  # fmt: skip
+
+
+@dataclass
+class Totals:
+    """What a server has counted up to a moment."""
+
+    #: By name: rows by what names them.
+    counted: dict[str, dict[tuple[str, ...], tuple[float | None, ...]]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    #: When the server was started, when it last read its configuration, and its settings.
+    started: str = ""
+    configured: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def _questions(version: int, *, statements: bool) -> dict[str, _Question]:
+    found = {"tables": _TABLES, "indexes": _INDEXES}
+    io = next((q for since, q in _IO.items() if version >= since), None)
+    return found | ({"io": io} if io else {}) | ({"statements": _STATEMENTS} if statements else {})
+
+
+def read(conn: Connection) -> Totals:
+    """As they stand. What cannot be read is named."""
+    totals = Totals()
+    try:
+        row = conn.execute("select to_regclass('pg_stat_statements') is not null").fetchone()
+    except psycopg.Error:
+        row = None
+    version = conn.info.server_version
+    for name, q in _questions(version, statements=row == (True,)).items():
+        try:
+            rows = conn.execute(q.query).fetchall()
+        except psycopg.Error as e:
+            totals.missing.append(f"{name}: {' '.join(str(e).split())}")
+            continue
+        n = len(q.names)
+        totals.counted[name] = {
+            tuple(str(v) for v in r[:n]): tuple(None if v is None else float(v) for v in r[n:]) for r in rows
+        }
+    try:
+        found = conn.execute("select pg_postmaster_start_time()::text, pg_conf_load_time()::text").fetchone()
+        totals.started, totals.configured = found or ("", "")
+        settings = "select name, setting from pg_settings where context <> 'internal' and source <> 'session'"
+        totals.settings = {n: v for n, v in conn.execute(settings).fetchall() if v is not None}
+    except psycopg.Error as e:
+        totals.missing.append(f"settings: {' '.join(str(e).split())}")
+    return totals
+
+
+def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
+    """What was added, by name: a row for each that did anything. Of one whose counters were reset nothing is known."""
+    found: dict[str, list[Row]] = {}
+    for name, q in _questions(version, statements=True).items():
+        rows: list[Row] = []
+        first = before.counted.get(name)
+        if first is None:
+            continue
+        for key, values in after.counted.get(name, {}).items():
+            grown = len(q.grows)
+            old = first.get(key, (0.0,) * grown)
+            added = [None if v is None else v - (o or 0.0) for v, o in zip(values[:grown], old[:grown], strict=True)]
+            if not any(added) or any(a is not None and a < 0 for a in added):
+                continue
+            row: Row = dict(zip(q.names, key, strict=True))
+            row |= {n: a or 0.0 for n, a in zip(q.grows, added, strict=True)}
+            rows.append(row | {n: v or 0.0 for n, v in zip(q.now, values[grown:], strict=True)})
+        found[name] = rows[: _MOST_STATEMENTS if name == "statements" else None]
+    return found
+
+
+def happened(before: Totals, after: Totals) -> list[tuple[str, str]]:
+    """Events that show in what stood before and after: their kind, and words."""
+    found = []
+    if before.started and after.started and before.started != after.started:
+        found.append(("server restarted", f"the server was started anew at {after.started}"))
+    elif before.configured != after.configured and before.configured and after.configured:
+        found.append(("configuration reloaded", f"the server read its configuration again at {after.configured}"))
+    for name in sorted(set(before.settings) & set(after.settings)):
+        if before.settings[name] != after.settings[name]:
+            found.append(("setting changed", f"{name}: {before.settings[name]} before, {after.settings[name]} after"))
+    return found

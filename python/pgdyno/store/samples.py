@@ -1,0 +1,129 @@
+"""What was sampled beside a trial: one file a source in the trial's folder, `samples/NAME.parquet`.
+
+While the trial runs it is lines of JSON, of which a kill can tear the last; when it ends, Parquet. Each row has
+`start_ns` and `end_ns` on the clock of the trial's intervals (nanoseconds since the load began); the rest is the
+source's: numbers are doubles, names are text. Of what is read before and after a trial (tables, indexes, io,
+statements, plans) the row is of the whole trial, and has no times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+#: The folder within a trial's.
+FOLDER = "samples"
+Row = dict[str, Any]
+#: Bytes of lines that are turned into Parquet at a time.
+_BLOCK = 4 << 20
+#: What may be read of a file's damage.
+_DAMAGED = (OSError, pa.ArrowException, ValueError)
+
+
+class SampleWriter:
+    """Writes the samples of one trial. Used by one thread at a time."""
+
+    def __init__(self, trial: Path) -> None:
+        self._folder = trial / FOLDER
+        self._files: dict[str, TextIO] = {}
+        self._is_closed = False
+
+    def append(self, name: str, start_ns: int, end_ns: int, rows: Sequence[Row]) -> None:
+        """Rows of a source, of the time between. Raises OSError."""
+        if self._is_closed:
+            # A collector that was given up has found its way back.
+            return
+        if name not in self._files:
+            self._folder.mkdir(exist_ok=True)
+            self._files[name] = (self._folder / f"{name}.jsonl").open("w", encoding="utf-8", buffering=1)
+        lines = [json.dumps({"start_ns": start_ns, "end_ns": end_ns, **row}) + "\n" for row in rows]
+        self._files[name].write("".join(lines))
+
+    def whole(self, name: str, rows: Sequence[Row]) -> None:
+        """Rows of the whole trial; nothing is written where there are none. Raises OSError."""
+        if not rows:
+            return
+        self._folder.mkdir(exist_ok=True)
+        _replaced(self._folder / f"{name}.parquet", lambda path: pq.write_table(pa.Table.from_pylist(list(rows)), path))
+
+    def finish(self) -> None:
+        """Turns the lines into Parquet. Raises OSError."""
+        self._is_closed = True
+        for name, file in self._files.items():
+            file.close()
+            lines = self._folder / f"{name}.jsonl"
+            _replaced(self._folder / f"{name}.parquet", partial(_convert, lines))
+            lines.unlink(missing_ok=True)
+        self._files = {}
+
+
+def _replaced(path: Path, write: Callable[[Path], object]) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    write(temporary)
+    with temporary.open("rb") as f:
+        os.fsync(f.fileno())
+    temporary.replace(path)
+
+
+def _convert(lines: Path, to: Path) -> None:
+    """In blocks: a trial may be of many hours."""
+    with (
+        pj.open_json(lines, pj.ReadOptions(block_size=_BLOCK)) as reader,
+        pq.ParquetWriter(to, reader.schema) as writer,
+    ):
+        for batch in reader:
+            writer.write_batch(batch)
+
+
+def names(trial: Path) -> list[str]:
+    """The sources that a trial has samples of."""
+    try:
+        found = {p.stem for p in (trial / FOLDER).iterdir() if p.suffix in (".parquet", ".jsonl")}
+    except OSError:
+        return []
+    return sorted(n for n in found if not n.startswith("."))
+
+
+def file_of(trial: Path, name: str) -> Path | None:
+    """The Parquet file of a source, if the trial has ended in order."""
+    path = trial / FOLDER / f"{name}.parquet"
+    return path if path.exists() else None
+
+
+def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: None) -> list[Row]:
+    """The rows of a source; none where there are none. What cannot be read is told to `note`."""
+    path = trial / FOLDER / f"{name}.parquet"
+    if path.exists():
+        try:
+            rows: list[Row] = pq.read_table(path).to_pylist()
+        except _DAMAGED as e:
+            note(path, " ".join(str(e).split())[:200])
+            return []
+        return rows
+    path = path.with_suffix(".jsonl")
+    rows = []
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return rows
+    except OSError as e:
+        note(path, e.strerror or str(e))
+        return rows
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError) as e:
+            if number < len(lines):
+                note(path, f"line {number}: {e}")
+            break
+    return rows
