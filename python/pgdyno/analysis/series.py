@@ -15,6 +15,10 @@ from pgdyno.model import IntervalRow
 Array = NDArray[np.float64]
 #: Values below which nothing can be said of how alike neighbours are: intervals would hold the truth too seldom.
 FEWEST = 20
+#: Parts that a series is cut into to see what its neighbours do not show.
+_BATCHES = 4
+#: Where neighbours are more alike than that, quarters may be, too.
+_MEMORY = 1.5
 #: A last interval that is shorter than this part of the others tells of itself more than of the server.
 _WHOLE = 0.5
 
@@ -58,7 +62,9 @@ def autocorrelation_time(values: Sequence[float] | Array) -> float:
 def mean_of(values: Sequence[float] | Array) -> SeriesMean:
     """The mean of a series with an interval that respects its autocorrelation: the standard error of n values is that
     of n / tau independent ones, tau being the autocorrelation time. Both tau and the variance come out too small where
-    they are taken about the series' own mean; they are corrected for it.
+    they are taken about the series' own mean; they are corrected for it. Where
+    neighbours are alike, the machine may have a longer memory than a short series shows: the interval is then no
+    narrower than that of the series' quarters as units.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -71,7 +77,16 @@ def mean_of(values: Sequence[float] | Array) -> SeriesMean:
         return SeriesMean(n, float(x.mean()), effective, None)
     variance = float(x.var(ddof=1)) / (1 - min(tau / n, 0.5))
     half = student_975(max(1, int(effective) - 1)) * math.sqrt(variance / effective)
+    if found > _MEMORY:
+        half = max(half, _of_batches(x))
     return SeriesMean(n, float(x.mean()), effective, half)
+
+
+def _of_batches(x: Array) -> float:
+    """Half the width of the interval by non-overlapping batch means (Schmeiser 1982) of few batches."""
+    length = len(x) // _BATCHES
+    means = x[: length * _BATCHES].reshape(_BATCHES, length).mean(axis=1)
+    return student_975(_BATCHES - 1) * float(means.std(ddof=1)) / math.sqrt(_BATCHES)
 
 
 def measured(rows: list[IntervalRow]) -> list[IntervalRow]:

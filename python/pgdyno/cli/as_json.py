@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from pgdyno.analysis.compare import MARGIN
+from pgdyno.diagnosis import explain
 from pgdyno.figures import FIGURES
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
@@ -50,6 +51,7 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
             for t in data.trials
         ],
         "pooled": pooled,
+        "findings": [f.as_json() for f in explain.of_run(data, groups)],
     }
 
 

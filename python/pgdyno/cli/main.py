@@ -63,6 +63,7 @@ for _verb in (
     verbs_load.load,
     verbs_load.storage,
     verbs_judge.report,
+    verbs_judge.explain,
     verbs_judge.compare,
     verbs_judge.history,
     verbs_judge.scaling,

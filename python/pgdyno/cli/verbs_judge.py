@@ -77,6 +77,21 @@ def compare(
     raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output))
 
 
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    workload: Annotated[str | None, typer.Option(help="Only this one.", metavar="NAME")] = None,
+    clients: Annotated[int | None, typer.Option(help="Only with so many.", min=1)] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All configurations; default: the fastest of each workload.")
+    ] = False,
+    json_output: options.Json = False,
+) -> None:
+    """Why is it as fast as it is? Causes by what they cost, evidence, and what to try; dips, and what explains them."""
+    from pgdyno.cli import explain as verb
+
+    raise typer.Exit(verb.main(run, workload, clients, every, json_output))
+
+
 def history(
     runs: Annotated[Path, typer.Argument(help="A folder of run directories.")] = Path("runs"),
     experiment: Annotated[str | None, typer.Option(help="Which, if there are several.", metavar="NAME")] = None,

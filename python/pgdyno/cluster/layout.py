@@ -55,7 +55,9 @@ class Layout:
     def configure(self, account: Account, settings: list[Setting]) -> None:
         """Writes who gets in, and the settings."""
         self._let_in(account)
-        self._settings(account, [s.line for s in settings])
+        with account.rights():
+            major = int((self.data / "PG_VERSION").read_text().split(".")[0])
+        self._settings(account, [s.line for s in settings if s.since <= major])
 
     def move_in(self, account: Account) -> None:
         """The same for data that came from elsewhere; settings stay but for the socket's folder."""

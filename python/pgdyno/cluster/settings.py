@@ -27,6 +27,8 @@ class Setting:
     #: As it is meant, without quotes.
     value: str
     reason: str
+    #: The first version that has it.
+    since: int = 0
 
     @property
     def line(self) -> str:
@@ -55,7 +57,10 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
         Setting("max_parallel_maintenance_workers", str(max(2, cores // 2)), "index builds use half the cores"),
         Setting("jit", "off", "the statements are too short for it"),
         Setting("track_io_timing", "on", "so that reports can tell how long reads took"),
+        Setting("track_wal_io_timing", "on", "the same of WAL", since=14),
         Setting("log_checkpoints", "on", "so that reports can mark them"),
+        Setting("log_autovacuum_min_duration", "0", "the same of autovacuums"),
+        Setting("log_temp_files", "0", "the same of temporary files"),
         Setting("log_lock_waits", "on", "so that the log tells of contention"),
         Setting("listen_addresses", "", "private: a Unix-domain socket only"),
         Setting("unix_socket_permissions", "0700", "private"),

@@ -28,6 +28,12 @@ def render(view: View, chart_files: dict[str, str]) -> str:
         out += [f"**{say('To bear in mind')}**", ""]
         out += [f"- {_flat(f'{text} ({where}); {remedy}')}" for text, remedy, where in view.caveats]
         out.append("")
+    for e in view.why:
+        out += [f"## {say('Why')}: {_flat(e.title)}", ""]
+        for n, f in enumerate(e.findings, 1):
+            out.append(f"{n}. **{_flat(f.sentence)}** ({_flat(f.cost)})")
+            out += [f"   - {_flat(x)}" for x in (f.facts, f"{say('Try:')} {f.remedy}") if x]
+        out += [""] if e.findings else [say("Nothing stands out."), ""]
     for table in view.tables:
         out += _table(table, say)
     for chart in view.charts:

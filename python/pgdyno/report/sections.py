@@ -24,6 +24,7 @@ class Section:
 
 #: Name, title, charts, tables, folded tables.
 _PLAN = (
+    ("why", "Why", ("waits", "events"), (), ("findings",)),
     ("differences", "What differs", ("ratios",), ("comparisons",), ()),
     ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
     ("speed", "How fast it is", ("scaling", "qps"), ("qps", "rows"), ("detail",)),
@@ -48,6 +49,6 @@ def sections(view: View) -> list[Section]:
             [tables[t] for t in open_ if t in tables],
             [tables[t] for t in folded if t in tables],
         )
-        if section.charts or section.tables or section.folded:
+        if section.charts or section.tables or section.folded or (name == "why" and view.why):
             found.append(section)
     return found

@@ -7,6 +7,7 @@ from functools import partial
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -54,6 +55,7 @@ def render(view: View, console: Console) -> None:
         console.print(Text(sentence, style="bold"))
     if view.answer:
         console.print()
+    _why(view, console)
     # Where no trial was finished, what the interrupted one measured is all there is.
     last = () if view.table("qps") else ("trials",)
     for name in (*SHOWN, *last):
@@ -64,6 +66,23 @@ def render(view: View, console: Console) -> None:
         for text, remedy, where in view.caveats:
             console.print(Text(f"- {text} ({where}); {remedy}"), soft_wrap=False)
         console.print()
+
+
+#: Findings of a configuration that a terminal shows.
+_FINDINGS = 2
+
+
+def _why(view: View, console: Console) -> None:
+    """What was found of the first configurations; pgdyno explain has all."""
+    told = [e for e in view.why if e.findings][:2]
+    if not told:
+        return
+    for e in told:
+        console.print(Text(f"Why: {e.title}", style="bold"))
+        for n, f in enumerate(e.findings[:_FINDINGS], 1):
+            console.print(Padding(Text(f"{n}. {f.sentence}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(f"try: {f.remedy}", style="dim"), (0, 0, 0, 5)))
+    console.print()
 
 
 def _print(table: Table, console: Console) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pgdyno.analysis.compare import MARGIN
+from pgdyno.diagnosis import explain
 from pgdyno.format import printable
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
-from pgdyno.report import answer, charts, comparisons, curves, facts, heading, outcomes, tables, words
+from pgdyno.report import answer, charts, comparisons, curves, facts, findings, heading, outcomes, tables, words
 from pgdyno.report.cells import Cell, Table
+from pgdyno.report.findings import Explained
 from pgdyno.store.reading import RunData
 
 
@@ -37,6 +39,8 @@ class View:
     shrunk: list[str]
     #: What to beware of: text, remedy, how many trials.
     caveats: list[tuple[str, str, str]]
+    #: Why: what was found of some configurations.
+    why: list[Explained]
     #: In the order of reading, without empty ones.
     tables: list[Table]
     environment: list[tuple[str, str]] = field(default_factory=list)
@@ -60,8 +64,10 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     """The view of a run, in one of words.LANGUAGES."""
     m = data.manifest
     groups = groups_of(data)
+    found_causes = explain.of_run(data, groups)
     along = along_axes(data, groups, margin)
     every = [
+        findings.table(data, found_causes),
         tables.capacity(data),
         comparisons.table(along),
         tables.main(data, groups),
@@ -84,10 +90,11 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
-        answer=answer.of_run(data, groups, along),
+        answer=[*answer.of_run(data, groups, along), *findings.sentences(found_causes, groups)],
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
+        why=findings.explained(found_causes, groups),
         tables=found,
         environment=facts.environment(data),
         settings=facts.settings(data),

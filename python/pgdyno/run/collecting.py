@@ -17,6 +17,7 @@ from pgdyno.collect.sources.base import Source
 from pgdyno.collect.sources.counters import Counters
 from pgdyno.collect.sources.devices import Devices, places_of
 from pgdyno.collect.sources.machine import Cores, Machine
+from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.sources.sessions import Blockers, Snapshots, Standbys
 from pgdyno.collect.sources.waits import Waits
@@ -171,16 +172,22 @@ class Collecting:
 
     # ------------------------------------------------------------ sources
 
+    @property
+    def _application(self) -> str:
+        return self._site.target.options.get("application_name", "pgdyno")
+
     def _of_server(self, conn: Connection, sources: list[Source]) -> Waits | None:
         waits = None
         if "server" in self._wanted:
             counters = Counters(conn)
             for missing in counters.missing:
                 self._note(missing)
-            sources += [counters, Snapshots(conn), Standbys(conn)]
+            sources += [counters, Snapshots(conn, self._application), Standbys(conn)]
+        if "machine" in self._wanted and Network.is_there(conn):
+            sources.append(Network(conn))
         if "waits" in self._wanted:
-            waits = Waits(conn)
-            sources += [waits, Blockers(conn, lambda: waits.is_locked)]
+            waits = Waits(conn, self._application)
+            sources += [waits, Blockers(conn, self._application, lambda: waits.is_locked)]
         return waits
 
     def _of_machine(self, sources: list[Source]) -> None:

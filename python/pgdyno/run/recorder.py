@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pgdyno import __version__
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
+from pgdyno.diagnosis import explain
 from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import view
@@ -29,7 +31,7 @@ from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
 from pgdyno.store import manifest, reading, rundir
 from pgdyno.store.manifest import Place
-from pgdyno.store.reading import RunData
+from pgdyno.store.reading import FINDINGS, RunData
 from pgdyno.store.rundir import RunDirectory, TrialWriter
 
 #: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
@@ -243,6 +245,7 @@ class Recorder:
             self.update(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
             outcome.data = reading.read(self.directory.path)
             if any(t.summary for t in outcome.data.trials):
+                self._write_findings(outcome.data)
                 outcome.reports = reports.write(view.build(outcome.data), self.directory.write_text)
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
@@ -252,3 +255,8 @@ class Recorder:
             with suppress(PgdynoError, OSError):
                 self.update(error=outcome.error, exit_code=outcome.exit_code)
         return outcome
+
+    def _write_findings(self, data: RunData) -> None:
+        """For those who read the record: reports find them anew."""
+        found = [f.as_json() for f in explain.of_run(data)]
+        self.directory.write_text(FINDINGS, json.dumps(found, indent=2) + "\n")

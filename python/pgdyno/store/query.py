@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pgdyno.errors import UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.model import TrialRecord, spelled
-from pgdyno.store import hlog, reading, rundir
+from pgdyno.store import hlog, manifest, reading, rundir, samples
 from pgdyno.store.manifest import FILE, Manifest
 from pgdyno.store.reading import RunData
 
@@ -33,7 +33,7 @@ _COPY_TO = re.compile(r"\bto\s+'((?:[^']|'')+)'", re.IGNORECASE)
 #: What makes one figure of many.
 _AGGREGATES = re.compile(r"\b(avg|mean|median|sum|min|max|quantile\w*|mode|stddev\w*|geomean)\s*\(", re.IGNORECASE)
 #: What is said of a query that failed.
-_TRY = "Tables: trials, intervals, capacity; views: closed, open. Try: describe trials"
+_TRY = "Tables: trials, intervals, capacity, findings, waits, ...; views: closed, open. Try: describe trials"
 #: Who names one of these knows that there are two kinds of loop.
 _KINDS = re.compile(r"\b(closed|open|capacity|loop|rate)\b", re.IGNORECASE)
 
@@ -95,6 +95,9 @@ def run(text: str, runs: Path) -> Rows:
     wants_intervals = "intervals" in text.lower()
     cut_off: list[dict[str, Any]] = []
     searches: list[dict[str, Any]] = []
+    causes: list[dict[str, Any]] = []
+    wanted = _sampled_names(text)
+    sampled: dict[str, list[dict[str, Any]]] = {}
     for folder in folders:
         try:
             data = reading.read(folder)
@@ -105,9 +108,14 @@ def run(text: str, runs: Path) -> Rows:
         if (c := data.manifest.capacity) is not None:
             found = {"rate": c.rate, "low": c.low, "high": c.high, "closed_tps": c.closed_tps}
             searches.append({"run": folder.name, "objective": c.objective, **found})
+        causes += _findings(folder)
         for t in data.trials:
             facts = _trial(folder, data, t)
             rows.append(facts)
+            for name in wanted:
+                file = samples.file_of(folder / "trials" / t.plan.folder, name)
+                if file is not None:
+                    sampled.setdefault(name, []).append({"run": folder.name, "trial": t.plan.number, "path": str(file)})
             if not wants_intervals:
                 continue
             known = _configuration(facts)
@@ -126,13 +134,19 @@ def run(text: str, runs: Path) -> Rows:
         try:
             _table(db, Path(scratch), "trials", rows)
             _views(db, Path(scratch), searches)
+            _table(db, Path(scratch), "findings", causes)
+            for name, where in sampled.items():
+                _samples(db, Path(scratch), name, where)
             _refuse_a_mixture(text, rows)
             if wants_intervals:
                 _intervals(db, Path(scratch), files, cut_off)
             # The user's query sees these tables and nothing else of this machine.
             statements = duckdb.extract_statements(text)
             outputs = [_output(s.query, folders) for s in statements if s.type.name == "COPY"]
-            db.execute("set allowed_paths = ?", [[*(f["path"] for f in files), *outputs]])
+            db.execute(
+                "set allowed_paths = ?",
+                [[*(f["path"] for f in files), *(f["path"] for of in sampled.values() for f in of), *outputs]],
+            )
             db.execute("set enable_external_access = false")
             for statement in statements:
                 if statement.type.name not in {*_ALLOWED, "COPY"}:
@@ -179,6 +193,44 @@ def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str
         db.execute(
             "create table capacity (run text, objective text, rate double, low double, high double, closed_tps double)"
         )
+
+
+#: What is sampled beside trials, as tables are called.
+SAMPLED = (
+    "machine", "cores", "devices", "processes", "network", "counters", "snapshots", "standbys", "waits", "blockers",
+    "tables", "indexes", "io", "statements", "plans",
+)  # fmt: skip
+
+
+def _sampled_names(text: str) -> list[str]:
+    """Those that a query speaks of."""
+    return [name for name in SAMPLED if re.search(rf"\b{name}\b", text, re.IGNORECASE)]
+
+
+def _findings(folder: Path) -> list[dict[str, Any]]:
+    """A row a finding: those that the run has written down."""
+    try:
+        found = json.loads(manifest.text_of(folder / reading.FINDINGS))
+        names = ("workload", "hot_set", "clients", "cause", "kind", "of", "confidence", "sentence", "remedy")
+        return [
+            {"run": folder.name, **{n: f[n] for n in names}, "cost": f["cost"]["mean"], "low": f["cost"]["low"],
+             "high": f["cost"]["high"], "varied": ", ".join(f"{k}={v}" for k, v in f["varied"].items())}
+            for f in found
+        ]  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        # Of an older version, or damaged: pgdyno explain finds them anew.
+        return []
+
+
+def _samples(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, files: list[dict[str, Any]]) -> None:
+    """A view of what a source has sampled, in all trials."""
+    _table(db, scratch, f"{name}_files", files)
+    paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
+    db.execute(
+        f"""create view {name} as select f.run, f.trial, p.* exclude (filename)
+            from read_parquet([{paths}], filename = true, union_by_name = true) p
+                 join {name}_files f on f.path = p.filename"""
+    )
 
 
 def _damage(file: Path) -> str:

@@ -48,6 +48,8 @@ DAMAGED_PARQUET = (OSError, pa.ArrowException, UnicodeDecodeError)
 TRIAL = "trial.json"
 #: What happened: a line an event.
 EVENTS = "events.jsonl"
+#: Of a run: what was found of its configurations.
+FINDINGS = "findings.json"
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ class Counters:
     """
 
     name = "counters"
-    period_s = 0.0
+    #: Backends tell what they have counted once a second.
+    period_s = 1.0
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn

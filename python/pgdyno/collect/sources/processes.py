@@ -53,8 +53,10 @@ class Processes:
             if (d := self._differences.of(pid, used)) is not None:
                 t["cpu"] += d["cpu_ns"] / 1e9 / seconds
                 t["waiting_for_cpu"] += d["delay_ns"] / 1e9 / seconds
-                t["read_bytes_per_s"] += d["read"] / seconds
-                t["write_bytes_per_s"] += d["written"] / seconds
+                if kind != "postmaster":
+                    # What its children have read and written becomes its own when they end.
+                    t["read_bytes_per_s"] += d["read"] / seconds
+                    t["write_bytes_per_s"] += d["written"] / seconds
         there: set[Hashable] = {*children, *ours}
         self._differences.only(there)
         self._kinds = {pid: kind for pid, kind in self._kinds.items() if pid in there}

@@ -23,15 +23,16 @@ left join lateral (select locktype, coalesce(relation, (select k.relation from p
                      where k.pid = w.pid and k.locktype = 'tuple' limit 1)) as relation
                    from pg_locks where pid = w.pid and not granted limit 1) l on true
 left join lateral (select x.* from unnest(w.by) u join pg_stat_activity x on x.pid = u
-                   order by x.application_name = 'pgdyno' limit 1) b on true"""
+                   order by x.application_name = %s limit 1) b on true
+where w.by <> '{}'"""
 _OLDEST: LiteralString = """
 select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8,
        coalesce(max(age(backend_xmin)), 0)::float8,
        coalesce((select age(xmin)::float8 from pg_replication_slots where xmin is not null
                  order by age(xmin) desc limit 1), 0)
 from pg_stat_activity
-where backend_xmin is not null and pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno'
-  and backend_type = 'client backend'"""
+where backend_xmin is not null and pid <> pg_backend_pid()
+  and coalesce(application_name, '') not in (%s, 'pgdyno admin') and backend_type = 'client backend'"""
 
 
 class Blockers:
@@ -42,20 +43,31 @@ class Blockers:
     name = "blockers"
     period_s = 1.0
 
-    def __init__(self, conn: Connection, is_locked: Callable[[], bool]) -> None:
+    def __init__(self, conn: Connection, application: str, is_locked: Callable[[], bool]) -> None:
         self._conn = conn
+        self._application = application
         self._is_locked = is_locked
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
         if not self._is_locked():
             return []
-        return [
-            {"statement": " ".join(query.split()), "lock": lock, "relation": relation, "by": by or kind,
-             "by_ours": float(by == "pgdyno"), "by_state": state, "by_statement": " ".join(holder.split()),
-             "by_seconds": seconds_}
-            for query, lock, relation, by, kind, state, holder, seconds_ in self._conn.execute(_BLOCKED).fetchall()
-        ]  # fmt: skip
+        found: list[Row] = []
+        rows = self._conn.execute(_BLOCKED, [self._application]).fetchall()
+        for statement, lock, relation, by, kind, state, holder, held_s in rows:
+            found.append(
+                {
+                    "statement": " ".join(statement.split()),
+                    "lock": lock,
+                    "relation": relation,
+                    "by": by or kind,
+                    "by_ours": float(by == self._application),
+                    "by_state": state,
+                    "by_statement": " ".join(holder.split()),
+                    "by_seconds": held_s,
+                }
+            )
+        return found
 
 
 class Snapshots:
@@ -66,12 +78,13 @@ class Snapshots:
     name = "snapshots"
     period_s = 1.0
 
-    def __init__(self, conn: Connection) -> None:
+    def __init__(self, conn: Connection, application: str) -> None:
         self._conn = conn
+        self._application = application
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
-        row = self._conn.execute(_OLDEST, prepare=True).fetchone()
+        row = self._conn.execute(_OLDEST, [self._application], prepare=True).fetchone()
         names = ("oldest_seconds", "oldest_transactions", "slot_transactions")
         return [dict(zip(names, row, strict=True))] if row is not None else []
 

@@ -12,10 +12,10 @@ from pgdyno.collect.sources.base import Row
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 _ACTIVITY: LiteralString = """
-select backend_type, coalesce(application_name, '') = 'pgdyno' and backend_type = 'client backend',
+select backend_type, coalesce(application_name, '') = %s and backend_type = 'client backend',
        coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::float8
 from pg_stat_get_activity(null)
-where pid <> pg_backend_pid()
+where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin'
 group by 1, 2, 3, 4, 5"""
 
 
@@ -27,8 +27,10 @@ class Waits:
     name = "waits"
     period_s = 0.0
 
-    def __init__(self, conn: Connection) -> None:
+    def __init__(self, conn: Connection, application: str) -> None:
+        """`application`: what our clients call themselves."""
         self._conn = conn
+        self._application = application
         self._seen: Counter[tuple[str, bool, str, str, str]] = Counter()
         self._looks = 0
         #: Some of our clients waited for a lock when we last looked.
@@ -36,7 +38,7 @@ class Waits:
 
     def look(self) -> None:
         """Once. May raise psycopg.Error."""
-        found = self._conn.execute(_ACTIVITY, prepare=True).fetchall()
+        found = self._conn.execute(_ACTIVITY, [self._application], prepare=True).fetchall()
         self._looks += 1
         self.is_locked = False
         for kind, ours, state, what, event, n in found:

@@ -1,0 +1,91 @@
+"""`pgdyno explain`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from pgdyno.cli import as_json, console
+from pgdyno.diagnosis import dips, explain
+from pgdyno.diagnosis.causes import every_cause
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.errors import UsageError
+from pgdyno.judge.groups import Group, groups_of
+from pgdyno.report import findings
+from pgdyno.store import reading
+from pgdyno.store.reading import RunData
+
+#: Dips that are told of a configuration.
+_DIPS = 8
+
+
+def main(path: Path, workload: str | None, clients: int | None, every: bool, json_output: bool) -> int:
+    """Why each configuration is as fast as it is."""
+    data = reading.read(path)
+    groups = groups_of(data)
+    if not groups:
+        raise UsageError(f"{path} has no finished trial: there is nothing to explain")
+    chosen = [
+        g for g in groups if (workload is None or g.workload == workload) and clients in (None, g.clients)
+    ]  # fmt: skip
+    if not chosen:
+        known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
+        raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
+    found = explain.of_run(data, chosen)
+    if json_output:
+        as_json.write({"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(data, chosen)})
+        return 0
+    out = console.output()
+    most = None if every or workload is not None or clients is not None else 4
+    told = findings.explained(found, chosen, most)
+    for e in told:
+        out.print(Text(e.title, style="bold"))
+        if not e.findings:
+            out.print(Padding(_nothing(data, chosen), (0, 0, 0, 2)))
+        for n, f in enumerate(e.findings, 1):
+            out.print(Padding(Text(f"{n}. {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
+            for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
+                if words:
+                    out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
+        out.print()
+    _print_dips(data, chosen[: most or len(chosen)], out)
+    if len(told) < len(chosen):
+        out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
+    return 0
+
+
+def _nothing(data: RunData, groups: list[Group]) -> str:
+    """Why there is no finding."""
+    if not any(Evidence(data, g.trials).has("waits") for g in groups):
+        return (
+            "Nothing was collected beside its trials: an older version, run.collect = [], or the server refused. "
+            "events.jsonl of a trial says what could not be recorded."
+        )
+    return f"Nothing stands out, of {len(every_cause())} causes that were looked for."
+
+
+def _all_dips(data: RunData, groups: list[Group]) -> list[dict[str, object]]:
+    out: list[dict[str, object]] = []
+    for g in groups:
+        for r in Evidence(data, g.trials).trials:
+            out += [
+                {"trial": r.trial.plan.number, **asdict(d), "explained": dips.explained(r, d)} for d in dips.dips_of(r)
+            ]
+    return out
+
+
+def _print_dips(data: RunData, groups: list[Group], out: Console) -> None:
+    for g in groups:
+        for r in Evidence(data, g.trials).trials:
+            found = dips.dips_of(r)
+            zero = r.window[0]
+            for d in found[:_DIPS]:
+                why = ", ".join(dips.explained(r, d)) or "nothing that was seen explains it"
+                at = f"{(d.start_ns - zero) / 1e9:.1f} to {(d.end_ns - zero) / 1e9:.1f} s"
+                out.print(f"dip of trial {r.trial.plan.number}, {at}: {d.loss * 100:.0f}% lower; {why}", markup=False)
+            if len(found) > _DIPS:
+                out.print(f"… {len(found) - _DIPS} more dips of trial {r.trial.plan.number}: --json", markup=False)

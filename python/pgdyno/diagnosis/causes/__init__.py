@@ -1,0 +1,16 @@
+"""What may limit or disturb: each module has one `CAUSE`, and is found by being here."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from pgdyno.diagnosis.finding import Cause
+
+
+@cache
+def every_cause() -> tuple[Cause, ...]:
+    """All of them, by name."""
+    modules = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
+    return tuple(sorted((m.CAUSE for m in modules), key=lambda c: c.name))

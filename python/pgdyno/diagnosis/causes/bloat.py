@@ -1,0 +1,33 @@
+"""Dead rows, and updates that leave their page."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.said import percent
+
+_UPDATES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
+
+
+def _judge(e: Evidence) -> Finding | None:
+    summaries = [r.trial.summary for r in e.trials if r.trial.summary]
+    drift = sum(s.drift for s in summaries) / len(summaries) if summaries else 0.0
+    rows = [row for row in e.whole("tables") if row["rows_updated"] >= _UPDATES]
+    if not rows or drift > _DRIFT:
+        return None
+    worst = max(rows, key=lambda row: row["dead_rows"] / max(1.0, row["rows"]))
+    hot, dead = worst["rows_hot_updated"] / worst["rows_updated"], worst["dead_rows"] / max(1.0, worst["rows"])
+    if dead < _DEAD and hot > _HOT:
+        return None
+    return e.finding(
+        CAUSE,
+        f"Throughput falls by {percent(-drift)} over a trial while {worst['table']} fills with dead rows: "
+        f"{dead:.2g} for each live one at the end, and {percent(hot)} of its updates are HOT.",
+        Part(-drift / 2, 0.0, -drift), "the throughput", Confidence.MEDIUM,
+        "Let autovacuum keep up (autovacuum_vacuum_cost_limit larger); fillfactor = 80 on that table; no index on "
+        "columns that change.",
+        [Fact("dead rows a live one", dead), Fact("updates that are HOT", hot, "%")],
+    )  # fmt: skip
+
+
+CAUSE = Cause("bloat", Kind.TROUBLE, "dead rows, and updates that are not HOT", _judge)

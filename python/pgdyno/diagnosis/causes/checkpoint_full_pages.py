@@ -1,0 +1,86 @@
+"""After a checkpoint the first change of a page writes the whole page to WAL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.said import part, percent
+from pgdyno.format import integer, size
+
+#: Of the loss, and of WAL that is whole pages.
+_LOSS, _WHOLE = 0.03, 0.3
+_PAGE = 8192
+
+
+def _pages(row: dict[str, Any]) -> float:
+    """Whole pages a transaction."""
+    commits = float(row.get("commits_per_s") or 0.0)
+    return float(row["wal_full_pages_per_s"]) / commits if commits else 0.0
+
+
+def _judge(e: Evidence) -> Finding | None:
+    pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
+    checkpoints = checkpoints_of(e)
+    if not pages or not wal or not checkpoints or e.setting("full_page_writes") == "off":
+        return None
+    whole = min(1.0, pages * _PAGE / wal)
+    every = sorted(_pages(row) for r in e.trials for row in r.rows("counters") if row.get("commits_per_s"))
+    if not every:
+        return None
+    calm = every[len(every) // 4]
+    burst = {
+        (id(r), row["start_ns"]) for r in e.trials for row in r.rows("counters") if _pages(row) > 1.5 * calm + 0.01
+    }
+    cost = e.lost(lambda r, start, _: (id(r), start) in burst)
+    seen = cost is not None
+    if cost is None and whole > _WHOLE:
+        # There is no calm time to compare with: of the time that goes into WAL, the part that is whole pages.
+        waits = e.waiting("IO:WALSync", "IO:WALWrite", "IO:WalSync", "IO:WalWrite", "LWLock:WALWrite",
+                          "LWLock:WALInsert")  # fmt: skip
+        cost = None if waits is None else Part(*(x * whole for x in (waits.mean, waits.low, waits.high)))
+    if cost is None or cost.mean < _LOSS or whole < 0.1:
+        return None
+    what = "of the throughput" if seen else "of the clients' time"
+    return e.finding(
+        CAUSE,
+        f"Whole pages after checkpoints cost {part(cost)} {what}: {percent(whole)} of the WAL is pages written "
+        f"whole at their first change after each of {integer(checkpoints)} checkpoints ({size(wal)} of WAL a "
+        "transaction).",
+        cost, what.removeprefix("of "), Confidence.HIGH if cost.low > 0 and whole > _WHOLE else Confidence.MEDIUM,
+        f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "
+        f"({e.setting('checkpoint_timeout') or 'not known'}) larger; wal_compression = lz4.",
+        [Fact("WAL that is whole pages", whole, "%"), Fact("WAL a transaction", wal, "bytes"),
+         Fact("checkpoints", checkpoints)],
+    )  # fmt: skip
+
+
+def checkpoints_of(e: Evidence) -> float:
+    """Checkpoints that began in the measurement, or just before."""
+    logged = len(e.events("checkpoint begins"))
+    counted = 0.0
+    for r in e.trials:
+        for row in r.rows("counters"):
+            seconds = (row["end_ns"] - row["start_ns"]) / 1e9
+            counted += seconds * (row["checkpoints_timed_per_s"] + row["checkpoints_requested_per_s"])
+    return max(float(logged), float(round(counted)))
+
+
+def in_checkpoint(r: Recorded) -> list[tuple[int, int]]:
+    """When checkpoints wrote: by the log, else by what was counted."""
+    spans, begun = [], None
+    for event in r.events:
+        if event.kind == "checkpoint begins":
+            begun = event.at_ns
+        elif event.kind == "checkpoint ends" and event.at_ns:
+            spans.append((r.window[0] if begun is None else begun, event.at_ns))
+            begun = None
+    if begun is not None:
+        spans.append((begun, r.window[1]))
+    if spans:
+        return spans
+    return [(row["start_ns"], row["end_ns"]) for row in r.rows("counters") if row.get("checkpoint_buffers_per_s")]
+
+
+CAUSE = Cause("checkpoint-full-pages", Kind.TROUBLE, "whole pages in WAL after checkpoints", _judge)

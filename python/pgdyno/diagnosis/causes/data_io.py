@@ -1,0 +1,54 @@
+"""Table and index pages from the disk."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.said import part, percent
+from pgdyno.format import integer, size
+
+READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
+         "IPC:BufferIo", "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
+_WRITES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileFlush", "IO:DataFileSync")
+_SHARE = 0.1
+#: Of the blocks that were not in shared buffers, the part that the device had to read.
+_FROM_DEVICE = 0.2
+
+
+def from_device(e: Evidence) -> float | None:
+    """Of the bytes read past shared buffers, the part that came from the device; None: not known."""
+    blocks = e.mean("counters", "blocks_read_per_s")
+    if not blocks or not e.has("devices"):
+        return None
+    return e.device("read_bytes_per_s") / (blocks * 8192)
+
+
+def _judge(e: Evidence) -> Finding | None:
+    cost = e.waiting(*READS, *_WRITES)
+    if cost is None or cost.mean < _SHARE:
+        return None
+    fresh = from_device(e)
+    if fresh is not None and fresh < _FROM_DEVICE and (e.waiting(*_WRITES) or cost).mean < _SHARE:
+        return None
+    missed = e.per_transaction("blocks_read_per_s") or 0.0
+    device = e.busiest_device
+    seen = (
+        f"; {device} does {integer(e.device('reads_per_s') + e.device('writes_per_s'))} requests/s at "
+        f"{percent(e.device('utilisation'))} utilisation, a read takes {e.device('read_await_ns') / 1e6:.3g} ms"
+        if device
+        else ""
+    )
+    return e.finding(
+        CAUSE,
+        f"Reading and writing table pages takes {part(cost)} of the clients' time; a transaction misses {missed:.3g} "
+        f"pages{seen}.",
+        cost, "the clients' time", Confidence.HIGH if device else Confidence.MEDIUM,
+        f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the data are "
+        f"{size(e.data_bytes)}); a faster device; a smaller hot set.",
+        [Fact("pages missed a transaction", missed), Fact("device reads", e.device("reads_per_s"), "/s"),
+         Fact("device writes", e.device("writes_per_s"), "/s"), Fact("utilisation", e.device("utilisation"), "%"),
+         Fact("read", e.device("read_await_ns"), "ns"), Fact("queue", e.device("queue"))],
+    )  # fmt: skip
+
+
+CAUSE = Cause("data-io", Kind.LIMIT, "table pages from the disk", _judge)

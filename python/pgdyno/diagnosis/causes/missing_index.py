@@ -1,0 +1,42 @@
+"""A statement that reads a whole table for a few of its rows."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.said import percent
+from pgdyno.format import integer
+
+#: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
+_THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
+
+
+def _judge(e: Evidence) -> Finding | None:
+    found: list[tuple[float, dict[str, object], float, float]] = []
+    for row in e.whole("plans"):
+        if not row["scan_filters"]:
+            continue
+        table = [t for t in e.whole("tables") if str(t["table"]).split(".")[-1] == row["scanned_table"]]
+        # Where it was not carried out: what the table's counters say of its scans.
+        scans = sum(t["seq_scans"] for t in table)
+        thrown = row["rows_thrown_away"] if row["rows_thrown_away"] >= 0 else 0.0
+        if thrown <= 0 and scans:
+            thrown = sum(t["seq_rows_read"] for t in table) / scans
+        wanted = max(1.0, row["rows"], row["scanned_rows"] if row["rows"] < 0 else 0.0)
+        share = e.statement_share(str(row["script"]), int(row["line"]))
+        if thrown >= _ROWS and thrown / wanted >= _THROWN and share >= _SHARE:
+            found.append((share, row, thrown, wanted))
+    if not found:
+        return None
+    share, row, thrown, wanted = max(found, key=lambda f: f[0])
+    return e.finding(
+        CAUSE,
+        f"A statement reads {integer(thrown)} rows of {row['scanned_table']} for {integer(wanted)}, by a sequential "
+        f"scan, and takes {percent(share)} of a transaction's time: {str(row['statement'])[:120]}",
+        Part(share, share * 0.9, min(1.0, share)), "a transaction's time", Confidence.HIGH,
+        f"An index on the columns of {row['scanned_table']} in its WHERE; ANALYZE, if there is one.",
+        [Fact("rows read and thrown away", thrown), Fact("of a transaction's time", share, "%")],
+    )  # fmt: skip
+
+
+CAUSE = Cause("missing-index", Kind.TROUBLE, "a sequential scan for a few rows", _judge)

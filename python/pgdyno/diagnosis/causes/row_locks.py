@@ -1,0 +1,57 @@
+"""Rows that many transactions change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.said import part, percent
+
+WAITS = ("Lock:transactionid", "Lock:tuple")
+_SHARE = 0.05
+_STATEMENT = 80
+
+
+def is_foreign(row: dict[str, Any]) -> bool:
+    """Whether who holds the lock is somebody else, and was there when it was asked for."""
+    return not row["by_ours"] and bool(row["by"])
+
+
+def foreign_seconds(r: Recorded) -> list[tuple[int, int]]:
+    """When some of our clients waited for somebody else."""
+    return [(row["start_ns"], row["end_ns"]) for row in r.rows("blockers") if is_foreign(row)]
+
+
+def most_blocked(e: Evidence) -> tuple[str, float]:
+    """The statement that waits for locks most often, and its part of those that do."""
+    counts = Counter(row["statement"] for row in e.whole("blockers"))
+    if not counts:
+        return "", 0.0
+    statement, n = counts.most_common(1)[0]
+    return statement, n / counts.total()
+
+
+def _judge(e: Evidence) -> Finding | None:
+    cost = e.waiting(*WAITS)
+    blockers = e.whole("blockers")
+    ours = 1 - sum(is_foreign(row) for row in blockers) / len(blockers) if blockers else 1.0
+    if cost is None or cost.mean * ours < _SHARE:
+        return None
+    cost = Part(*(x * ours for x in (cost.mean, cost.low, cost.high)))
+    statement, share = most_blocked(e)
+    shown = statement if len(statement) <= _STATEMENT else f"{statement[:_STATEMENT]}…"
+    words = f"; {percent(share)} of the waiting statements are: {shown}" if statement else ""
+    deadlocks = e.mean("counters", "deadlocks_per_s") or 0.0
+    return e.finding(
+        CAUSE,
+        f"Transactions wait for each other's row locks {part(cost)} of the clients' time{words}.",
+        cost, "the clients' time", Confidence.HIGH,
+        "Spread the updates over more rows (of TPC-B: a scale above the number of clients); update the hot row last in "
+        "the transaction; shorten what comes between it and COMMIT.",
+        [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s")],
+    )  # fmt: skip
+
+
+CAUSE = Cause("row-locks", Kind.TROUBLE, "hot rows", _judge)

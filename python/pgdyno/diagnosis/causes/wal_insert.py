@@ -1,0 +1,28 @@
+"""Places in the WAL buffers."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.said import part
+
+_WAITS = ("LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync")
+_SHARE = 0.05
+
+
+def _judge(e: Evidence) -> Finding | None:
+    cost = e.waiting(*_WAITS)
+    if cost is None or cost.mean < _SHARE:
+        return None
+    full = e.per_transaction("wal_buffers_full_per_s") or 0.0
+    return e.finding(
+        CAUSE,
+        f"Clients wait for a place in the WAL buffers {part(cost)} of their time; {full:.3g} times a transaction the "
+        "buffers were full.",
+        cost, "the clients' time", Confidence.HIGH if full > 0.01 else Confidence.MEDIUM,
+        f"wal_buffers (now {e.setting('wal_buffers') or 'not known'}) larger, to 64MB; wal_compression; fewer indexes.",
+        [Fact("WAL buffers full a transaction", full)],
+    )  # fmt: skip
+
+
+CAUSE = Cause("wal-insert", Kind.LIMIT, "places in the WAL buffers", _judge)

@@ -1,0 +1,113 @@
+"""Stretches of a trial in which throughput was far below its surroundings, and what happened meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.causes.row_locks import is_foreign
+from pgdyno.diagnosis.evidence import Recorded
+
+#: A dip is below this part of the median around it, by so many robust deviations, for so long.
+_BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
+#: Intervals that the median is taken of.
+_AROUND = 61
+#: Sources that are sampled together begin within this time.
+_SAMPLE_NS = 100_000_000
+#: Of the normal distribution: the standard deviation by the median absolute deviation.
+_MAD = 1.4826
+
+
+@dataclass(frozen=True)
+class Dip:
+    """A stretch, in nanoseconds since the load began; `loss`: the part of the throughput around it that it lacks."""
+
+    start_ns: int
+    end_ns: int
+    loss: float
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+def dips_of(r: Recorded) -> list[Dip]:
+    """In the order of time; none where there are too few intervals."""
+    rows = r.intervals
+    if len(rows) < 10:
+        return []
+    tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
+    half = min(_AROUND, len(tps)) // 2
+    around = np.array([np.median(tps[max(0, i - half) : i + half + 1]) for i in range(len(tps))])
+    spread = _MAD * float(np.median(np.abs(tps - around)))
+    low = tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)
+    found, i = [], 0
+    while i < len(rows):
+        if not low[i]:
+            i += 1
+            continue
+        j = i
+        while j + 1 < len(rows) and low[j + 1]:
+            j += 1
+        lacks = float(1 - tps[i : j + 1].sum() / around[i : j + 1].sum()) if around[i : j + 1].sum() > 0 else 1.0
+        dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks)
+        if dip.seconds >= _SHORTEST_S:
+            found.append(dip)
+        i = j + 1
+    return found
+
+
+def explained(r: Recorded, dip: Dip) -> list[str]:
+    """What overlaps a dip and may be its cause, in words; nothing: it is not known."""
+    start, end = dip.start_ns - 200_000_000, dip.end_ns + 200_000_000
+
+    def overlapping(source: str) -> list[dict[str, float | str]]:
+        return [row for row in r.rows(source) if row["start_ns"] < end and row["end_ns"] > start]
+
+    found = []
+    if any(is_foreign(row) for row in overlapping("blockers")):
+        found.append("a lock held by another session")
+    locked = sum(float(w["processes"]) for w in overlapping("waits") if w["ours"] and w["wait_type"] == "Lock")
+    all_of = sum(float(w["processes"]) for w in overlapping("waits") if w["ours"])
+    if all_of and locked / all_of > 0.5 and not found:
+        found.append("row locks")
+    if any(a < end and b > start for a, b in in_checkpoint(r)):
+        found.append("a checkpoint")
+    if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
+        found.append("autovacuum")
+    if (busy := _compared(r, "devices", "utilisation", start, end)) is not None and busy[0] > 0.9 > busy[1]:
+        found.append("a busy device")
+    if (stolen := _compared(r, "machine", "cpu_steal", start, end)) is not None and stolen[0] > stolen[1] + 0.1:
+        found.append("processors that the hypervisor took")
+    if (taken := _others(r, start, end)) is not None and taken[0] > taken[1] + 0.3:
+        found.append("other processes on the processors")
+    kinds = ("server restarted", "configuration reloaded", "server process died", "recovery", "server stops", "lost")
+    found += [e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end]
+    return list(dict.fromkeys(found))
+
+
+def _compared(r: Recorded, source: str, column: str, start: int, end: int) -> tuple[float, float] | None:
+    """A column's mean within a time, and outside of it."""
+    rows = r.rows(source)
+    within = [float(row[column]) for row in rows if row["start_ns"] < end and row["end_ns"] > start]
+    outside = [float(row[column]) for row in rows if not (row["start_ns"] < end and row["end_ns"] > start)]
+    return (float(np.mean(within)), float(np.mean(outside))) if within and outside else None
+
+
+def _others(r: Recorded, start: int, end: int) -> tuple[float, float] | None:
+    """Processors that neither PostgreSQL nor pgdyno used, within a time, and outside of it."""
+    used = {row["start_ns"] // _SAMPLE_NS: 0.0 for row in r.rows("processes")}
+    for row in r.rows("processes"):
+        used[row["start_ns"] // _SAMPLE_NS] += row["cpu"]
+    within: list[float] = []
+    outside: list[float] = []
+    for row in r.rows("machine"):
+        seen = used.get(row["start_ns"] // _SAMPLE_NS)
+        if seen is None:
+            continue
+        rest = row["cpu_user"] + row["cpu_nice"] + row["cpu_system"] - seen
+        (within if row["start_ns"] < end and row["end_ns"] > start else outside).append(rest)
+    return (float(np.mean(within)), float(np.mean(outside))) if within and outside else None

@@ -1,0 +1,370 @@
+"""What was recorded of a configuration, as the causes ask for it: parts of the clients' time, rates, events."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgdyno.analysis.series import autocorrelation_time
+from pgdyno.analysis.spread import student_975
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Part
+from pgdyno.model import Event, IntervalRow, TrialRecord
+from pgdyno.store.manifest import Manifest
+from pgdyno.store.reading import RunData
+
+Row = dict[str, Any]
+#: Of a sample, the part that must lie within the measurement.
+_WITHIN = 0.5
+#: Samples that tell how far they lie apart.
+_FEWEST = 4
+#: Of the processors: the part that is as good as all, and that of a backend's time to wait for one.
+_FULL, _QUEUEING = 0.9, 0.5
+
+
+class Recorded:
+    """One trial."""
+
+    def __init__(self, data: RunData, trial: TrialRecord) -> None:
+        self.data = data
+        self.trial = trial
+        self._rows: dict[str, list[Row]] = {}
+
+    @cached_property
+    def intervals(self) -> list[IntervalRow]:
+        """Of the measurement."""
+        return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """The measurement, in nanoseconds since the load began."""
+        rows = self.intervals
+        return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Of the measurement."""
+        return (self.window[1] - self.window[0]) / 1e9
+
+    def rows(self, source: str) -> list[Row]:
+        """What a source says of the measurement."""
+        if source not in self._rows:
+            found = [row for row in self.data.samples[self.trial.plan.number, source] if self._is_within(row)]
+            self._rows[source] = found
+        return self._rows[source]
+
+    def _is_within(self, row: Row) -> bool:
+        start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
+        if start is None or end is None:
+            return True
+        return bool(end > start and min(end, last) - max(start, first) >= _WITHIN * (end - start))
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """What happened, from a little before the measurement to its end; and what has no time."""
+        first, last = self.window
+        every = self.data.events[self.trial.plan.number]
+        return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
+
+    def tps_between(self, start_ns: int, end_ns: int) -> float | None:
+        """Throughput of the intervals that lie between, at least by half."""
+        rows = [r for r in self.intervals if min(r.end_ns, end_ns) - max(r.start_ns, start_ns) > 0]
+        weights = [(min(r.end_ns, end_ns) - max(r.start_ns, start_ns)) / (r.end_ns - r.start_ns) for r in rows]
+        seconds = sum(w * (r.end_ns - r.start_ns) for w, r in zip(weights, rows, strict=True)) / 1e9
+        if seconds <= 0:
+            return None
+        return sum(w * r.committed for w, r in zip(weights, rows, strict=True)) / seconds
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    """Our clients at a time: how many were in each state, kind of wait, and wait."""
+
+    recorded: Recorded
+    start_ns: int
+    end_ns: int
+    counts: dict[tuple[str, str, str], float]
+
+
+@dataclass(frozen=True)
+class Processors:
+    """The processors of the server's machine, in CPUs."""
+
+    cores: float
+    busy: float
+    #: Of that: PostgreSQL's, our client's, everybody else's.
+    server: float
+    client: float
+    others: float
+    #: Taken by the hypervisor.
+    steal: float
+    #: Of the time in which backends could have run, the part in which they waited for a CPU.
+    queueing: float
+
+    @property
+    def share(self) -> float:
+        """The part of the processors that is busy, or taken."""
+        return (self.busy + self.steal) / self.cores
+
+    @property
+    def are_full(self) -> bool:
+        """There is nothing left to speak of, or who could run waits."""
+        return self.share > _FULL or self.queueing > _QUEUEING
+
+
+class Evidence:
+    """All trials of one configuration."""
+
+    def __init__(self, data: RunData, trials: Sequence[TrialRecord]) -> None:
+        self.data = data
+        self.trials = [Recorded(data, t) for t in trials]
+        self.plan = trials[0].plan
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def manifest(self) -> Manifest:
+        """Of the run."""
+        return self.data.manifest
+
+    @property
+    def clients(self) -> int:
+        """Connections that carry the load."""
+        return self.plan.clients
+
+    @cached_property
+    def tps(self) -> float:
+        """Mean of the repetitions."""
+        found = [r.trial.summary.tps for r in self.trials if r.trial.summary]
+        return sum(found) / len(found) if found else 0.0
+
+    @cached_property
+    def latency_ns(self) -> float:
+        """Mean latency, over all repetitions."""
+        found = [r.trial.summary.latency for r in self.trials if r.trial.summary]
+        count = sum(x.count for x in found)
+        return sum(x.mean_ns * x.count for x in found) / count if count else 0.0
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Clients are idle on purpose: transactions come at a rate."""
+        return self.trials[0].trial.parameters.get("rate") is not None
+
+    @cached_property
+    def thinks(self) -> bool:
+        """Clients sleep between or within transactions, as their script says."""
+        scripts = self.manifest.scripts.get(self.plan.workload, [])
+        return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for _, text, _ in scripts)
+
+    @property
+    def is_duet(self) -> bool:
+        """The load went to two servers in turn."""
+        return self.manifest.run.is_duet
+
+    def setting(self, name: str) -> str:
+        """A setting of the server, as the trial had it; empty: not known."""
+        trial = self.trials[0].trial
+        own = trial.parameters.get("settings") or {}
+        if name in own:
+            return str(own[name])
+        place = self.manifest.places.get(trial.place)
+        server = place.server if place is not None else self.manifest.server
+        return server.setting(name) or ""
+
+    @cached_property
+    def data_bytes(self) -> int:
+        """Tables and indexes as loaded."""
+        place = self.manifest.places.get(self.trials[0].trial.place)
+        loaded = place.dataset if place is not None else self.manifest.dataset
+        return sum(loaded.bytes.values()) if loaded is not None else 0
+
+    def statement_share(self, script: str, line: int) -> float:
+        """The part of the transactions' time that a statement takes, by the clients' own clocks."""
+        own = whole = 0.0
+        for r in self.trials:
+            for s in r.trial.summary.statements if r.trial.summary else ():
+                took = s.latency.mean_ns * s.latency.count
+                whole += took
+                own += took if Path(s.script).name == script and s.line == line else 0.0
+        return own / whole if whole else 0.0
+
+    def has(self, source: str) -> bool:
+        """Whether anything was sampled of it."""
+        return any(r.rows(source) for r in self.trials)
+
+    # ------------------------------------------------------------ parts of the clients' time
+
+    @cached_property
+    def _client_time(self) -> list[_Sampled]:
+        """Of each sample, our clients by state, kind of wait, and wait."""
+        found: dict[tuple[int, int], _Sampled] = {}
+        for n, r in enumerate(self.trials):
+            for row in r.rows("waits"):
+                if not row["ours"]:
+                    continue
+                key = (n, row["start_ns"])
+                sample = found.setdefault(key, _Sampled(r, row["start_ns"], row["end_ns"], {}))
+                what = (row["state"], row["wait_type"], row["wait"])
+                sample.counts[what] = sample.counts.get(what, 0.0) + row["processes"]
+        return list(found.values())
+
+    def part(
+        self,
+        of: Callable[[str, str, str], bool],
+        within: Callable[[Recorded, int, int], bool] = lambda *_: True,
+    ) -> Part | None:
+        """The part of the clients' time that fits (state, kind of wait, wait), by samples as units. The whole is every
+        client's time; where clients are idle on purpose, and between the turns of a duet, that which they were busy.
+        Only samples `within` count for it. None: waits were not sampled.
+        """
+        own, whole = [], []
+        for s in self._client_time:
+            seconds = (s.end_ns - s.start_ns) / 1e9
+            idle = sum(n for (state, _, _), n in s.counts.items() if state == "idle")
+            total = sum(s.counts.values()) - (idle if self._is_idle_on_purpose else 0.0)
+            counts = within(s.recorded, s.start_ns, s.end_ns)
+            own.append(seconds * sum(n for what, n in s.counts.items() if of(*what)) if counts else 0.0)
+            whole.append(seconds * total)
+        return ratio(own, whole)
+
+    @property
+    def _is_idle_on_purpose(self) -> bool:
+        return self.is_open_loop or self.thinks or self.is_duet
+
+    def waiting(self, *waits: str) -> Part | None:
+        """The part of the clients' time in these waits: "Lock", or "LWLock:WALWrite"."""
+        return self.part(lambda state, kind, wait: state != "idle" and (kind in waits or f"{kind}:{wait}" in waits))
+
+    @cached_property
+    def running(self) -> Part | None:
+        """The part of the clients' time in which their backends ran, or waited for a CPU: of that PostgreSQL says
+        nothing.
+        """
+        return self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+
+    @cached_property
+    def outside(self) -> Part | None:
+        """The part of the clients' time in which the server had nothing to do for them: network and client."""
+        return self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
+
+    # ------------------------------------------------------------ rates
+
+    def mean(self, source: str, column: str, **where: object) -> float | None:
+        """Of a column, by time; None: it was not sampled."""
+        total = seconds = 0.0
+        seen = set()
+        for n, r in enumerate(self.trials):
+            for row in r.rows(source):
+                length = (row["end_ns"] - row["start_ns"]) / 1e9
+                if (n, row["start_ns"]) not in seen:
+                    # Several rows of a time are parts of it.
+                    seen.add((n, row["start_ns"]))
+                    seconds += length
+                if all(row.get(k) == v for k, v in where.items()):
+                    total += length * float(row.get(column) or 0.0)
+        return total / seconds if seconds else None
+
+    def per_transaction(self, column: str) -> float | None:
+        """Of a column of the server's counters, by commits; None: not known, or nothing was committed."""
+        amount, commits = self.mean("counters", column), self.mean("counters", "commits_per_s")
+        return amount / commits if amount is not None and commits else None
+
+    def total(self, source: str, column: str, **where: object) -> float:
+        """Of what is of whole trials, the sum."""
+        rows = (row for r in self.trials for row in r.rows(source))
+        return sum(float(row.get(column) or 0.0) for row in rows if all(row.get(k) == v for k, v in where.items()))
+
+    def whole(self, source: str) -> list[Row]:
+        """The rows of whole trials, of all repetitions."""
+        return [row for r in self.trials for row in r.rows(source)]
+
+    def events(self, *kinds: str) -> list[Event]:
+        """Those of some kinds, of all repetitions."""
+        return [e for r in self.trials for e in r.events if e.kind in kinds]
+
+    @cached_property
+    def busiest_device(self) -> str:
+        """The device under the server's files that was used most; empty: none was seen."""
+        use: dict[str, float] = {}
+        for r in self.trials:
+            for row in r.rows("devices"):
+                use[row["device"]] = use.get(row["device"], 0.0) + row["utilisation"] * (
+                    row["end_ns"] - row["start_ns"]
+                )
+        return max(use, key=lambda d: use[d]) if use else ""
+
+    def device(self, column: str) -> float:
+        """Of the busiest device; 0 where none was seen."""
+        return self.mean("devices", column, device=self.busiest_device) or 0.0
+
+    @cached_property
+    def processors(self) -> Processors | None:
+        """Who used the machine's processors; None: that was not seen (another machine)."""
+        cores = self.mean("machine", "cores")
+        if not cores:
+            return None
+        busy = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("user", "nice", "system", "irq", "softirq"))
+        client = self.mean("processes", "cpu", kind="pgdyno") or 0.0
+        server = max(0.0, (self.mean("processes", "cpu") or 0.0) - client)
+        backends = self.mean("processes", "cpu", kind="client backend") or 0.0
+        waiting = self.mean("processes", "waiting_for_cpu", kind="client backend") or 0.0
+        steal = self.mean("machine", "cpu_steal") or 0.0
+        # Interrupts and the kernel's own threads work for those that are seen.
+        kernel = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("irq", "softirq"))
+        others = max(0.0, busy - client - server - kernel)
+        return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
+
+    # ------------------------------------------------------------ throughput beside something
+
+    def lost(self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters") -> Part | None:
+        """The part of the throughput that is lost in samples that are disturbed, by those that are not: of all time.
+        None: there are too few of either.
+        """
+        quiet: list[float] = []
+        noisy: list[float] = []
+        for r in self.trials:
+            for start, end in dict.fromkeys((row["start_ns"], row["end_ns"]) for row in r.rows(source)):
+                tps = r.tps_between(start, end)
+                if tps is None:
+                    continue
+                (noisy if disturbed(r, start, end) else quiet).append(tps)
+        if len(quiet) < _FEWEST or len(noisy) < _FEWEST or not np.mean(quiet) > 0:
+            return None
+        share = len(noisy) / (len(noisy) + len(quiet))
+        loss = 1 - float(np.mean(noisy) / np.mean(quiet))
+        error = math.sqrt(float(np.var(noisy, ddof=1)) / len(noisy) + float(np.var(quiet, ddof=1)) / len(quiet))
+        half = student_975(min(len(noisy), len(quiet)) - 1) * error / float(np.mean(quiet))
+        return Part(share * loss, share * (loss - half), share * (loss + half))
+
+    # ------------------------------------------------------------ what becomes of it
+
+    def finding(
+        self, cause: Cause, sentence: str, cost: Part, of: str, confidence: Confidence, remedy: str,
+        facts: Iterable[Fact] = (),
+    ) -> Finding:  # fmt: skip
+        """A finding about this configuration."""
+        p = self.plan
+        return Finding(
+            cause.name, cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
+            p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials],
+        )  # fmt: skip
+
+
+def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
+    """The ratio of two sums over samples with its 95% interval (delta method, neighbours' resemblance respected)."""
+    a, b = np.asarray(own, dtype=float), np.asarray(whole, dtype=float)
+    if len(a) == 0 or b.sum() <= 0:
+        return None
+    mean = float(a.sum() / b.sum())
+    if len(a) < _FEWEST:
+        return Part(mean, 0.0, 1.0)
+    errors = (a - mean * b) / b.mean()
+    n = max(2.0, len(a) / autocorrelation_time(errors))
+    half = student_975(max(1, int(n) - 1)) * float(errors.std(ddof=1)) / math.sqrt(n)
+    return Part(mean, max(0.0, mean - half), min(1.0, mean + half))

@@ -1,0 +1,95 @@
+"""A finding: a cause, how much it costs, what shows it, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgdyno.diagnosis.evidence import Evidence
+
+
+class Kind(Enum):
+    """What a finding is."""
+
+    #: What every server comes to in the end: a processor, a disk, a network.
+    LIMIT = "limit"
+    #: Something that need not be.
+    TROUBLE = "trouble"
+
+
+class Confidence(Enum):
+    """How well what was seen fits the cause, and nothing else."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure that shows it."""
+
+    name: str
+    value: float
+    #: "%" of a part (0..1), "ns", "bytes", "/s", "" of a number.
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of something, with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of diagnosis. `of` says what `cost` is a part of: the clients' time, or the throughput that there would
+    be.
+    """
+
+    cause: str
+    kind: Kind
+    sentence: str
+    cost: Part
+    of: str
+    confidence: Confidence
+    remedy: str
+    facts: list[Fact] = field(default_factory=list)
+    #: Of the configuration that it is about.
+    workload: str = ""
+    hot_set: float = 1.0
+    clients: int = 0
+    varied: dict[str, Any] = field(default_factory=dict)
+    #: Numbers of its trials.
+    trials: list[int] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the run's record."""
+        return {**asdict(self), "kind": self.kind.value, "confidence": self.confidence.value}
+
+    @classmethod
+    def from_json(cls, d: dict[str, Any]) -> Finding:
+        """As it was written. Raises KeyError, TypeError, ValueError."""
+        more = {
+            "kind": Kind(d["kind"]), "confidence": Confidence(d["confidence"]), "cost": Part(**d["cost"]),
+            "facts": [Fact(**f) for f in d["facts"]],
+        }  # fmt: skip
+        return cls(**{**d, **more})
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that findings are about: one module in pgdyno.diagnosis.causes, which has it as `CAUSE`."""
+
+    name: str
+    kind: Kind
+    #: What it is, in a line.
+    title: str
+    #: None: nothing shows it.
+    judge: Callable[[Evidence], Finding | None]

@@ -1,0 +1,17 @@
+"""Figures in the sentences of findings."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.finding import Part
+
+
+def percent(value: float) -> str:
+    """A part: 34%, 3.4%."""
+    return f"{value * 100:.0f}%" if value >= 0.0995 else f"{value * 100:.1f}%"
+
+
+def part(p: Part) -> str:
+    """With its interval: "34% (31 to 37%)"."""
+    digits = 0 if p.high >= 0.0995 else 1
+    low, high = (f"{x * 100:.{digits}f}" for x in (max(0.0, p.low), p.high))
+    return f"{percent(p.mean)} ({low} to {high}%)" if low != high else percent(p.mean)

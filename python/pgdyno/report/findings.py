@@ -1,0 +1,123 @@
+"""Findings as reports show them: the answer's last sentence, a list, and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pgdyno.diagnosis.finding import Fact, Finding
+from pgdyno.diagnosis.said import part
+from pgdyno.format import integer, milliseconds, printable, size, span
+from pgdyno.judge.groups import Group
+from pgdyno.model import spelled
+from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.store.reading import RunData
+
+#: Configurations whose findings are told one by one; the table has all.
+_SOME = 4
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding in words."""
+
+    sentence: str
+    #: How much it costs, and how sure that is.
+    cost: str
+    facts: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A configuration, and what was found of it."""
+
+    title: str
+    findings: list[Told] = field(default_factory=list)
+
+
+def title_of(f: Finding | Group) -> str:
+    """A configuration in words."""
+    varied = [f"{k} = {spelled(v)}" for k, v in f.varied.items()]
+    hot = [f"{f.hot_set * 100:g}% hot"] if f.hot_set != 1 else []
+    return ", ".join([f.workload, *varied, *hot, f"{f.clients} client{'s' if f.clients != 1 else ''}"])
+
+
+def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME) -> list[Explained]:
+    """By configuration: of each workload, and of each value of what else varies, the fastest; at most so many (None:
+    all configurations).
+    """
+    chosen = list(groups) if most is None else _fastest(groups)[:most]
+    by_title: dict[str, list[Finding]] = {}
+    for f in found:
+        by_title.setdefault(title_of(f), []).append(f)
+    return [
+        Explained(printable(title_of(g)), [in_words(f) for f in by_title.get(title_of(g), [])]) for g in chosen
+    ]  # fmt: skip
+
+
+def _fastest(groups: Sequence[Group]) -> list[Group]:
+    best: dict[tuple[object, ...], Group] = {}
+    for g in groups:
+        key = (g.workload, *g.varied.items())
+        if key not in best or g.over("tps").mean > best[key].over("tps").mean:
+            best[key] = g
+    return list(best.values())
+
+
+def in_words(f: Finding) -> Told:
+    """A finding as it is told."""
+    cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
+    facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
+    return Told(printable(f.sentence), cost, printable(facts), printable(f.remedy))
+
+
+def value(x: Fact) -> str:
+    """With its unit."""
+    match x.unit:
+        case "%":
+            return f"{x.value * 100:.3g}%"
+        case "ns":
+            return span(x.value / 1e9) if x.value >= 1e10 else f"{milliseconds(x.value)} ms"
+        case "bytes":
+            return size(x.value)
+        case "bytes/s":
+            return f"{x.value / 1e6:,.3g} MB/s"
+        case "/s":
+            return f"{integer(x.value)}/s"
+        case _:
+            return integer(x.value)
+
+
+def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
+    """What limits the fastest configurations, for the answer: one sentence each, of at most two."""
+    out = []
+    leading = _fastest(groups)[:2]
+    for g in leading:
+        first = next((f for f in found if title_of(f) == title_of(g)), None)
+        if first is not None:
+            where = f" ({title_of(g)})" if len(groups) > 1 else ""
+            out.append(f"What limits it{where}: {first.sentence[:1].lower()}{first.sentence[1:]}")
+    return out
+
+
+def table(data: RunData, found: Sequence[Finding]) -> Table:
+    """All findings."""
+    by_number = {t.plan.number: t for t in data.trials}
+    cells: list[list[str | Cell]] = []
+    for f in found:
+        trials = [by_number[n] for n in f.trials if n in by_number]
+        cells.append(
+            [title_of(f), f.cause, linked(part(f.cost), trials, f.cost.mean), f.of, f.confidence.value, f.kind.value]
+        )
+    return Table(
+        "findings",
+        "All findings",
+        ["configuration", "cause", "cost", "of", "confidence", "kind"],
+        cells,
+        "Cost: the part of the clients' time, or of the throughput, that goes into the cause, with its 95% interval "
+        "over samples. Parts of the clients' time come from samples of pg_stat_activity; parts of the throughput "
+        "compare times with and without the cause. What could not be sampled is not found.",
+        2,
+        ["kind", "of"],
+    )
