@@ -79,6 +79,13 @@ Rate = Annotated[
     typer.Option(help="Open loop: transactions per second over all clients, Poisson arrivals.", metavar="TPS"),
 ]
 Workers = Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)]
+Collect = Annotated[
+    str | None,
+    typer.Option(
+        help="What is sampled beside each trial, for explain: machine,server,waits,log,plans (all), or none.",
+        metavar="NAME,...",
+    ),
+]
 Driver = Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")]
 Seed = Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)]
 ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)]

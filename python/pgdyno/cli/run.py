@@ -26,6 +26,13 @@ from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes
 
 
+def names(text: str | None) -> list[str] | None:
+    """Of --collect: "none" is nothing."""
+    if text is None:
+        return None
+    return [] if text.strip() == "none" else [x.strip() for x in text.split(",") if x.strip()]
+
+
 def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[Any] | None:
     """A list of numbers from `1,8,64`."""
     if text is None:

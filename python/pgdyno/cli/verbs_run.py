@@ -36,6 +36,7 @@ def run(
     rate: options.Rate = None,
     workers: options.Workers = None,
     driver: options.Driver = None,
+    collect: options.Collect = None,
     seed: options.Seed = None,
     connect_timeout: options.ConnectTimeout = None,
     runs: options.Runs = Path("runs"),
@@ -63,6 +64,7 @@ def run(
         rate=rate,
         workers=workers,
         driver=driver,
+        collect=verb.names(collect),
         seed=seed,
         connect_timeout_s=connect_timeout,
     )

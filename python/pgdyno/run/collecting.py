@@ -183,7 +183,7 @@ class Collecting:
             for missing in counters.missing:
                 self._note(missing)
             sources += [counters, Snapshots(conn, self._application), Standbys(conn)]
-        if "machine" in self._wanted and Network.is_there(conn):
+        if "machine" in self._wanted:
             sources.append(Network(conn))
         if "waits" in self._wanted:
             waits = Waits(conn, self._application)

@@ -1,0 +1,370 @@
+"""Causes, made on real servers: what pgdyno explain is to name first. Each is bounded in time, and undone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+from tests.support.cli import PGDYNO, environment
+from tests.support.proxy import Fault, Proxy
+from tests.support.server import Server
+
+#: What a trial takes; and its beginning, which is not measured.
+SECONDS, WARMUP_S = 10.0, 1.0
+Disturb = Callable[[Server], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A cause, and how it is made."""
+
+    name: str
+    #: The finding that is to be first; "": none that is a trouble.
+    cause: str
+    script: str
+    setup: str = ""
+    conf: str = ""
+    clients: int = 4
+    seconds: float = SECONDS
+    #: Something that goes on beside the load.
+    disturb: Disturb = nullcontext
+    #: Further options of pgdyno run.
+    options: Sequence[str] = ()
+    #: Where the data lie.
+    place: Callable[[], AbstractContextManager[Path | None]] = nullcontext
+    #: The client is held to this part of a processor.
+    quota: float | None = None
+    #: Through a proxy that delays each message by so many milliseconds.
+    delay_ms: int = 0
+    #: Why it cannot be made here, if so.
+    why_not: Callable[[], str] = field(default=lambda: "")
+
+
+@contextmanager
+def beside(act: Callable[[Server, threading.Event], None], server: Server) -> Iterator[None]:
+    """In a thread, until told to end."""
+    end = threading.Event()
+    thread = threading.Thread(target=act, args=(server, end), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join(20)
+
+
+def _repeated(sql: str, every_s: float) -> Disturb:
+    def act(server: Server, end: threading.Event) -> None:
+        with psycopg.connect(server.conninfo(), autocommit=True, application_name="somebody") as conn:
+            while not end.wait(every_s):
+                conn.execute(sql.encode())
+
+    return lambda server: beside(act, server)
+
+
+def _once(sql: str, after_s: float) -> Disturb:
+    def act(server: Server, end: threading.Event) -> None:
+        if not end.wait(after_s):
+            server.sql(sql)
+
+    return lambda server: beside(act, server)
+
+
+def _held(sql: str, after_s: float, for_s: float) -> Disturb:
+    """A transaction that does something, and stays open."""
+
+    def act(server: Server, end: threading.Event) -> None:
+        with psycopg.connect(server.conninfo(), application_name="report") as conn:
+            end.wait(after_s)
+            conn.execute(sql.encode())
+            end.wait(for_s)
+            conn.rollback()
+
+    return lambda server: beside(act, server)
+
+
+def _burn(until: float) -> None:
+    while time.monotonic() < until:
+        pass
+
+
+@contextmanager
+def _burners(_: Server) -> Iterator[None]:
+    """Processes that want all processors."""
+    until = time.monotonic() + 60
+    ours = [multiprocessing.Process(target=_burn, args=(until,), daemon=True) for _ in range(2 * (os.cpu_count() or 1))]
+    for p in ours:
+        p.start()
+    try:
+        yield
+    finally:
+        for p in ours:
+            p.kill()
+            p.join()
+
+
+@contextmanager
+def _frozen(server: Server) -> Iterator[None]:
+    """The clients' backends are stopped for a while, twice."""
+
+    def act(server: Server, end: threading.Event) -> None:
+        for _ in range(2):
+            if end.wait(3):
+                return
+            pids = [r[0] for r in server.sql("select pid from pg_stat_activity where application_name = 'pgdyno'")]
+            for sig in (signal.SIGSTOP, signal.SIGCONT):
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, sig)
+                if sig == signal.SIGSTOP:
+                    end.wait(1.2)
+
+    with beside(act, server):
+        yield
+
+
+def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int]) -> Path:
+    folder = Path("/sys/fs/cgroup") / controller / f"pgdyno-test-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
+    for name, value in limits.items():
+        (folder / name).write_text(value)
+    for pid in pids:
+        (folder / "cgroup.procs").write_text(str(pid))
+    return folder
+
+
+def _leave(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (folder.parent / "cgroup.procs").write_text(pid)
+        folder.rmdir()
+
+
+def no_cgroups() -> str:
+    """Why processes cannot be throttled here; empty: they can."""
+    there = all(Path(f"/sys/fs/cgroup/{x}/cgroup.procs").exists() for x in ("blkio", "cpu"))
+    return "" if os.geteuid() == 0 and there else "needs root and cgroups of version 1"
+
+
+def no_loop() -> str:
+    """Why a file system cannot be made here."""
+    tools = os.geteuid() == 0 and shutil.which("mkfs.ext4") and Path("/dev/loop-control").exists()
+    return "" if tools else "needs root, loop devices and mkfs.ext4"
+
+
+@contextmanager
+def on_loop() -> Iterator[Path]:
+    """A folder on an ext4 of its own, on a loop device."""
+    base = Path(tempfile.mkdtemp(prefix="pgdyno-test-loop-"))
+    image, mount = base / "image", base / "mount"
+    mount.mkdir()
+    try:
+        with image.open("wb") as f:
+            f.truncate(3 << 30)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True, capture_output=True)
+        subprocess.run(["mount", "-o", "loop", image, mount], check=True, capture_output=True)
+        base.chmod(0o755)
+        yield mount
+    finally:
+        subprocess.run(["umount", mount], check=False, capture_output=True)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextmanager
+def _throttled(server: Server) -> Iterator[None]:
+    """The device under the data does so many writes a second for the server's processes."""
+    number = server.data.stat().st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    assert server.process is not None
+    family = [server.process.pid, *(c.pid for c in psutil.Process(server.process.pid).children())]
+    folder = _cgroup("blkio", {"blkio.throttle.write_iops_device": f"{device} 150"}, family)
+    try:
+        yield
+    finally:
+        (folder / "blkio.throttle.write_iops_device").write_text(f"{device} 0")
+        _leave(folder)
+
+
+@contextmanager
+def _standby(server: Server) -> Iterator[None]:
+    """A synchronous standby that answers late: pg_receivewal, which tells of itself each second."""
+    folder = Path(tempfile.mkdtemp(prefix="pgdyno-test-wal-"))
+    server.account.own(folder)
+    argv = [server.bin / "pg_receivewal", "-D", folder, "--synchronous", "-d", server.conninfo(dbname="replication")]
+    argv = [server.bin / "pg_receivewal", "-D", folder, "--synchronous", "-h", server.socket, "-p", str(server.port),
+            "-U", "postgres"]  # fmt: skip
+    process = subprocess.Popen(argv, cwd="/", stderr=subprocess.DEVNULL, **server.account.popen())
+    try:
+        time.sleep(1)
+        server.sql("alter system set synchronous_standby_names = '*'")
+        server.sql("select pg_reload_conf()")
+        yield
+    finally:
+        server.sql("alter system reset synchronous_standby_names")
+        server.sql("select pg_reload_conf()")
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_ROWS = "create table t (id int primary key, v int, pad text);"
+_POINT = "\\set id random(1, {n})\nSELECT v FROM t WHERE id = :id;\n"
+_UPDATE = "\\set id random(1, {n})\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
+#: Each client its own rows: no locks between them.
+_OWN = "\\set id random(1, 1000) + 1000 * :client_id\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
+
+
+def _filled(n: int, pad: int = 100) -> str:
+    return (
+        f"{_ROWS} insert into t select i, 0, repeat('x', {pad}) from generate_series(1, {n}) i; vacuum analyze t;"
+        "checkpoint"
+    )
+
+
+#: Throughput must not be the disk's where it is not the cause.
+_DURABLE, _LOOSE = "fsync=on\n", "synchronous_commit=off\nautovacuum=off\n"
+
+EVERY = (
+    Injected(
+        "checkpoints", "checkpoint-full-pages", _UPDATE.format(n=400_000), _filled(400_000),
+        f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\nwal_compression=off\nshared_buffers=256MB\n"
+        "max_wal_size=8GB\n", clients=8, seconds=16, disturb=_repeated("checkpoint", 4.0),
+    ),
+    Injected(
+        "tiny shared_buffers", "buffer-misses", _POINT.format(n=500_000), _filled(500_000, 300),
+        "shared_buffers=1MB\ntrack_io_timing=on\nautovacuum=off\n", clients=2,
+    ),
+    Injected(
+        "throttled device", "throttled-storage", _OWN, _filled(20_000), f"{_DURABLE}track_wal_io_timing=on\n",
+        disturb=_throttled, place=on_loop, why_not=lambda: no_cgroups() or no_loop(),
+    ),
+    Injected(
+        "slow commits", "wal-flush", _OWN, _filled(20_000), f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\n",
+        clients=2, place=on_loop, why_not=no_loop,
+    ),
+    Injected(
+        "hot row", "row-locks", "BEGIN;\nUPDATE t SET v = v + 1 WHERE id = 1;\n\\sleep 1 ms\nEND;\n", _filled(100),
+        _LOOSE, clients=8,
+    ),
+    Injected(
+        "aggressive autovacuum", "autovacuum", _UPDATE.format(n=200_000), _filled(200_000, 300),
+        "synchronous_commit=off\nautovacuum_naptime=1\nautovacuum_vacuum_cost_delay=0\n"
+        "autovacuum_vacuum_threshold=1\nautovacuum_vacuum_scale_factor=0\nautovacuum_analyze_threshold=1\n"
+        "autovacuum_analyze_scale_factor=0\nshared_buffers=128MB\nlog_autovacuum_min_duration=0\n", clients=4,
+    ),
+    Injected(
+        "starved client", "client-bound", "SELECT 1;\n", "", _LOOSE, clients=8, quota=0.1, why_not=no_cgroups,
+    ),
+    Injected("slow network", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, delay_ms=1),
+    Injected(
+        "too many connections", "connections", _POINT.format(n=1000), _filled(1000),
+        f"{_LOOSE}max_connections=200\n", clients=120,
+    ),
+    Injected(
+        "locked table", "foreign-lock", _OWN, _filled(20_000), _LOOSE,
+        disturb=_held("lock table t in share mode", 3.0, 4.0),
+    ),
+    Injected(
+        "open transaction", "held-snapshot", "\\set id random(1, 20)\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
+        _filled(200), f"{_LOOSE}autovacuum=on\nautovacuum_naptime=1\n", clients=2, seconds=16,
+        disturb=_held("set transaction isolation level repeatable read; select count(*) from t", 0.0, 60.0),
+    ),
+    Injected(
+        "missing index", "missing-index", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
+        f"{_ROWS} insert into t select i, i, 'x' from generate_series(1, 20000) i; vacuum analyze t", _LOOSE,
+    ),
+    Injected(
+        "small work_mem", "temporary-files", "SELECT count(*) FROM (SELECT pad FROM t ORDER BY pad, v OFFSET 1) x;\n",
+        _filled(20_000), f"{_LOOSE}work_mem=64kB\n", clients=2,
+    ),
+    Injected(
+        "busy neighbour", "noisy-neighbour", _POINT.format(n=1000), _filled(1000), _LOOSE, disturb=_burners,
+    ),
+    Injected(
+        "synchronous standby", "sync-standby", _OWN, _filled(20_000), "autovacuum=off\n", clients=4, disturb=_standby,
+    ),
+    Injected(
+        "plan that changes", "plan-changed", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
+        f"{_ROWS} insert into t select i, i, 'x' from generate_series(1, 20000) i; vacuum analyze t", _LOOSE,
+        clients=1, disturb=_once("create index on t (v); analyze t", 9.0),
+    ),
+    Injected("frozen backends", "stalls", _POINT.format(n=1000), _filled(1000), _LOOSE, disturb=_frozen),
+    Injected(
+        "heavy queries", "server-cpu", "SELECT sum(i * i) FROM generate_series(1, 20000) i;\n", "", _LOOSE, clients=4,
+    ),
+    Injected("calm: half a load", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, options=("--rate", "500")),
+    Injected("calm: one client", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, clients=1),
+    Injected(
+        "calm: own rows", "", _OWN, _filled(20_000), "synchronous_commit=off\n", clients=2,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What pgdyno explain said: the causes in its order, and the findings."""
+
+    causes: list[str]
+    findings: list[dict[str, Any]]
+    path: Path
+
+    @property
+    def alarms(self) -> list[str]:
+        """Troubles that it is sure of."""
+        return [f["cause"] for f in self.findings if f["kind"] == "trouble" and f["confidence"] == "high"]
+
+
+def explained(i: Injected, runs: Path) -> Explained:
+    """Makes the cause, runs the load, and asks why."""
+    with ExitStack() as stack:
+        place = stack.enter_context(i.place())
+        hba = "host all all 127.0.0.1/32 trust\n"
+        server = stack.enter_context(Server(hba=hba, conf=i.conf, folder=place))
+        for statement in filter(None, map(str.strip, i.setup.split(";"))):
+            server.sql(statement)
+        file = runs / "cause.toml"
+        runs.mkdir(parents=True, exist_ok=True)
+        file.write_text(
+            f'name = "cause"\ntitle = "Cause"\n[dataset]\nkind = "none"\n[workloads.w]\n'
+            f"[[workloads.w.scripts]]\ntext = '''\n{i.script}'''\n[axes]\nclients = [{i.clients}]\n[run]\n"
+            f"duration_s = {i.seconds}\nwarmup_s = {WARMUP_S}\ninterval_s = 0.2\nrepetitions = 1\n"
+        )
+        conninfo = server.conninfo()
+        if i.delay_ms:
+            proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms)))
+            conninfo = server.conninfo(host="127.0.0.1", port=proxy.port, sslmode="disable")
+        argv = [PGDYNO, "run", file, "--target", conninfo, "--runs", runs, "--quiet", "--force", *i.options]
+        stack.enter_context(i.disturb(server))
+        process = subprocess.Popen(
+            [*map(str, argv)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment()
+        )
+        if i.quota is not None:
+            limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * i.quota))}
+            time.sleep(2.5)
+            stack.callback(_leave, _cgroup("cpu", limits, [process.pid]))
+        _, err = process.communicate(timeout=150)
+        found = sorted(runs.glob("*/manifest.json"))
+        assert found, err
+        done = subprocess.run(
+            [PGDYNO, "explain", found[-1].parent, "--json"], capture_output=True, text=True, check=True,
+            env=environment(),
+        )  # fmt: skip
+        findings = json.loads(done.stdout)["findings"]
+        return Explained([f["cause"] for f in findings], findings, found[-1].parent)
