@@ -60,6 +60,8 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/load.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
+	$(BIN)/python benches/collecting.py
+	$(BIN)/python benches/causes.py
 	$(BIN)/python benches/report.py
 
 FUZZ_S ?= 60

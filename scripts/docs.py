@@ -33,7 +33,7 @@ from tests.support import synthetic  # noqa: E402
 REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(f"cluster {v}" for v in ("create", "start", "stop", "status", "snapshot", "restore", "list", "drop"))
-JUDGING = ("compare", "capacity", "history", "scaling")
+JUDGING = ("explain", "compare", "capacity", "history", "scaling")
 VERBS = (
     "run", "plan", "experiments", "new", "capture", "load", "cluster", *CLUSTER, "storage", "report", *JUDGING, "sql",
     "export", "pgbench",
@@ -95,8 +95,13 @@ def _first(sections: int) -> Callable[[str], str]:
 
 
 GUIDE = "docs/guide/experiments.md"
+_EXPLAIN = (
+    "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
+    "pgdyno explain e/*"
+)
 QUOTES = {
     "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nWhat the server did")),
+    "explain": Quote("docs/guide/explain.md", _EXPLAIN, lambda text: text),
     "vary": Quote(GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
     "plan": Quote(GUIDE, "pgdyno plan pgbench-compare"),

@@ -264,7 +264,8 @@ EVERY = (
         _LOOSE, clients=8,
     ),
     Injected(
-        "aggressive autovacuum", "autovacuum", _UPDATE.format(n=200_000), _filled(200_000, 300),
+        "aggressive autovacuum", "autovacuum", _UPDATE.format(n=600_000),
+        f"{_filled(600_000, 60)}; create index on t (pad, id); create index on t (id, pad)",
         "synchronous_commit=off\nautovacuum_naptime=1\nautovacuum_vacuum_cost_delay=0\n"
         "autovacuum_vacuum_threshold=1\nautovacuum_vacuum_scale_factor=0\nautovacuum_analyze_threshold=1\n"
         "autovacuum_analyze_scale_factor=0\nshared_buffers=128MB\nlog_autovacuum_min_duration=0\n", clients=4,
@@ -274,7 +275,7 @@ EVERY = (
     ),
     Injected("slow network", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, delay_ms=1),
     Injected(
-        "too many connections", "connections", _POINT.format(n=1000), _filled(1000),
+        "too many connections", "connections", "SELECT sum(i) FROM generate_series(1, 3000) i;\n", "",
         f"{_LOOSE}max_connections=200\n", clients=120,
     ),
     Injected(

@@ -24,8 +24,9 @@ Row = dict[str, Any]
 _WITHIN = 0.5
 #: Samples that tell how far they lie apart.
 _FEWEST = 4
-#: Of the processors: the part that is as good as all, and that of a backend's time to wait for one.
-_FULL, _QUEUEING = 0.9, 0.5
+#: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
+#: much is busy: a scheduler may put backends in a queue beside an idle processor.
+_FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
 
 
 class Recorded:
@@ -115,7 +116,7 @@ class Processors:
     @property
     def are_full(self) -> bool:
         """There is nothing left to speak of, or who could run waits."""
-        return self.share > _FULL or self.queueing > _QUEUEING
+        return self.share > _FULL or (self.queueing > _QUEUEING and self.share > _BUSY)
 
 
 class Evidence:
@@ -238,20 +239,49 @@ class Evidence:
         return self.is_open_loop or self.thinks or self.is_duet
 
     def waiting(self, *waits: str) -> Part | None:
-        """The part of the clients' time in these waits: "Lock", or "LWLock:WALWrite"."""
-        return self.part(lambda state, kind, wait: state != "idle" and (kind in waits or f"{kind}:{wait}" in waits))
+        """The part of the clients' time in these waits: "Lock", or "LWLock:WALWrite". Versions write their names in
+        large and small letters each in its own way (WALSync, WalSync): that is not looked at.
+        """
+        wanted = {w.lower() for w in waits}
+        return self.part(
+            lambda state, kind, wait: (
+                state != "idle" and not wanted.isdisjoint((kind.lower(), f"{kind}:{wait}".lower()))
+            )
+        )
 
     @cached_property
     def running(self) -> Part | None:
-        """The part of the clients' time in which their backends ran, or waited for a CPU: of that PostgreSQL says
-        nothing.
+        """The part of the clients' time in which their backends ran, or waited for a CPU. PostgreSQL says of such a
+        backend that it is active and waits for nothing; but one that was just sent a statement, and has no CPU to read
+        it with, is idle for PostgreSQL. Where the kernel tells, it knows better.
         """
-        return self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+        said = self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+        seen = self._on_processors
+        return max((p for p in (said, seen) if p is not None), key=lambda p: p.mean, default=None)
+
+    @cached_property
+    def _on_processors(self) -> Part | None:
+        """The same by the kernel's scheduler; None: it cannot be seen, or others than our clients may be among it."""
+        if self._is_idle_on_purpose:
+            return None
+        own = [
+            row["cpu"] + row["waiting_for_cpu"]
+            for r in self.trials
+            for row in r.rows("processes")
+            if row["kind"] == "client backend"
+        ]
+        return ratio(own, [float(self.clients)] * len(own))
 
     @cached_property
     def outside(self) -> Part | None:
         """The part of the clients' time in which the server had nothing to do for them: network and client."""
-        return self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
+        found = self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
+        said = self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+        if found is None or said is None or self.running is None:
+            return found
+        # Backends that had been sent something, and had no CPU yet.
+        hidden = max(0.0, self.running.mean - said.mean)
+        return Part(*(max(0.0, x - hidden) for x in (found.mean, found.low, found.high)))
 
     # ------------------------------------------------------------ rates
 

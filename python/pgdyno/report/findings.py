@@ -47,7 +47,7 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
     """By configuration: of each workload, and of each value of what else varies, the fastest; at most so many (None:
     all configurations).
     """
-    chosen = list(groups) if most is None else _fastest(groups)[:most]
+    chosen = list(groups) if most is None else fastest(groups)[:most]
     by_title: dict[str, list[Finding]] = {}
     for f in found:
         by_title.setdefault(title_of(f), []).append(f)
@@ -56,7 +56,8 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
     ]  # fmt: skip
 
 
-def _fastest(groups: Sequence[Group]) -> list[Group]:
+def fastest(groups: Sequence[Group]) -> list[Group]:
+    """Of each workload, and of each value of what else varies, the configuration with the best throughput."""
     best: dict[tuple[object, ...], Group] = {}
     for g in groups:
         key = (g.workload, *g.varied.items())
@@ -92,7 +93,7 @@ def value(x: Fact) -> str:
 def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
     """What limits the fastest configurations, for the answer: one sentence each, of at most two."""
     out = []
-    leading = _fastest(groups)[:2]
+    leading = fastest(groups)[:2]
     for g in leading:
         first = next((f for f in found if title_of(f) == title_of(g)), None)
         if first is not None:

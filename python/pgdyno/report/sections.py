@@ -24,7 +24,7 @@ class Section:
 
 #: Name, title, charts, tables, folded tables.
 _PLAN = (
-    ("why", "Why", ("waits", "events"), (), ("findings",)),
+    ("why", "Why", ("timeline-1", "timeline-2"), (), ("findings",)),
     ("differences", "What differs", ("ratios",), ("comparisons",), ()),
     ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
     ("speed", "How fast it is", ("scaling", "qps"), ("qps", "rows"), ("detail",)),

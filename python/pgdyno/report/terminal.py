@@ -80,7 +80,10 @@ def _why(view: View, console: Console) -> None:
     for e in told:
         console.print(Text(f"Why: {e.title}", style="bold"))
         for n, f in enumerate(e.findings[:_FINDINGS], 1):
-            console.print(Padding(Text(f"{n}. {f.sentence}"), (0, 0, 0, 2)))
+            if not any(a.endswith(f.sentence[1:]) for a in view.answer):
+                console.print(Padding(Text(f"{n}. {f.sentence}"), (0, 0, 0, 2)))
+            elif len(e.findings) > 1:
+                console.print(Padding(Text(f"{n}. What limits it, above."), (0, 0, 0, 2)))
             console.print(Padding(Text(f"try: {f.remedy}", style="dim"), (0, 0, 0, 5)))
     console.print()
 

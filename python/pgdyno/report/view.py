@@ -6,13 +6,29 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.diagnosis import explain
+from pgdyno.diagnosis.evidence import Recorded
 from pgdyno.format import printable
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
-from pgdyno.report import answer, charts, comparisons, curves, facts, findings, heading, outcomes, tables, words
+from pgdyno.report import (
+    answer,
+    charts,
+    comparisons,
+    curves,
+    facts,
+    findings,
+    heading,
+    outcomes,
+    tables,
+    timeline,
+    words,
+)
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.findings import Explained
 from pgdyno.store.reading import RunData
+
+#: Trials that are drawn over time with all that was collected.
+_TIMELINES = 2
 
 
 @dataclass(frozen=True)
@@ -85,7 +101,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         outcomes.trials(data),
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
-    pictures = _charts(data, groups, along) if with_charts else []
+    pictures = [*_timelines(data, groups), *_charts(data, groups, along)] if with_charts else []
     found = [t for t in every if t.cells]
     view = View(
         title=m.title or m.name or "run",
@@ -127,6 +143,21 @@ def _printable(view: View) -> View:
         scripts=[(printable(w), [(printable(n), p, printable(t)) for n, p, t in of]) for w, of in view.scripts],
         command=printable(view.command),
     )
+
+
+def _timelines(data: RunData, groups: list[Group]) -> list[Chart]:
+    """Of the fastest configuration of some workloads, its longest trial over time."""
+    found = []
+    for n, g in enumerate(findings.fastest(groups)[:_TIMELINES], 1):
+        longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
+        if spec := timeline.chart(Recorded(data, longest)):
+            title = f"{findings.title_of(g)}, repetition {longest.plan.repetition}"
+            note = (
+                "One trial on one axis. Waits: our clients, sampled from pg_stat_activity; disk: the devices under the "
+                "server's files."
+            )
+            found.append(Chart(f"timeline-{n}", printable(title), note, spec))
+    return found
 
 
 def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[Chart]:

@@ -37,16 +37,15 @@ def _judge(e: Evidence) -> Finding | None:
     seen = cost is not None
     if cost is None and whole > _WHOLE:
         # There is no calm time to compare with: of the time that goes into WAL, the part that is whole pages.
-        waits = e.waiting("IO:WALSync", "IO:WALWrite", "IO:WalSync", "IO:WalWrite", "LWLock:WALWrite",
-                          "LWLock:WALInsert")  # fmt: skip
+        waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
         cost = None if waits is None else Part(*(x * whole for x in (waits.mean, waits.low, waits.high)))
     if cost is None or cost.mean < _LOSS or whole < 0.1:
         return None
     what = "of the throughput" if seen else "of the clients' time"
     return e.finding(
         CAUSE,
-        f"Whole pages after checkpoints cost {part(cost)} {what}: {percent(whole)} of the WAL is pages written "
-        f"whole at their first change after each of {integer(checkpoints)} checkpoints ({size(wal)} of WAL a "
+        f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} {what}: {percent(whole)} of the "
+        f"WAL is pages written whole at their first change after each of {integer(checkpoints)} checkpoints ({size(wal)} of WAL a "
         "transaction).",
         cost, what.removeprefix("of "), Confidence.HIGH if cost.low > 0 and whole > _WHOLE else Confidence.MEDIUM,
         f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "

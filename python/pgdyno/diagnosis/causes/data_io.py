@@ -8,7 +8,7 @@ from pgdyno.diagnosis.said import part, percent
 from pgdyno.format import integer, size
 
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
-         "IPC:BufferIo", "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
+         "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
 _WRITES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileFlush", "IO:DataFileSync")
 _SHARE = 0.1
 #: Of the blocks that were not in shared buffers, the part that the device had to read.

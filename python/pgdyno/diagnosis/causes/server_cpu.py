@@ -31,7 +31,7 @@ def _judge(e: Evidence) -> Finding | None:
         CAUSE,
         f"The processors are the limit: {percent(p.share)} busy (PostgreSQL {percent(p.server / p.cores)}{mine}), and "
         f"statements ran or waited for one {part(running)} of the clients' time.",
-        running, "the clients' time", Confidence.HIGH,
+        running, "the clients' time", Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
         "More or faster cores; a client on a machine of its own; prepared statements; fewer round trips.",
         [Fact("processors busy", p.share, "%"), Fact("by PostgreSQL", p.server / p.cores, "%"),
          Fact("by pgdyno", p.client / p.cores, "%"), Fact("backends' time waiting for a CPU", p.queueing, "%")],

@@ -6,8 +6,7 @@ from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import part
 
-#: Names of the waits up to 16, and since 17.
-WAITS = ("IO:WALSync", "IO:WALWrite", "IO:WalSync", "IO:WalWrite", "LWLock:WALWrite", "LWLock:WALWriteLock")
+WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
 _SHARE = 0.1
 
 

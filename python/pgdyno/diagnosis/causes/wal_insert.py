@@ -6,7 +6,7 @@ from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import part
 
-_WAITS = ("LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync")
+_WAITS = ("LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WALInitSync")
 _SHARE = 0.05
 
 

@@ -1,0 +1,48 @@
+"""What explain says first of causes that are made on real servers: the confusion table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+# The causes are made as the tests make them.
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support import causes
+
+
+def main() -> None:
+    """Makes each, some times."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("names", nargs="*", help="parts of their names; default: all")
+    args = parser.parse_args()
+    right = made = alarms = calm = 0
+    print(f"\n| {'made':24} | {'cause':22} | first | then |\n|---|---|---|---|")
+    for i in causes.EVERY:
+        if args.names and not any(n in i.name for n in args.names):
+            continue
+        if why := i.why_not():
+            print(f"| {i.name:24} | {i.cause:22} | {why} | |")
+            continue
+        for _ in range(args.rounds):
+            with tempfile.TemporaryDirectory(prefix="pgdyno-causes-") as folder:
+                found = causes.explained(i, Path(folder))
+            shown = [f"{f['cause']} {f['cost']['mean'] * 100:.0f}% {f['confidence']}" for f in found.findings]
+            if i.cause:
+                made += 1
+                right += found.causes[:1] == [i.cause]
+            else:
+                calm += 1
+                alarms += bool(found.alarms)
+            print(f"| {i.name:24} | {i.cause or '(none)':22} | {', '.join(shown[:1]) or '–'} | "
+                  f"{', '.join(shown[1:3]) or '–'} |", flush=True)  # fmt: skip
+    print(
+        f"\n{right} of {made} causes are first; {alarms} of {calm} calm runs raise an alarm (trouble, high confidence)"
+    )
+
+
+if __name__ == "__main__":
+    main()

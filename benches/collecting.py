@@ -1,0 +1,182 @@
+"""What collecting costs: throughput with everything sampled, by throughput without, in slices of one run in turn."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+
+import numpy as np
+import psutil
+from pgdyno import _core
+from pgdyno.analysis import duet
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.settings import sized
+from pgdyno.collect import host
+from pgdyno.collect.collection import Collection
+from pgdyno.collect.sources.base import Row, Source
+from pgdyno.collect.sources.counters import Counters
+from pgdyno.collect.sources.devices import Devices, places_of
+from pgdyno.collect.sources.machine import Cores, Machine
+from pgdyno.collect.sources.network import Network
+from pgdyno.collect.sources.processes import Processes
+from pgdyno.collect.sources.sessions import Blockers, Snapshots, Standbys
+from pgdyno.collect.sources.waits import Waits
+from pgdyno.engine import Plan
+from pgdyno.run.duet import order_of
+
+SCALE, SLICE_S, CLIENTS = 10, 1.0, 16
+SELECT = f"\\set aid random(1, {100_000 * SCALE})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+UPDATE = (
+    f"\\set aid random(1, {100_000 * SCALE})\n\\set d random(-5000, 5000)\n"
+    "UPDATE pgbench_accounts SET abalance = abalance + :d WHERE aid = :aid;\n"
+)
+
+
+class Gate:
+    """Lets samples be taken in some slices only."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+
+class Gated:
+    """A source behind the gate; the time that the thread spends in it is added up."""
+
+    def __init__(self, source: Source, gate: Gate, spent: dict[str, float]) -> None:
+        self.name = source.name
+        self.source = source
+        self.gate = gate
+        self.spent = spent
+
+    @property
+    def period_s(self) -> float:
+        """As often as the source's own."""
+        return self.source.period_s
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        if not self.gate.is_open:
+            return []
+        began = time.thread_time()
+        found = self.source.rows(seconds)
+        self.spent[self.name] = self.spent.get(self.name, 0.0) + time.thread_time() - began
+        return found
+
+
+class Looked(Waits):
+    """The same of waits."""
+
+    gate: Gate
+    spent: dict[str, float]
+
+    def look(self) -> None:
+        """See Waits."""
+        if self.gate.is_open:
+            began = time.thread_time()
+            super().look()
+            self.spent["waits"] = self.spent.get("waits", 0.0) + time.thread_time() - began
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        return super().rows(seconds) if self._looks else []
+
+
+class Slices:
+    """Opens and shuts the gate as the slices go, and keeps what each has done."""
+
+    def __init__(self, order: list[int], gate: Gate) -> None:
+        self.order = order
+        self.gate = gate
+        self.done: list[int] = []
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        """Of the first slice."""
+        self.gate.is_open = bool(self.order[0])
+
+    def event(self, e: _core.Event) -> None: ...
+
+    def interval(self, i: _core.Interval) -> None:
+        """One slice is over: the next begins."""
+        if i.phase == "measure":
+            self.done.append(i.committed)
+        n = len(self.done)
+        self.gate.is_open = bool(self.order[n % len(self.order)])
+
+    def logs(self) -> list[float]:
+        """Of each pair of slices: the logarithm of throughput with by without."""
+        found = []
+        for n in range(0, len(self.done) - 1, 2):
+            pair = {self.order[n]: self.done[n], self.order[n + 1]: self.done[n + 1]}
+            found.append(math.log(max(1, pair[1]) / max(1, pair[0])))
+        return found
+
+
+def measure(cluster: EmbeddedCluster, script: str, seconds: float) -> None:
+    """Prints the ratio for a script."""
+    gate = Gate()
+    spent: dict[str, float] = {}
+    order = order_of(int(seconds / SLICE_S), 1)
+    workload = _core.Workload({})
+    workload.add("s.sql", script, 1)
+    slices = Slices(order, gate)
+    with targets.administrative(cluster.target) as conn:
+        waits = Looked(conn, "pgdyno")
+        waits.gate, waits.spent = gate, spent
+        assert cluster.process_id is not None
+        sources = [
+            Counters(conn), Snapshots(conn, "pgdyno"), Standbys(conn), Network(conn),
+            Blockers(conn, "pgdyno", lambda: waits.is_locked), Machine(), Cores(), Processes(cluster.process_id),
+            Devices(places_of(cluster.data)),
+        ]  # fmt: skip
+        collection = Collection(
+            [waits, *(Gated(s, gate, spent) for s in sources)], lambda *_: None, print, waits=waits,
+            start_ns=lambda: began,
+        )  # fmt: skip
+        began = time.time_ns()
+        collection.start()
+        plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)
+        _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, slices, plan)
+        collection.stop()
+    found = duet.of_pairs(slices.logs())
+    assert found is not None
+    logs = np.array(slices.logs())
+    half = 1.96 * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    print(
+        f"  {script.splitlines()[-1][:60]:60} {math.exp(found.mean):.4f} ({math.exp(found.mean - half):.4f} to "
+        f"{math.exp(found.mean + half):.4f}), {len(logs)} pairs of {SLICE_S:g} s",
+        flush=True,
+    )
+    on = sum(order) * SLICE_S
+    shares = ", ".join(f"{n} {s / on * 1e3:.2f}" for n, s in sorted(spent.items(), key=lambda x: -x[1]))
+    print(f"  our own CPU, ms a second: {shares}", flush=True)
+
+
+def main() -> None:
+    """Both scripts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120, help="each script")
+    args = parser.parse_args()
+    settings = sized(host.memory_bytes(), host.cores(), 40)
+    with EmbeddedCluster(settings) as cluster:
+        config = _core.ConnConfig(**cluster.target.core_arguments())
+        data = _core.Dataset("tpcb", SCALE)
+        columns = {t.name: ", ".join(" ".join(filter(None, x)) for x in t.columns) for t in data.tables}
+        data.carry_out(
+            config, [[f"create table {n} ({c})" for n, c in columns.items()]], lambda *_: None, connections=1
+        )
+        fill = [(f"copy {t.name} from stdin (format binary)", n, t.first, t.end) for n, t in enumerate(data.tables)]
+        keys = "alter table pgbench_accounts add primary key (aid)"
+        data.carry_out(config, [[*fill]], lambda *_: None, connections=1)
+        data.carry_out(config, [[keys], ["vacuum analyze"]], lambda *_: None, connections=1)
+        print(f"\nthroughput with everything collected by without, {CLIENTS} clients, {host.cores()} cores:")
+        before = psutil.Process().memory_info().rss
+        for script in (SELECT, UPDATE):
+            measure(cluster, script, args.seconds)
+        grown = (psutil.Process().memory_info().rss - before) / (1 << 20)
+        print(f"  resident memory grew by {grown:.1f} MiB over {2 * args.seconds:g} s")
+
+
+if __name__ == "__main__":
+    main()

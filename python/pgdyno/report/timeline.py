@@ -1,0 +1,186 @@
+"""One trial over time, on one axis: throughput, latency, what clients waited for, disks, processors; events marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgdyno.diagnosis import dips
+from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.evidence import Recorded
+from pgdyno.model import Event
+from pgdyno.report.charts import COLOURS, base
+
+#: Points of a line.
+_MOST = 400
+_WIDTH, _HEIGHT = 620, 90
+#: Waits that have a colour of their own.
+_WAITS = 6
+#: Events that are marked, and their colours.
+_MARKED = {
+    "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[5], "plan changed": COLOURS[3],
+    "server restarted": COLOURS[5], "configuration reloaded": COLOURS[3], "dip": "#9ca3af",
+}  # fmt: skip
+Values = list[dict[str, object]]
+
+
+def chart(r: Recorded) -> dict[str, object] | None:
+    """The panels that there is something to show in; None: nothing was collected."""
+    zero = r.window[0]
+    if not r.intervals or not any(r.rows(s) for s in ("waits", "devices", "machine")):
+        return None
+    end = (r.window[1] - zero) / 1e9
+    x: dict[str, Any] = {"field": "s", "type": "quantitative", "title": None, "scale": {"domain": [0, round(end, 3)]}}
+    panels = [
+        _lines(_of_clients(r, zero, "TPS"), "TPS", x, _marks(r, zero), "~s"),
+        _lines(_of_clients(r, zero, "p99"), "p99 (ms)", x, _marks(r, zero), "~g"),
+    ]
+    if waits := _waits(r, zero):
+        panels.append(_areas(waits, "clients by what they wait for", x))
+    if disks := _disks(r, zero):
+        panels.append(_lines(disks, "disk (MB/s)", x, [], "~g"))
+    if cpus := _processors(r, zero):
+        panels.append(_areas(cpus, "processors", x))
+    whole = base([], 0, 0)
+    for name in ("width", "height", "data"):
+        whole.pop(name)
+    return {**whole, "vconcat": panels, "resolve": {"scale": {"color": "independent"}}}
+
+
+def _thin(rows: Sequence[Any]) -> Sequence[Any]:
+    step = max(1, -(-len(rows) // _MOST))
+    return rows[::step]
+
+
+def _of_clients(r: Recorded, zero: int, what: str) -> Values:
+    step = max(1, -(-len(r.intervals) // _MOST))
+    found: Values = []
+    for i in range(0, len(r.intervals), step):
+        part = r.intervals[i : i + step]
+        seconds = (part[-1].end_ns - part[0].start_ns) / 1e9
+        # Of latency the highest: percentiles are never averaged.
+        value = sum(x.committed for x in part) / seconds if what == "TPS" else max(x.p99_ns for x in part) / 1e6
+        found.append({"s": round((part[-1].end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what})
+    return found
+
+
+def _waits(r: Recorded, zero: int) -> Values:
+    """Our clients: running, outside of the server, and the longest waits."""
+    totals: dict[str, float] = {}
+    samples: dict[int, dict[str, float]] = {}
+    for row in r.rows("waits"):
+        if row["ours"]:
+            name = _wait(row)
+            totals[name] = totals.get(name, 0.0) + row["processes"]
+            at = samples.setdefault(row["end_ns"], {})
+            at[name] = at.get(name, 0.0) + row["processes"]
+    most = sorted(totals, key=lambda n: -totals[n])[:_WAITS]
+    found: Values = []
+    for end in _thin(sorted(samples)):
+        rest = sum(v for n, v in samples[end].items() if n not in most)
+        for name in most:
+            found.append(_value(end, zero, samples[end].get(name, 0.0), name))
+        if len(totals) > len(most):
+            found.append(_value(end, zero, rest, "others"))
+    return found
+
+
+def _wait(row: dict[str, Any]) -> str:
+    if row["state"] == "idle" or row["wait_type"] == "Client":
+        return "network and client"
+    return f"{row['wait_type']}: {row['wait']}" if row["wait_type"] else "running"
+
+
+def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]:
+    return {"s": round((end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what}
+
+
+def _disks(r: Recorded, zero: int) -> Values:
+    found: Values = []
+    rows = r.rows("devices")
+    names = list(dict.fromkeys(row["device"] for row in rows))
+    for name in names:
+        for row in _thin([x for x in rows if x["device"] == name]):
+            for what, column in (("read", "read_bytes_per_s"), ("write", "write_bytes_per_s")):
+                found.append(_value(row["end_ns"], zero, row[column] / 1e6, f"{name} {what}"))
+    return found
+
+
+def _processors(r: Recorded, zero: int) -> Values:
+    found: Values = []
+    for row in _thin(r.rows("machine")):
+        system = row["cpu_system"] + row["cpu_irq"] + row["cpu_softirq"]
+        parts = {"user": row["cpu_user"] + row["cpu_nice"], "system": system, "I/O wait": row["cpu_iowait"]}
+        for what, value in {**parts, "steal": row["cpu_steal"]}.items():
+            found.append(_value(row["end_ns"], zero, value, what))
+    return found
+
+
+def _marks(r: Recorded, zero: int) -> Values:
+    """Spans and moments of what happened."""
+    found: Values = []
+    for start, end in in_checkpoint(r):
+        found.append(_span(start, end, zero, "checkpoint", "checkpoint"))
+    for d in dips.dips_of(r):
+        found.append(_span(d.start_ns, d.end_ns, zero, "dip", ", ".join(dips.explained(r, d)) or "no known cause"))
+    for e in r.events:
+        if e.kind in _MARKED and e.kind != "checkpoint" and e.at_ns:
+            found.append(_moment(e, zero))
+    return found[:_MOST]
+
+
+def _span(start_ns: int, end_ns: int, zero: int, kind: str, words: str) -> dict[str, object]:
+    start = max(0.0, (start_ns - zero) / 1e9)
+    return {"s": round(start, 3), "until": round(max(start, (end_ns - zero) / 1e9), 3), "event": kind, "words": words}
+
+
+def _moment(e: Event, zero: int) -> dict[str, object]:
+    return _span(e.at_ns, e.at_ns + 20_000_000, zero, e.kind, e.text[:120])
+
+
+def _lines(values: Values, title: str, x: dict[str, Any], marks: Values, form: str) -> dict[str, Any]:
+    names = list(dict.fromkeys(str(v["what"]) for v in values))
+    colour: dict[str, object] = {"value": COLOURS[0]}
+    if len(names) > 1:
+        colour = {"field": "what", "type": "nominal", "title": None, "sort": names}
+    y = {"field": "v", "type": "quantitative", "title": title, "axis": {"format": form, "tickCount": 4}}
+    layers: list[dict[str, object]] = []
+    if marks:
+        kinds = [k for k in _MARKED if any(m["event"] == k for m in marks)]
+        scale = {"domain": kinds, "range": [_MARKED[k] for k in kinds]}
+        legend = {} if title == "TPS" else {"legend": None}
+        fill = {"field": "event", "type": "nominal", "title": "events", "scale": scale, **legend}
+        tip = [{"field": "event"}, {"field": "words"}, {"field": "s"}]
+        layers.append(
+            {
+                "data": {"values": marks},
+                "mark": {"type": "rect", "opacity": 0.25},
+                "encoding": {"x": x, "x2": {"field": "until"}, "color": fill, "tooltip": tip},
+            }
+        )
+    tip_ = [{"field": f} for f in ("what", "s", "v")]
+    layers.append(
+        {
+            "data": {"values": values},
+            "mark": {"type": "line", "strokeWidth": 1.3, "clip": True},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tip_},
+        }
+    )
+    return {"width": _WIDTH, "height": _HEIGHT, "layer": layers, "resolve": {"scale": {"color": "independent"}}}
+
+
+def _areas(values: Values, title: str, x: dict[str, Any]) -> dict[str, Any]:
+    names = list(dict.fromkeys(str(v["what"]) for v in values))
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "data": {"values": values},
+        "mark": {"type": "area", "clip": True},
+        "encoding": {
+            "x": x,
+            "y": {"field": "v", "type": "quantitative", "title": title.split(" by ")[0], "stack": "zero",
+                  "axis": {"tickCount": 4}},
+            "color": {"field": "what", "type": "nominal", "title": title, "sort": names},
+            "tooltip": [{"field": f} for f in ("what", "s", "v")],
+        },
+    }  # fmt: skip

@@ -1,0 +1,94 @@
+"""Causes that are made on a real server are what pgdyno explain names first; calm runs raise no alarm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.support import causes
+from tests.support.causes import Injected
+from tests.support.cli import SHORT, pgdyno
+from tests.support.server import Server
+
+#: In `make test`: the others take a quarter of an hour.
+_QUICK = {"hot row"}
+#: In benches/causes.py alone: what they show others show here, too.
+_BENCH = {"calm: one client", "slow commits", "heavy queries", "plan that changes"}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(i, id=i.name, marks=[] if i.name in _QUICK else [pytest.mark.slow])
+        for i in causes.EVERY
+        if i.name not in _BENCH
+    ],
+)
+def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
+    if why := made.why_not():
+        pytest.skip(why)
+    if made.name in _QUICK:
+        made = replace(made, seconds=4.0)
+    found = causes.explained(made, tmp_path)
+    if made.cause:
+        assert found.causes[:1] == [made.cause], found.findings
+        first = found.findings[0]
+        assert first["sentence"] and first["remedy"] and 0 < first["cost"]["mean"] <= 1
+        # The record has it, and the report's head says it.
+        page = (found.path / "report.md").read_text()
+        assert "What limits it" in page
+        rows = pgdyno("sql", "--runs", found.path, "select cause from findings limit 1", "--json")
+        assert rows.code == 0 and made.cause in rows.out
+    else:
+        assert found.alarms == [], found.findings
+
+
+def test_all_is_collected_of_a_private_server(tmp_path: Path) -> None:
+    done = pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    run = Path(done.json["path"])
+    (trial, *_) = sorted((run / "trials").iterdir())
+    there = {p.stem for p in (trial / "samples").iterdir()}
+    assert {"machine", "processes", "counters", "waits", "plans", "tables", "io", "devices"} <= there, there
+    waits = pgdyno("sql", "--runs", run, "select sum(processes) > 0 as any_of from waits where ours = 1")
+    assert waits.code == 0 and "True" in waits.out
+    assert isinstance(json.loads((run / "findings.json").read_text()), list)
+    assert pgdyno("explain", run).code == 0
+    assert pgdyno("explain", run, "--workload", "nope").code == 2
+
+
+def test_nothing_is_collected_unasked(server: Server, database: str, tmp_path: Path) -> None:
+    done = pgdyno(
+        "run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--collect", "none", "--runs", tmp_path,
+        "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run = Path(done.json["path"])
+    assert not list(run.glob("trials/*/samples"))
+    told = pgdyno("explain", run)
+    assert told.code == 0 and "Nothing was collected" in told.out
+    wrong = pgdyno("run", "quick", "--collect", "weather", "--embedded", "--runs", tmp_path)
+    assert wrong.code == 2 and "weather" in wrong.err
+
+
+def test_a_role_without_rights_gets_what_it_may_see(server: Server, database: str, tmp_path: Path) -> None:
+    role = f"{database}_r"
+    server.sql(f"create role {role} login")
+    server.sql(f"grant create on schema public to {role}", dbname=database)
+    try:
+        conninfo = server.conninfo(dbname=database, user=role)
+        with psycopg.connect(conninfo):
+            pass
+        done = pgdyno("run", "quick", "--target", conninfo, *SHORT, "--runs", tmp_path, "--json")
+        assert done.code == 0, done.err
+        trial = next(Path(done.json["path"]).glob("trials/*"))
+        kinds = [json.loads(line) for line in (trial / "events.jsonl").read_text().splitlines()]
+        assert any(e["kind"] == "not_recorded" and "log" in e["text"] for e in kinds)
+        assert (trial / "samples" / "waits.parquet").exists()
+    finally:
+        server.sql(f"drop owned by {role}", dbname=database)
+        server.sql(f"drop role {role}")

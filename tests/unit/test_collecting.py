@@ -1,0 +1,220 @@
+"""Sources and what becomes of their samples, without a server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pgdyno.collect import plans, serverlog
+from pgdyno.collect.collection import Collection
+from pgdyno.collect.sources.base import Differences, Row
+from pgdyno.collect.sources.devices import devices_under, rates
+from pgdyno.collect.sources.machine import Cores, Machine
+from pgdyno.collect.sources.processes import Processes
+from pgdyno.store import samples
+from pgdyno.store.samples import SampleWriter
+
+
+def test_counters_that_were_reset_say_nothing() -> None:
+    d = Differences()
+    assert d.of("a", {"x": 5.0}) is None
+    assert d.of("a", {"x": 8.0}) == {"x": 3.0}
+    assert d.of("a", {"x": 1.0}) is None
+    assert d.of("a", {"x": 2.0}) == {"x": 1.0}
+
+
+def test_figures_of_a_device_are_iostats() -> None:
+    # 100 reads of 8 kB in 2 s that took 50 ms in all; 40 writes of 16 kB that took 400 ms; busy for 300 ms.
+    d = {
+        "reads": 100.0, "reads_merged": 0.0, "sectors_read": 1600.0, "read_ms": 50.0, "writes": 40.0,
+        "writes_merged": 4.0, "sectors_written": 1280.0, "write_ms": 400.0, "busy_ms": 300.0, "weighted_ms": 450.0,
+        "flushes": 10.0, "flush_ms": 5.0,
+    }  # fmt: skip
+    r = rates(d, 2.0)
+    assert r["reads_per_s"] == 50 and r["read_request_bytes"] == 8192 and r["read_await_ns"] == 5e5
+    assert r["writes_per_s"] == 20 and r["write_request_bytes"] == 16384 and r["write_await_ns"] == 1e7
+    assert r["utilisation"] == 0.15 and r["queue"] == 0.225 and r["flush_await_ns"] == 5e5
+
+
+def test_devices_are_found_through_partitions_volumes_and_loops(tmp_path: Path) -> None:
+    number = tmp_path.stat().st_dev
+    sys = tmp_path / "sys"
+    disk = sys / "devices" / "sda"
+    part = disk / "sda1"
+    volume = sys / "devices" / "dm-0"
+    for folder in (part, volume / "slaves" / "sda1", sys / "dev" / "block"):
+        folder.mkdir(parents=True)
+    (disk / "dev").write_text("8:0\n")
+    (part / "dev").write_text("8:1\n")
+    (part / "partition").write_text("1\n")
+    (volume / "slaves" / "sda1" / "dev").write_text("8:1\n")
+    block = sys / "dev" / "block"
+    import os
+
+    (block / f"{os.major(number)}:{os.minor(number)}").symlink_to(volume)
+    (block / "8:1").symlink_to(part)
+    (block / "8:0").symlink_to(disk)
+    assert devices_under(tmp_path, sys) == ["dm-0", "sda1", "sda"]
+    assert devices_under(tmp_path / "nothing", sys) == []
+
+
+def test_the_machine_and_its_processes_are_read() -> None:
+    if not Machine.is_there():
+        pytest.skip("Linux only")
+    sources = [Machine(), Cores(), Processes(__import__("os").getpid())]
+    assert all(s.rows(1.0) == [] or s.name in ("processes", "cores") for s in sources)
+    until = time.monotonic() + 0.2
+    while time.monotonic() < until:
+        pass
+    (machine,) = sources[0].rows(0.2)
+    busy = sum(float(v) for k, v in machine.items() if k.startswith("cpu_") and k not in ("cpu_idle", "cpu_iowait"))
+    assert 0 < busy <= float(machine["cores"]) * 1.5
+    (ours,) = [r for r in sources[2].rows(0.2) if r["kind"] == "pgdyno"]
+    assert float(ours["cpu"]) > 0.3
+
+
+def test_the_log_is_read_as_events(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "2026-01-02 03:04:05.678 UTC [12] LOG:  checkpoint starting: time\n"
+        "2026-01-02 03:04:09.000 UTC [12] LOG:  checkpoint complete: wrote 44 buffers (0.3%); write=4.1 s\n"
+        '2026-01-02 03:04:10.000 UTC [13] LOG:  automatic vacuum of table "a.public.t": index scans: 1\n'
+        "\tpages: 0 removed\n"
+        "2026-01-02 03:04:11.000 UTC [14] ERROR:  deadlock detected\n"
+        "2026-01-02 03:04:11.000 UTC [14] DETAIL:  Process 14 waits\n"
+        "torn"
+    )
+    found = serverlog.events(log, 0)
+    assert [e.kind for e in found] == ["checkpoint begins", "checkpoint ends", "autovacuum", "error"]
+    assert found[1].at_ns - found[0].at_ns == 3_322_000_000
+    assert serverlog.events(log, log.stat().st_size) == []
+    assert serverlog.events(tmp_path / "none", 0) == []
+
+
+@given(st.binary(max_size=400))
+def test_any_log_is_borne(data: bytes) -> None:
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(b"2026-01-02 03:04:05.678 UTC [1] LOG:  " + data)
+        f.flush()
+        serverlog.events(Path(f.name), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ("SELECT a FROM t WHERE id = $1", True),
+        ("UPDATE t SET a = a + $1 WHERE id = $2", True),
+        ("INSERT INTO t (a, b) VALUES ($1, now())", True),
+        ("SELECT count(*) FROM t", True),
+        ("SELECT nextval('s')", False),
+        ("SELECT my_function($1)", False),
+        ("SELECT public.pay($1)", False),
+        ("SELECT pg_terminate_backend(1)", False),
+        ("DELETE FROM t", True),
+        ("BEGIN", False),
+        ("CALL p()", False),
+        ("CREATE TABLE x (a int)", False),
+    ],
+)
+def test_only_what_can_be_repeated_is_carried_out(text: str, repeats: bool) -> None:
+    assert plans.can_be_repeated(text) is repeats
+
+
+class _Source:
+    name, period_s = "s", 0.0
+
+    def __init__(self, wait_s: float = 0.0, wrong: bool = False) -> None:
+        self.calls, self.wait_s, self.wrong = 0, wait_s, wrong
+
+    def rows(self, seconds: float) -> list[Row]:
+        self.calls += 1
+        time.sleep(self.wait_s)
+        if self.wrong:
+            raise OSError("gone")
+        return [{"n": float(self.calls)}]
+
+
+def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
+    good, bad = _Source(), _Source(wrong=True)
+    bad.name = "bad"
+    found: list[tuple[str, int, int]] = []
+    notes: list[str] = []
+    start = time.time_ns()
+    c = Collection(
+        [bad, good], lambda name, a, b, _: found.append((name, a, b)), notes.append, period_s=0.05,
+        start_ns=lambda: start,
+    )  # fmt: skip
+    c.start()
+    time.sleep(0.6)
+    c.stop()
+    assert notes == ["bad: gone"] and bad.calls == 5
+    assert {n for n, _, _ in found} == {"s"} and len(found) >= 8
+    # Samples follow each other without holes, and end at whole periods since the load began.
+    assert all(b == a for (_, _, b), (_, a, _) in itertools.pairwise(found))
+    ends = [((b - start) / 1e9) % 0.05 for _, _, b in found[1:-1]]
+    assert sum(e < 0.02 for e in ends) > len(ends) / 2
+
+
+def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
+    notes: list[str] = []
+    start = time.time_ns()
+    c = Collection([_Source(wait_s=60)], lambda *_: None, notes.append, period_s=0.05, start_ns=lambda: start)
+    c.start()
+    time.sleep(0.1)
+    began = time.monotonic()
+    c.stop()
+    assert time.monotonic() - began < 5 and notes == ["a source did not answer any more"]
+
+
+def test_nothing_is_sampled_before_the_load_begins() -> None:
+    source = _Source()
+    began = threading.Event()
+    c = Collection([source], lambda *_: None, lambda _: None, period_s=0.02, start_ns=lambda: int(began.is_set()))
+    c.start()
+    time.sleep(0.1)
+    assert source.calls == 0
+    c.stop()
+
+
+def test_samples_survive_a_kill(tmp_path: Path) -> None:
+    writer = SampleWriter(tmp_path)
+    for n in range(3):
+        writer.append("waits", n, n + 1, [{"wait": "x", "processes": float(n)}])
+    file = tmp_path / samples.FOLDER / "waits.jsonl"
+    whole = samples.read(tmp_path, "waits")
+    assert [r["processes"] for r in whole] == [0.0, 1.0, 2.0]
+    # Torn by the kill.
+    file.write_bytes(file.read_bytes()[:-7])
+    notes: list[Path] = []
+    assert len(samples.read(tmp_path, "waits", lambda p, _: notes.append(p))) == 2 and not notes
+    file.write_text('{"start_ns": 1\n{"start_ns": 2}\n')
+    assert samples.read(tmp_path, "waits", lambda p, _: notes.append(p)) == [] and notes
+    assert samples.names(tmp_path) == ["waits"]
+
+
+def test_samples_become_parquet(tmp_path: Path) -> None:
+    writer = SampleWriter(tmp_path)
+    rows = [{"wait": "é", "processes": 1.5}, {"wait": "", "processes": math.pi}]
+    writer.append("waits", 0, 10, rows)
+    writer.whole("plans", [{"plan": "Seq Scan", "ms": 1.0}])
+    writer.whole("nothing", [])
+    writer.finish()
+    # Too late: it was given up.
+    writer.append("waits", 10, 20, rows)
+    assert samples.read(tmp_path, "waits") == [{"start_ns": 0, "end_ns": 10, **r} for r in rows]
+    assert samples.names(tmp_path) == ["plans", "waits"]
+    path = samples.file_of(tmp_path, "waits")
+    assert path is not None
+    path.write_bytes(b"PAR1 not")
+    notes: list[str] = []
+    assert samples.read(tmp_path, "waits", lambda _, why: notes.append(why)) == [] and notes
+    assert json.dumps(notes)
