@@ -145,7 +145,8 @@ def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int]) -> Pat
     for name, value in limits.items():
         (folder / name).write_text(value)
     for pid in pids:
-        (folder / "cgroup.procs").write_text(str(pid))
+        with contextlib.suppress(ProcessLookupError):
+            (folder / "cgroup.procs").write_text(str(pid))
     return folder
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pgdyno.diagnosis import dips
+from pgdyno.diagnosis import difference, dips
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.evidence import ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
 from pgdyno.model import IntervalRow
-from pgdyno.report import findings
+from pgdyno.report import findings, words_zh
 
 from tests.support import causes
 
@@ -86,9 +85,42 @@ def test_a_finding_is_written_and_read() -> None:
     assert findings.title_of(f) == "w, synchronous_commit = on, 8 clients"
 
 
-def test_sentences_of_causes_have_no_empty_words() -> None:
-    for path in sorted((ROOT / "python" / "pgdyno" / "diagnosis" / "causes").glob("[a-z]*.py")):
-        text = path.read_text()
-        assert re.search(r'^CAUSE = Cause\("[a-z-]+", Kind\.', text, re.MULTILINE), path
-        assert "Formula" in text or (ROOT / "docs" / "math.md").exists()
-    assert not math.isnan(Part(0.1, 0.0, 0.2).mean)
+def test_every_cause_has_a_chinese_name() -> None:
+    assert {c.name for c in every_cause()} == set(words_zh.CAUSES)
+
+
+class _Told:
+    """Parts of the clients' time, and what a transaction uses."""
+
+    def __init__(self, latency_ms: float, parts: dict[str, float], wal: float) -> None:
+        self.latency_ns = latency_ms * 1e6
+        self.parts = parts
+        self.wal = wal
+        self.waits = [n for n in parts if ":" in n]
+
+    def waiting(self, name: str) -> Part:
+        mean = self.parts.get(name, 0.0)
+        return Part(mean, max(0.0, mean - 0.01), mean + 0.01)
+
+    @property
+    def running(self) -> Part:
+        return self.waiting("running")
+
+    @property
+    def outside(self) -> Part:
+        return self.waiting("outside")
+
+    def per_transaction(self, column: str) -> float | None:
+        return self.wal if column == "wal_bytes_per_s" else None
+
+
+def test_a_difference_is_explained_by_where_the_time_went() -> None:
+    a: Any = _Told(1.0, {"running": 0.3, "outside": 0.2, "IO:WalSync": 0.5}, 1000.0)
+    b: Any = _Told(0.5, {"running": 0.6, "outside": 0.36, "IO:WalSync": 0.04}, 700.0)
+    (first, *rest) = difference.moved(a, b)
+    assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
+    assert findings.why_they_differ(a, b) == (
+        "Why: 0.480 ms less in IO WalSync (0.500 to 0.0200 ms), of 1.00 to 0.500 ms a transaction; "
+        "WAL 1,000 B to 700 B."
+    )
+    assert findings.why_they_differ(a, a) == ""

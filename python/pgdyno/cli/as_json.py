@@ -15,7 +15,7 @@ from pgdyno.figures import FIGURES
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import groups_of
-from pgdyno.report import answer, verdicts
+from pgdyno.report import answer, findings, verdicts
 from pgdyno.store.reading import RunData
 
 
@@ -30,10 +30,15 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
     ]
     groups = groups_of(data)
     along = along_axes(data, groups, margin)
+    causes = explain.of_run(data, groups)
     return {
         "exit_code": exit_code,
         "error": error,
-        "answer": answer.of_run(data, groups, along),
+        "answer": [
+            *answer.of_run(data, groups, along),
+            *findings.of_comparisons(data, along.rows),
+            *findings.sentences(causes, groups),
+        ],
         "comparisons": [row(r) for r in along.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
@@ -51,7 +56,7 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
             for t in data.trials
         ],
         "pooled": pooled,
-        "findings": [f.as_json() for f in explain.of_run(data, groups)],
+        "findings": [f.as_json() for f in causes],
     }
 
 

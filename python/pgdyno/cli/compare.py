@@ -11,13 +11,15 @@ from rich.text import Text
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.cli import as_json, console
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from pgdyno.judge import runs
 from pgdyno.judge.compared import Row
 from pgdyno.judge.siblings import siblings
-from pgdyno.report import answer, verdicts
+from pgdyno.report import answer, findings, verdicts
 from pgdyno.report.comparisons import note
 from pgdyno.store import reading
+from pgdyno.store.reading import RunData
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNKNOWN: "yellow"}
 #: How to read a comparison of searches.
@@ -56,7 +58,7 @@ def main(
             soft_wrap=True,
         )  # fmt: skip
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
-    sentences = _answer(found)
+    sentences = [*_answer(found), *_why(found, left, right)]
     if json_output:
         as_json.write(
             {
@@ -116,6 +118,22 @@ def is_among(rows: Sequence[Row], failing: set[Verdict]) -> bool:
     """
     judged = [r.comparison for r in rows if not r.figure.is_cost and r.figure is not runs.LOAD]
     return any(c.verdict in failing and not c.is_negligible for c in judged)
+
+
+#: Pairs whose difference is explained.
+_EXPLAINED = 3
+
+
+def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[RunData]) -> list[str]:
+    """Where the time of a transaction went: of single runs, whose trials are found by their numbers."""
+    if found.is_of_searches or len(left) != 1 or len(right) != 1:
+        return []
+    out: dict[int, str] = {}
+    for r in found.rows:
+        if id(r.pair) not in out and len(out) < _EXPLAINED and r.figure.name == found.rows[0].figure.name:
+            words = findings.why_they_differ(Evidence(left[0], r.pair.a.trials), Evidence(right[0], r.pair.b.trials))
+            out[id(r.pair)] = f"{r.pair.label}: {words}" if words else ""
+    return [words for words in out.values() if words]
 
 
 def _answer(found: runs.RunComparison) -> list[str]:

@@ -250,6 +250,12 @@ class Evidence:
         )
 
     @cached_property
+    def waits(self) -> list[str]:
+        """The waits that our clients were seen in, but for those outside of the server: "IO:WalSync"."""
+        seen = {(kind, wait) for s in self._client_time for (state, kind, wait) in s.counts if state != "idle"}
+        return sorted(f"{kind}:{wait}" for kind, wait in seen if kind and kind != "Client")
+
+    @cached_property
     def running(self) -> Part | None:
         """The part of the clients' time in which their backends ran, or waited for a CPU. PostgreSQL says of such a
         backend that it is active and waits for nothing; but one that was just sent a statement, and has no CPU to read

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pgdyno.analysis.compare import Verdict
+from pgdyno.diagnosis import difference
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Fact, Finding
 from pgdyno.diagnosis.said import part
 from pgdyno.format import integer, milliseconds, printable, size, span
+from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table, linked
@@ -15,12 +19,15 @@ from pgdyno.store.reading import RunData
 
 #: Configurations whose findings are told one by one; the table has all.
 _SOME = 4
+#: Pairs whose difference is explained.
+_PAIRS = 2
 
 
 @dataclass(frozen=True)
 class Told:
     """A finding in words."""
 
+    cause: str
     sentence: str
     #: How much it costs, and how sure that is.
     cost: str
@@ -70,7 +77,7 @@ def in_words(f: Finding) -> Told:
     """A finding as it is told."""
     cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
     facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
-    return Told(printable(f.sentence), cost, printable(facts), printable(f.remedy))
+    return Told(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy))
 
 
 def value(x: Fact) -> str:
@@ -99,6 +106,39 @@ def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
         if first is not None:
             where = f" ({title_of(g)})" if len(groups) > 1 else ""
             out.append(f"What limits it{where}: {first.sentence[:1].lower()}{first.sentence[1:]}")
+    return out
+
+
+def why_they_differ(a: Evidence, b: Evidence) -> str:
+    """Where the time of a transaction went from A to B, in a sentence; empty: nothing that was collected tells."""
+    states = [
+        f"{milliseconds(abs(m.change_ns))} ms {'more' if m.change_ns > 0 else 'less'} {_in(m.state)} "
+        f"({milliseconds(m.a_ns)} to {milliseconds(m.b_ns)} ms)"
+        for m in difference.moved(a, b)
+    ]
+    uses = [
+        f"{u.what} {value(Fact('', u.a, u.unit))} to {value(Fact('', u.b, u.unit))}" for u in difference.used(a, b)
+    ]  # fmt: skip
+    if not states and not uses:
+        return ""
+    total = f"of {milliseconds(a.latency_ns)} to {milliseconds(b.latency_ns)} ms a transaction"
+    return f"Why: {', '.join(states) or 'no state stands out'}, {total}{'; ' if uses else ''}{', '.join(uses)}."
+
+
+def _in(state: str) -> str:
+    return state if state.startswith("on ") else f"in {state.replace(':', ' ')}"
+
+
+def of_comparisons(data: RunData, rows: Sequence[Row]) -> list[str]:
+    """Of the first pairs that differ, why."""
+    out: list[str] = []
+    told: set[int] = set()
+    for r in rows:
+        if r.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER) or id(r.pair) in told or len(told) >= _PAIRS:
+            continue
+        told.add(id(r.pair))
+        words = why_they_differ(Evidence(data, r.pair.a.trials), Evidence(data, r.pair.b.trials))
+        out += [words] if words else []
     return out
 
 

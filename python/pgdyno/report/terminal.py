@@ -74,17 +74,18 @@ _FINDINGS = 2
 
 def _why(view: View, console: Console) -> None:
     """What was found of the first configurations; pgdyno explain has all."""
+    say = partial(words.said, lang=view.lang)
     told = [e for e in view.why if e.findings][:2]
     if not told:
         return
     for e in told:
-        console.print(Text(f"Why: {e.title}", style="bold"))
+        console.print(Text(f"{say('Why')}: {e.title}", style="bold"))
         for n, f in enumerate(e.findings[:_FINDINGS], 1):
-            if not any(a.endswith(f.sentence[1:]) for a in view.answer):
+            if not any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer):
                 console.print(Padding(Text(f"{n}. {f.sentence}"), (0, 0, 0, 2)))
             elif len(e.findings) > 1:
-                console.print(Padding(Text(f"{n}. What limits it, above."), (0, 0, 0, 2)))
-            console.print(Padding(Text(f"try: {f.remedy}", style="dim"), (0, 0, 0, 5)))
+                console.print(Padding(Text(f"{n}. {say('What limits it, above.')}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(f"{say('Try:')} {f.remedy}", style="dim"), (0, 0, 0, 5)))
     console.print()
 
 

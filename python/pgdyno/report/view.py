@@ -106,7 +106,11 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
-        answer=[*answer.of_run(data, groups, along), *findings.sentences(found_causes, groups)],
+        answer=[
+            *answer.of_run(data, groups, along),
+            *findings.of_comparisons(data, along.rows),
+            *findings.sentences(found_causes, groups),
+        ],
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),

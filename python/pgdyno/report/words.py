@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report.words_zh import PATTERNS, ZH
+from pgdyno.report.words_zh import CAUSES, CONFIDENCE, OF_WHAT, PATTERNS, ZH
 from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.report.cells import Cell, Table
+    from pgdyno.report.findings import Told
     from pgdyno.report.view import View
 
 LANGUAGES = ("en", "zh")
@@ -77,12 +78,19 @@ def translated(view: View, data: RunData, lang: str) -> View:
             cells=[[_cell(c, lang) for c in row] for row in table.cells],
         )
 
+    why = [replace(e, findings=[_told(f) for f in e.findings]) for e in view.why]
+    short = {
+        f.sentence[1:]: t.sentence
+        for e, z in zip(view.why, why, strict=True)
+        for f, t in zip(e.findings, z.findings, strict=True)
+    }
     return replace(
         view,
         lang=lang,
+        why=why,
         title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
-        answer=[said(a, lang) for a in view.answer],
+        answer=[_limit(a, short) or said(a, lang) for a in view.answer],
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],
@@ -94,6 +102,24 @@ def translated(view: View, data: RunData, lang: str) -> View:
             for c in view.charts
         ],
     )
+
+
+def _told(f: Told) -> Told:
+    """A finding: what it is, and what it costs. Evidence and advice are names of settings and figures."""
+    cost, _, confidence = f.cost.partition("; confidence ")
+    part, _, of = cost.partition(" of ")
+    words = f"{CAUSES.get(f.cause, f.cause)}:占{OF_WHAT.get(of, of)}的 {part.replace(' to ', ' 至 ')}"
+    sure = f"可信度{CONFIDENCE.get(confidence, confidence)}"
+    return replace(f, sentence=full_width(f"{words}。"), cost=sure)
+
+
+def _limit(sentence: str, short: dict[str, str]) -> str:
+    """What limits a configuration, where the sentence says that."""
+    found = next((z for end, z in short.items() if sentence.endswith(end)), "")
+    if not found or not sentence.startswith("What limits it"):
+        return ""
+    where = re.match(r"What limits it \((.*?)\): ", sentence)
+    return full_width(f"瓶颈{f'({where[1]})' if where else ''}:{found}")
 
 
 def _cell(c: str | Cell, lang: str) -> str | Cell:

@@ -11,6 +11,22 @@ _RISKS = {
     "destroy the cluster": "损坏整个集群",
     "leave torn pages": "留下残页",
 }
+#: Causes, as findings name them.
+CAUSES = {
+    "autovacuum": "autovacuum 与负载争用", "bloat": "表膨胀、非 HOT 更新", "buffer-misses": "shared_buffers 未命中",
+    "checkpoint-full-pages": "检查点后的整页写入(full page writes)", "checkpoint-writes": "检查点写盘",
+    "client-bound": "压测客户端是瓶颈", "connections": "连接数远超处理器数", "data-io": "数据文件读写",
+    "foreign-lock": "其他会话持有的锁", "held-snapshot": "其他会话持有的旧快照", "missing-index": "缺少索引的全表扫描",
+    "network": "网络往返", "noisy-neighbour": "其他进程或虚拟机占用处理器", "plan-changed": "执行计划发生变化",
+    "row-locks": "热点行的行锁", "server-cpu": "服务器处理器", "stalls": "原因不明的停顿",
+    "sync-standby": "等待同步备库", "temporary-files": "临时文件(work_mem 不足)", "throttled-storage": "存储被限速",
+    "wal-flush": "提交时等待 WAL 落盘", "wal-insert": "等待 WAL 缓冲区",
+}  # fmt: skip
+OF_WHAT = {
+    "the clients' time": "客户端时间", "the throughput": "吞吐量", "a transaction's time": "事务时间",
+    "the processors": "处理器",
+}  # fmt: skip
+CONFIDENCE = {"high": "高", "medium": "中", "low": "低"}
 _VERDICTS = {"faster": "更快", "slower": "更慢", "within the margin": "无实质差异", "not yet known": "尚不可知"}
 
 
@@ -93,6 +109,22 @@ ZH = {
     "TPS over time": "TPS 随时间变化",
     "Latency by statement": "各语句延迟",
     "What the server did": "服务器活动",
+    "Why": "原因",
+    "Try:": "建议:",
+    "Nothing stands out.": "没有明显的瓶颈。",
+    "All findings": "全部发现",
+    "What limits it, above.": "见上文的瓶颈。",
+    "cause": "原因",
+    "cost": "占比",
+    "of": "占",
+    "confidence": "可信度",
+    "Cost: the part of the clients' time, or of the throughput, that goes into the cause, with its 95% interval "
+    "over samples. Parts of the clients' time come from samples of pg_stat_activity; parts of the throughput "
+    "compare times with and without the cause. What could not be sampled is not found.": "占比:该原因占客户端时间或"
+    "吞吐量的比例及其 95% 置信区间。客户端时间来自对 pg_stat_activity 的采样,吞吐量的损失由有无该原因的时段对比得出。"
+    "未能采样的原因不会被发现。",
+    "One trial on one axis. Waits: our clients, sampled from pg_stat_activity; disk: the devices under the "
+    "server's files.": "同一时间轴上的一次试验。等待:对 pg_stat_activity 采样所得的客户端状态;磁盘:服务器文件所在的设备。",
     "Loading": "数据加载",
     "Sizes": "大小",
     "Storage probe": "存储探测",

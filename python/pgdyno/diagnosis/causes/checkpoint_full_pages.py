@@ -33,21 +33,24 @@ def _judge(e: Evidence) -> Finding | None:
     burst = {
         (id(r), row["start_ns"]) for r in e.trials for row in r.rows("counters") if _pages(row) > 1.5 * calm + 0.01
     }
-    cost = e.lost(lambda r, start, _: (id(r), start) in burst)
+    # Where even the calmest times are full of whole pages, there is none to compare with.
+    is_calm = calm * _PAGE < _WHOLE / 2 * wal
+    cost = e.lost(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
     if cost is None and whole > _WHOLE:
-        # There is no calm time to compare with: of the time that goes into WAL, the part that is whole pages.
+        # Of the time that goes into WAL, the part that is whole pages.
         waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
         cost = None if waits is None else Part(*(x * whole for x in (waits.mean, waits.low, waits.high)))
     if cost is None or cost.mean < _LOSS or whole < 0.1:
         return None
+    sure = seen and cost.low > 0 and whole > _WHOLE
     what = "of the throughput" if seen else "of the clients' time"
     return e.finding(
         CAUSE,
         f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} {what}: {percent(whole)} of the "
-        f"WAL is pages written whole at their first change after each of {integer(checkpoints)} checkpoints ({size(wal)} of WAL a "
-        "transaction).",
-        cost, what.removeprefix("of "), Confidence.HIGH if cost.low > 0 and whole > _WHOLE else Confidence.MEDIUM,
+        f"WAL is pages written whole at their first change after each of {integer(checkpoints)} checkpoints "
+        f"({size(wal)} of WAL a transaction).",
+        cost, what.removeprefix("of "), Confidence.HIGH if sure else Confidence.MEDIUM,
         f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "
         f"({e.setting('checkpoint_timeout') or 'not known'}) larger; wal_compression = lz4.",
         [Fact("WAL that is whole pages", whole, "%"), Fact("WAL a transaction", wal, "bytes"),
