@@ -266,10 +266,11 @@ EVERY = (
     ),
     Injected(
         "aggressive autovacuum", "autovacuum", _UPDATE.format(n=600_000),
-        f"{_filled(600_000, 60)}; create index on t (pad, id); create index on t (id, pad)",
+        f"{_filled(600_000, 60)}; create index on t (pad, id); create index on t (id, pad);"
+        "create index on t (pad, v); create index on t (v, id)",
         "synchronous_commit=off\nautovacuum_naptime=1\nautovacuum_vacuum_cost_delay=0\n"
         "autovacuum_vacuum_threshold=1\nautovacuum_vacuum_scale_factor=0\nautovacuum_analyze_threshold=1\n"
-        "autovacuum_analyze_scale_factor=0\nshared_buffers=128MB\nlog_autovacuum_min_duration=0\n", clients=4,
+        "autovacuum_analyze_scale_factor=0\nmaintenance_work_mem=1MB\nlog_autovacuum_min_duration=0\n", clients=4,
     ),
     Injected(
         "starved client", "client-bound", "SELECT 1;\n", "", _LOOSE, clients=8, quota=0.1, why_not=no_cgroups,

@@ -24,6 +24,7 @@ _NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_byte
 class Processes:
     """One row a kind of process and sample. `cpu` and `waiting_for_cpu`: processes that ran, and that were ready and
     had no CPU, on average; bytes are those of the block layer (reads that the page cache answered are not in them).
+    "ended": what processes used behind their last sample.
     """
 
     name = "processes"
@@ -32,6 +33,9 @@ class Processes:
         self._postmaster = postmaster
         self._differences = Differences()
         self._kinds: dict[int, str] = {}
+        #: CPU time of those that are there, as last seen; and of all that ended, as the postmaster knows.
+        self._cpu_ns: dict[int, float] = {}
+        self._ended_ns: float | None = None
         self.period_s = 0.0
 
     def rows(self, seconds: float) -> list[Row]:
@@ -50,7 +54,11 @@ class Processes:
             t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
             t["processes"] += 1
             t["in_disk_sleep"] += state == "D"
-            if (d := self._differences.of(pid, used)) is not None:
+            is_new = self._ended_ns is not None and pid not in self._cpu_ns and pid not in ours
+            self._cpu_ns[pid] = used["cpu_ns"]
+            d = self._differences.of(pid, used)
+            # One that was started since the last sample has used all of it since.
+            if (d := used if is_new else d) is not None:
                 t["cpu"] += d["cpu_ns"] / 1e9 / seconds
                 t["waiting_for_cpu"] += d["delay_ns"] / 1e9 / seconds
                 if kind != "postmaster":
@@ -58,9 +66,20 @@ class Processes:
                     t["read_bytes_per_s"] += d["read"] / seconds
                     t["write_bytes_per_s"] += d["written"] / seconds
         there: set[Hashable] = {*children, *ours}
+        if (rest := self._of_ended(there)) > 0:
+            totals["ended"] = dict.fromkeys(_NAMES, 0.0) | {"cpu": rest / 1e9 / seconds}
         self._differences.only(there)
         self._kinds = {pid: kind for pid, kind in self._kinds.items() if pid in there}
         return [{"kind": kind, **t} for kind, t in totals.items()]
+
+    def _of_ended(self, there: set[Hashable]) -> float:
+        """CPU time of processes that have ended since the last sample, but for what was seen of it."""
+        fields = slurp(f"/proc/{self._postmaster}/stat").rpartition(b")")[2].split()
+        now = (float(fields[13]) + float(fields[14])) * _NS_A_TICK
+        seen = sum(ns for pid, ns in self._cpu_ns.items() if pid not in there)
+        self._cpu_ns = {pid: ns for pid, ns in self._cpu_ns.items() if pid in there}
+        before, self._ended_ns = self._ended_ns, now
+        return 0.0 if before is None else max(0.0, now - before - seen)
 
     def _kind(self, pid: int) -> str:
         if pid not in self._kinds:
