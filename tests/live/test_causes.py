@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from pgdyno.collect import plans
+from pgdyno.collect.plans import Sample
+from pgdyno.collect.sources.sessions import Blockers, Snapshots
+from pgdyno.collect.sources.waits import Waits
 
 from tests.support import causes
 from tests.support.causes import Injected
@@ -17,7 +23,7 @@ from tests.support.server import Server
 #: In `make test`: the others take a quarter of an hour.
 _QUICK = {"hot row"}
 #: In benches/causes.py alone: what they show others show here, too.
-_BENCH = {"calm: one client", "slow commits", "heavy queries", "plan that changes"}
+_BENCH = {"calm: one client", "slow commits", "heavy queries", "plan that changes", "open transaction"}
 
 
 @pytest.mark.parametrize(
@@ -92,3 +98,48 @@ def test_a_role_without_rights_gets_what_it_may_see(server: Server, database: st
     finally:
         server.sql(f"drop owned by {role}", dbname=database)
         server.sql(f"drop role {role}")
+
+
+def test_planning_carries_nothing_out(server: Server, database: str) -> None:
+    with psycopg.connect(server.conninfo(dbname=database), autocommit=True) as conn:
+        conn.execute("create table t (a int); insert into t values (0); create sequence s")
+        several = "select 1 \\; update t set a = a + 1 \\; commit".replace("\\", "")
+        texts = [several, "update t set a = a + $1", "select nextval('s')", "select a from t where a = $1"]
+        made = [Sample("x", n, x, x, x.replace("$1", "1")) for n, x in enumerate(texts)]
+        for carry_out in (False, True):
+            found, missing = plans.read(conn, made, carry_out=carry_out)
+            assert [p.statement.line for p in found] == [1, 2, 3] and not missing
+            assert conn.execute("select a from t").fetchone() == (0,)
+            assert conn.execute("select is_called from s").fetchone() == (False,)
+            assert all(bool(p.facts) is (carry_out and p.statement.line != 2) for p in found)
+        # The extended protocol itself refuses several, whatever was read before.
+        with pytest.raises(psycopg.Error):
+            plans._one(conn, several)
+
+
+def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, database: str) -> None:
+    here = server.conninfo(dbname=database)
+    server.sql("create table t (a int)", dbname=database)
+    with (
+        closing(psycopg.connect(here, application_name="a")) as a,
+        closing(psycopg.connect(server.conninfo(), application_name="elsewhere")) as elsewhere,
+        closing(psycopg.connect(here, autocommit=True, application_name="pgdyno admin")) as ours,
+        closing(psycopg.connect(here, application_name="pgdyno")) as client,
+    ):
+        elsewhere.execute("set transaction isolation level repeatable read; select 1")
+        a.execute("lock table t in access exclusive mode")
+        waits = Waits(ours, "pgdyno")
+        with closing(psycopg.connect(here, application_name="b")) as b:
+            b.execute("set statement_timeout = '1s'")
+            b.pgconn.send_query(b"select a from t")
+            time.sleep(0.3)
+            waits.look()
+            assert not waits.is_locked and Blockers(ours, "pgdyno", lambda: True).rows(1.0) == []
+            client.execute("set statement_timeout = '3s'")
+            client.pgconn.send_query(b"select a from t")
+            time.sleep(0.3)
+            waits.look()
+            (row,) = Blockers(ours, "pgdyno", lambda: waits.is_locked).rows(1.0)
+            assert waits.is_locked and row["by"] == "a" and row["relation"] == "t" and not row["by_ours"]
+        (snapshot,) = Snapshots(ours, "pgdyno").rows(1.0)
+        assert float(snapshot["oldest_transactions"]) < 100

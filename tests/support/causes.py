@@ -26,7 +26,7 @@ from tests.support.proxy import Fault, Proxy
 from tests.support.server import Server
 
 #: What a trial takes; and its beginning, which is not measured.
-SECONDS, WARMUP_S = 10.0, 1.0
+SECONDS, WARMUP_S = 8.0, 1.0
 Disturb = Callable[[Server], AbstractContextManager[Any]]
 
 
@@ -306,7 +306,7 @@ EVERY = (
     Injected(
         "plan that changes", "plan-changed", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
         f"{_ROWS} insert into t select i, i, 'x' from generate_series(1, 20000) i; vacuum analyze t", _LOOSE,
-        clients=1, disturb=_once("create index on t (v); analyze t", 9.0),
+        clients=1, disturb=_once("create index on t (v); analyze t", 7.5),
     ),
     Injected("frozen backends", "stalls", _POINT.format(n=1000), _filled(1000), _LOOSE, disturb=_frozen),
     Injected(

@@ -164,6 +164,25 @@ def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     assert sum(e < 0.02 for e in ends) > len(ends) / 2
 
 
+def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
+    class Odd(_Source):
+        def rows(self, seconds: float) -> list[Row]:
+            return [{"n": float(None)}]  # type: ignore[arg-type]
+
+    odd, good = Odd(), _Source()
+    odd.name = "odd"
+    notes: list[str] = []
+    start = time.time_ns()
+    seen: list[str] = []
+    c = Collection(
+        [odd, good], lambda n, *_: seen.append(n), notes.append, period_s=0.05, start_ns=lambda: start
+    )  # fmt: skip
+    c.start()
+    time.sleep(0.3)
+    c.stop()
+    assert len(notes) == 1 and notes[0].startswith("odd: ") and set(seen) == {"s"}
+
+
 def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
     notes: list[str] = []
     start = time.time_ns()
@@ -218,3 +237,17 @@ def test_samples_become_parquet(tmp_path: Path) -> None:
     notes: list[str] = []
     assert samples.read(tmp_path, "waits", lambda _, why: notes.append(why)) == [] and notes
     assert json.dumps(notes)
+
+
+def test_lines_that_a_full_disk_has_torn_are_kept(tmp_path: Path) -> None:
+    writer = SampleWriter(tmp_path)
+    for name in ("whole", "torn", "empty"):
+        writer.append(name, 0, 1, [{"x": 1.0}])
+    folder = tmp_path / samples.FOLDER
+    for name, size in (("torn", 20), ("empty", 0)):
+        with (folder / f"{name}.jsonl").open("r+b") as f:
+            f.truncate(size)
+    writer.finish()
+    assert (folder / "whole.parquet").exists() and not (folder / "whole.jsonl").exists()
+    assert samples.read(tmp_path, "torn") == [] and samples.read(tmp_path, "empty") == []
+    assert len(samples.read(tmp_path, "whole")) == 1

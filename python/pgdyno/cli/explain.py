@@ -41,18 +41,19 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
         return 0
     out = console.output()
     most = None if every or workload is not None or clients is not None else 4
-    told = findings.explained(found, chosen, most)
-    for e in told:
+    shown = chosen if most is None else findings.fastest(chosen)[:most]
+    told = findings.explained(found, shown, None)
+    for g, e in zip(shown, told, strict=True):
         out.print(Text(e.title, style="bold"))
         if not e.findings:
-            out.print(Padding(_nothing(data, chosen), (0, 0, 0, 2)))
+            out.print(Padding(_nothing(data, [g]), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
             out.print(Padding(Text(f"{n}. {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
                 if words:
                     out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
         out.print()
-    _print_dips(data, chosen[: most or len(chosen)], out)
+    _print_dips(data, shown, out)
     if len(told) < len(chosen):
         out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
     return 0

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import psycopg
-
 from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
 
@@ -102,18 +100,22 @@ class Collection:
         before = self._last.get(source.name)
         if before is not None and now - before < max(source.period_s, self._period_s) * 0.9 and not self._stop.is_set():
             return
-        self._last[source.name] = now
         seconds = max(1e-3, now - before) if before is not None else 1.0
         if source is self._waits and before is None:
             self._carefully("waits", self._waits.look)
         rows = self._carefully(source.name, lambda: source.rows(seconds))
+        if rows is None:
+            # A gap: the next sample is of all the time since the last one.
+            return
+        self._last[source.name] = now
         if before is not None and rows:
-            self._sink(source.name, int(before * 1e9), int(now * 1e9), rows)
+            self._carefully(source.name, lambda: self._sink(source.name, int(before * 1e9), int(now * 1e9), rows))
 
     def _carefully(self, name: str, act: Callable[[], _T]) -> _T | None:
         try:
             found = act()
-        except (OSError, ValueError, IndexError, ZeroDivisionError, psycopg.Error) as e:
+        except Exception as e:
+            # Whatever a server or a kernel of another kind answers: the others go on.
             self._failures[name] = self._failures.get(name, 0) + 1
             self._tell(name, f"{name}: {' '.join(str(e).split()) or type(e).__name__}")
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,7 @@ _HARMLESS = {
 }  # fmt: skip
 #: How long one statement may take to be planned, or carried out.
 _PLAN_MS, _CARRY_OUT_MS = 2_000, 5_000
+_TOTAL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Plan:
     shape: str
     #: Scans that read whole tables: table, rows that it is estimated to have, whether rows are filtered out.
     scans: list[tuple[str, float, bool]] = field(default_factory=list)
-    #: Where it was carried out: time, blocks, rows that scans read and threw away, temporary blocks.
+    #: Where it was carried out: time, blocks, temporary blocks; of the scan that threw away most, its rows and those.
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -66,14 +68,18 @@ def can_be_repeated(text: str) -> bool:
 
 
 def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[str]]:
-    """The plans of statements, and of which there is none, with the reason."""
-    plans, missing = [], []
+    """The plans of statements, and of which there is none, with the reason. What is carried out takes _TOTAL_S at most,
+    all together.
+    """
+    plans, missing, deadline = [], [], time.monotonic() + _TOTAL_S
     for s in statements:
-        if _PLANNED.match(s.prepared) is None:
+        # Several in one message are none: a COMMIT among them would end the transaction that is to be rolled back.
+        if _PLANNED.match(s.prepared) is None or ";" in s.prepared.rstrip("; \t\n"):
             continue
         try:
             with conn.transaction(force_rollback=True):
-                plans.append(_plan(conn, s, carry_out=carry_out and can_be_repeated(s.prepared)))
+                carried_out = carry_out and time.monotonic() < deadline and can_be_repeated(s.prepared)
+                plans.append(_plan(conn, s, carry_out=carried_out))
         except psycopg.Error as e:
             missing.append(f"plan of {s.script}:{s.line}: {' '.join(str(e).split())[:200]}")
             if conn.closed:
@@ -85,7 +91,7 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
     conn.execute(f"set local statement_timeout = {_PLAN_MS}")
     conn.execute("set local lock_timeout = 200; set local plan_cache_mode = force_generic_plan")
     count = len(set(re.findall(r"\$(\d+)", s.prepared)))
-    conn.execute(b"prepare pgdyno_plan as " + s.prepared.encode())
+    _one(conn, f"prepare pgdyno_plan as {s.prepared}")
     try:
         nulls = f"({', '.join(['null'] * count)})" if count else ""
         top = _explained(conn, f"explain (format json) execute pgdyno_plan{nulls}")
@@ -93,12 +99,13 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
         if conn.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
             conn.execute("deallocate pgdyno_plan")
     facts: dict[str, float] = {}
+    worst = ""
     if carry_out:
         conn.execute(f"set local statement_timeout = {_CARRY_OUT_MS}")
         try:
             with conn.transaction():
                 done = _explained(conn, f"explain (analyze, buffers, format json) {s.sample}")
-            facts = _facts(done)
+            facts, worst = _facts(done)
         except psycopg.Error:
             # By itself it cannot be: a savepoint, a lock that a client holds.
             facts = {}
@@ -107,11 +114,17 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
         for n in _nodes(top)
         if n.get("Node Type") == "Seq Scan" and "Relation Name" in n
     ]
-    return Plan(s, _shape(top), scans, facts)
+    # The one that was seen to throw away most comes first.
+    return Plan(s, _shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
+
+
+def _one(conn: Connection, query: str) -> psycopg.Cursor[tuple[Any, ...]]:
+    """Exactly one statement: the extended protocol, which binary results ask for, refuses several."""
+    return conn.execute(query.encode(), binary=True)
 
 
 def _explained(conn: Connection, query: str) -> dict[str, Any]:
-    row = conn.execute(query.encode()).fetchone()
+    row = _one(conn, query).fetchone()
     assert row is not None
     found: dict[str, Any] = (json.loads(row[0]) if isinstance(row[0], str) else row[0])[0]
     return {**found["Plan"], "Execution Time": found.get("Execution Time", 0.0)}
@@ -136,16 +149,23 @@ def _shape(node: Mapping[str, Any]) -> str:
     return f"{words} ({inner})" if inner else words
 
 
-def _facts(top: Mapping[str, Any]) -> dict[str, float]:
-    loops = [n for n in _nodes(top) if n.get("Node Type") == "Seq Scan"]
+def _facts(top: Mapping[str, Any]) -> tuple[dict[str, float], str]:
+    """Of what was carried out, and the table whose scan threw away most."""
+    # Of several scans the one that throws away most: it is what an index would spare.
+    scans = [n for n in _nodes(top) if n.get("Node Type") == "Seq Scan"]
+    worst = max(scans, key=_thrown_away, default={})
     return {
         "ms": float(top.get("Execution Time", 0.0)),
         "blocks_hit": float(top.get("Shared Hit Blocks", 0)),
         "blocks_read": float(top.get("Shared Read Blocks", 0)),
         "temp_blocks": float(top.get("Temp Read Blocks", 0) + top.get("Temp Written Blocks", 0)),
-        "rows": float(top.get("Actual Rows", 0)),
-        "rows_thrown_away": float(sum(n.get("Rows Removed by Filter", 0) * n.get("Actual Loops", 1) for n in loops)),
-    }
+        "rows": float(worst.get("Actual Rows", 0)) * float(worst.get("Actual Loops", 1)),
+        "rows_thrown_away": _thrown_away(worst),
+    }, str(worst.get("Relation Name", ""))
+
+
+def _thrown_away(scan: Mapping[str, Any]) -> float:
+    return float(scan.get("Rows Removed by Filter", 0)) * float(scan.get("Actual Loops", 1))
 
 
 def rows(before: Sequence[Plan], after: Sequence[Plan]) -> list[Row]:

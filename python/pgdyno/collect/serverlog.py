@@ -25,6 +25,7 @@ _KINDS = (
     ("server process died", re.compile(r"(?:server process|.* process) \(PID \d+\) was terminated (.*)")),
     ("recovery", re.compile(r"(database system was (?:not properly shut down|interrupted).*)")),
 )  # fmt: skip
+_QUOTED = re.compile(r"'[^']*'")
 #: Severities that are told whatever they say.
 _SEVERE = {"ERROR", "FATAL", "PANIC"}
 #: Events of one kind; more say no more.
@@ -83,4 +84,6 @@ def _events(text: str) -> Iterator[LogEvent]:
                     break
         if kind:
             when = datetime.strptime(at, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
-            yield LogEvent(int(when.timestamp() * 1000) * 1_000_000, kind, words[:500])
+            # Messages quote values: of somebody's data, or worse.
+            words = _QUOTED.sub("'…'", words)[:500] if severity in _SEVERE else words[:500]
+            yield LogEvent(int(when.timestamp() * 1000) * 1_000_000, kind, words)

@@ -4,15 +4,19 @@ statements.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 import psycopg
 
+from pgdyno.conninfo import looks_secret
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
-#: Of very many tables those that are used most.
-_MOST_RELATIONS, _MOST_STATEMENTS = 100, 100
+_SECRET = re.compile(r"\b(password|secret|token)\b", re.IGNORECASE)
+#: What is read of very many: those that are used most.
+_LIMITS = {"tables": 300, "indexes": 300, "statements": 300}
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,14 @@ _TABLES = _Question(
               coalesce(i.idx_blks_hit, 0), s.n_live_tup, s.n_dead_tup, pg_catalog.pg_table_size(s.relid::regclass)
        from pg_stat_user_tables s join pg_statio_user_tables i using (relid)
        order by coalesce(s.seq_tup_read, 0) + coalesce(s.idx_tup_fetch, 0) + s.n_tup_ins + s.n_tup_upd desc
-       limit 100""",
+       limit 300""",
 )  # fmt: skip
 _INDEXES = _Question(
     ("table", "index"), ("scans", "entries_read", "blocks_read", "blocks_hit"), ("bytes",),
     """select s.relid::regclass::text, s.indexrelid::regclass::text, s.idx_scan, s.idx_tup_read, i.idx_blks_read,
               i.idx_blks_hit, pg_catalog.pg_relation_size(s.indexrelid::regclass)
        from pg_stat_user_indexes s join pg_statio_user_indexes i using (indexrelid)
-       order by s.idx_scan desc limit 100""",
+       order by s.idx_scan desc limit 300""",
 )  # fmt: skip
 _IO: dict[int, _Question] = {
     180000: _Question(
@@ -73,7 +77,7 @@ _STATEMENTS = _Question(
               sum(wal_bytes), sum(wal_fpi)
        from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())
          and queryid is not null
-       group by 1, 2 order by sum(total_exec_time) desc limit 200""",
+       group by 1, 2 order by sum(total_exec_time) desc limit 300""",
 )  # fmt: skip
 
 
@@ -114,6 +118,7 @@ def read(conn: Connection) -> Totals:
         totals.counted[name] = {
             tuple(str(v) for v in r[:n]): tuple(None if v is None else float(v) for v in r[n:]) for r in rows
         }
+    _hide_secrets(totals)
     try:
         found = conn.execute("select pg_postmaster_start_time()::text, pg_conf_load_time()::text").fetchone()
         totals.started, totals.configured = found or ("", "")
@@ -124,6 +129,16 @@ def read(conn: Connection) -> Totals:
     return totals
 
 
+def _hide_secrets(totals: Totals) -> None:
+    """Statements that are not normalised (ALTER ROLE ... PASSWORD) may hold what is nobody's business."""
+    statements = totals.counted.get("statements", {})
+    totals.counted["statements"] = {
+        k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])
+    }
+    if not statements:
+        del totals.counted["statements"]
+
+
 def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
     """What was added, by name: a row for each that did anything. Of one whose counters were reset nothing is known."""
     found: dict[str, list[Row]] = {}
@@ -132,7 +147,11 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
         first = before.counted.get(name)
         if first is None:
             continue
+        most = _LIMITS.get(name)
         for key, values in after.counted.get(name, {}).items():
+            if key not in first and most is not None and len(first) >= most:
+                # It was there, and among those that are not read: what it had counted is not known.
+                continue
             grown = len(q.grows)
             old = first.get(key, (0.0,) * grown)
             added = [None if v is None else v - (o or 0.0) for v, o in zip(values[:grown], old[:grown], strict=True)]
@@ -141,7 +160,7 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
             row: Row = dict(zip(q.names, key, strict=True))
             row |= {n: a or 0.0 for n, a in zip(q.grows, added, strict=True)}
             rows.append(row | {n: v or 0.0 for n, v in zip(q.now, values[grown:], strict=True)})
-        found[name] = rows[: _MOST_STATEMENTS if name == "statements" else None]
+        found[name] = rows
     return found
 
 

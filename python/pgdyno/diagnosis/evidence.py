@@ -163,6 +163,12 @@ class Evidence:
         scripts = self.manifest.scripts.get(self.plan.workload, [])
         return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for _, text, _ in scripts)
 
+    @cached_property
+    def pipelines(self) -> bool:
+        """The script sends statements without waiting for answers."""
+        scripts = self.manifest.scripts.get(self.plan.workload, [])
+        return any("\\startpipeline" in text for _, text, _ in scripts)
+
     @property
     def is_duet(self) -> bool:
         """The load went to two servers in turn."""
@@ -268,7 +274,7 @@ class Evidence:
     @cached_property
     def _on_processors(self) -> Part | None:
         """The same by the kernel's scheduler; None: it cannot be seen, or others than our clients may be among it."""
-        if self._is_idle_on_purpose:
+        if self._is_idle_on_purpose or self._are_others_at_work:
             return None
         own = [
             row["cpu"] + row["waiting_for_cpu"]
@@ -276,7 +282,14 @@ class Evidence:
             for row in r.rows("processes")
             if row["kind"] == "client backend"
         ]
-        return ratio(own, [float(self.clients)] * len(own))
+        found = ratio(own, [float(self.clients)] * len(own))
+        return found and Part(*(min(1.0, x) for x in (found.mean, found.low, found.high)))
+
+    @cached_property
+    def _are_others_at_work(self) -> bool:
+        """Client backends that are not ours were seen to do something."""
+        rows = (row for r in self.trials for row in r.rows("waits"))
+        return any(row["kind"] == "client backend" and not row["ours"] and row["state"] == "active" for row in rows)
 
     @cached_property
     def outside(self) -> Part | None:
@@ -307,9 +320,11 @@ class Evidence:
         return total / seconds if seconds else None
 
     def per_transaction(self, column: str) -> float | None:
-        """Of a column of the server's counters, by commits; None: not known, or nothing was committed."""
-        amount, commits = self.mean("counters", column), self.mean("counters", "commits_per_s")
-        return amount / commits if amount is not None and commits else None
+        """Of a column of the server's counters, by our transactions (our questions commit, too);
+        None: not known, or nothing was committed.
+        """
+        amount = self.mean("counters", column)
+        return amount / self.tps if amount is not None and self.tps else None
 
     def total(self, source: str, column: str, **where: object) -> float:
         """Of what is of whole trials, the sum."""
@@ -343,7 +358,8 @@ class Evidence:
     def processors(self) -> Processors | None:
         """Who used the machine's processors; None: that was not seen (another machine)."""
         cores = self.mean("machine", "cores")
-        if not cores:
+        # Without the server's processes all of it would be somebody else's.
+        if not cores or not any(row["kind"] == "client backend" for r in self.trials for row in r.rows("processes")):
             return None
         busy = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("user", "nice", "system", "irq", "softirq"))
         client = self.mean("processes", "cpu", kind="pgdyno") or 0.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Confidence, Finding, Kind
+from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.store.reading import RunData
 
@@ -27,8 +27,18 @@ def of_run(data: RunData, groups: Sequence[Group] | None = None) -> list[Finding
 def of_configuration(data: RunData, group: Group) -> list[Finding]:
     """The findings of one configuration: troubles of some size first, then limits, each by what it costs."""
     evidence = Evidence(data, group.trials)
-    found = [f for cause in every_cause() if (f := cause.judge(evidence)) is not None]
+    found = [f for cause in every_cause() if (f := _judged(cause, evidence)) is not None]
     return sorted(found, key=_rank)
+
+
+def _judged(cause: Cause, evidence: Evidence) -> Finding | None:
+    """A finding, if any. A column that a server did not have, or a file that is damaged, is no reason to have no report
+    at all: the cause cannot be seen then.
+    """
+    try:
+        return cause.judge(evidence)
+    except (KeyError, TypeError, ValueError, ArithmeticError, IndexError):
+        return None
 
 
 def _rank(f: Finding) -> tuple[int, float]:

@@ -71,7 +71,10 @@ class Collecting:
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._same_machine:
-            self._of_machine(sources)
+            try:
+                self._of_machine(sources)
+            except OSError as e:
+                self._note(f"the server's machine: {e.strerror or e}")
         elif "machine" in self._wanted:
             self._note("the server's CPU, devices and processes: it is on another machine")
         self._collection = Collection(
@@ -119,7 +122,8 @@ class Collecting:
             for missing in self._before.missing:
                 self._note(missing)
         if "plans" in self._wanted:
-            self._plans, missing_plans = plans.read(conn, self._statements, carry_out=self._is_ours)
+            # Carried out after the trial alone: the cache is as it was left for it.
+            self._plans, missing_plans = plans.read(conn, self._statements, carry_out=False)
             for words in missing_plans:
                 self._note(words)
         if "log" in self._wanted:
@@ -216,7 +220,7 @@ class Collecting:
         if self._conn is None:
             return None, None
         data = postmaster = None
-        with contextlib.suppress(psycopg.Error):
+        with contextlib.suppress(psycopg.Error, OSError):
             row = self._conn.execute("select current_setting('data_directory')").fetchone()
             data = Path(row[0]) if row and row[0] and Path(row[0]).exists() else None
         with contextlib.suppress(OSError, ValueError, IndexError):

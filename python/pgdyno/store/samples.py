@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,23 +30,25 @@ _DAMAGED = (OSError, pa.ArrowException, ValueError)
 
 
 class SampleWriter:
-    """Writes the samples of one trial. Used by one thread at a time."""
+    """Writes the samples of one trial, from any thread."""
 
     def __init__(self, trial: Path) -> None:
         self._folder = trial / FOLDER
         self._files: dict[str, TextIO] = {}
         self._is_closed = False
+        self._lock = threading.Lock()
 
     def append(self, name: str, start_ns: int, end_ns: int, rows: Sequence[Row]) -> None:
         """Rows of a source, of the time between. Raises OSError."""
-        if self._is_closed:
-            # A collector that was given up has found its way back.
-            return
-        if name not in self._files:
-            self._folder.mkdir(exist_ok=True)
-            self._files[name] = (self._folder / f"{name}.jsonl").open("w", encoding="utf-8", buffering=1)
         lines = [json.dumps({"start_ns": start_ns, "end_ns": end_ns, **row}) + "\n" for row in rows]
-        self._files[name].write("".join(lines))
+        with self._lock:
+            if self._is_closed:
+                # A collector that was given up has found its way back.
+                return
+            if name not in self._files:
+                self._folder.mkdir(exist_ok=True)
+                self._files[name] = (self._folder / f"{name}.jsonl").open("w", encoding="utf-8", buffering=1)
+            self._files[name].write("".join(lines))
 
     def whole(self, name: str, rows: Sequence[Row]) -> None:
         """Rows of the whole trial; nothing is written where there are none. Raises OSError."""
@@ -56,13 +59,18 @@ class SampleWriter:
 
     def finish(self) -> None:
         """Turns the lines into Parquet. Raises OSError."""
-        self._is_closed = True
-        for name, file in self._files.items():
-            file.close()
+        with self._lock:
+            self._is_closed = True
+            files, self._files = self._files, {}
+        for name, file in files.items():
             lines = self._folder / f"{name}.jsonl"
-            _replaced(self._folder / f"{name}.parquet", partial(_convert, lines))
+            try:
+                file.close()
+                _replaced(self._folder / f"{name}.parquet", partial(_convert, lines))
+            except pa.ArrowException:
+                # Torn, on a disk that was full: the lines can be read.
+                continue
             lines.unlink(missing_ok=True)
-        self._files = {}
 
 
 def _replaced(path: Path, write: Callable[[Path], object]) -> None:

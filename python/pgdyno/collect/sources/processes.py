@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable
+from contextlib import suppress
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
 
@@ -101,8 +102,10 @@ def _used(pid: int) -> tuple[dict[str, float], str]:
             "written": 0.0}  # fmt: skip
     if fields[17] == b"1":
         # In nanoseconds, where it is of the whole process; of our threads the engine tells.
-        cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
-        used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
+        with suppress(FileNotFoundError):
+            # Not every kernel has it.
+            cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
+            used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
     try:
         for line in slurp(f"/proc/{pid}/io").splitlines():
             key, _, value = line.partition(b":")

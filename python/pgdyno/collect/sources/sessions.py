@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, LiteralString
 
@@ -10,29 +11,40 @@ import psycopg
 from pgdyno.collect.sources.base import Row
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-#: Waiting sessions that are asked about: pg_blocking_pids looks at the whole lock table.
+#: Of ours that wait, some: pg_blocking_pids looks at the whole lock table.
 _BLOCKED: LiteralString = """
 with waiting as materialized (
   select a.pid, left(a.query, 200) as query, a.wait_event, pg_blocking_pids(a.pid) as by
-  from pg_stat_activity a where a.wait_event_type = 'Lock' and a.pid <> pg_backend_pid() limit 10)
+  from pg_stat_activity a
+  where a.wait_event_type = 'Lock' and a.application_name = %(ours)s and a.backend_type = 'client backend' limit 10),
+locks as materialized (select * from pg_locks where pid in (select pid from waiting))
 select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
        coalesce(b.application_name, ''), coalesce(b.backend_type, ''), coalesce(b.state, ''),
        coalesce(left(b.query, 200), ''), coalesce(extract(epoch from clock_timestamp() - b.xact_start), 0)::float8
 from waiting w
-left join lateral (select locktype, coalesce(relation, (select k.relation from pg_locks k
+left join lateral (select locktype, coalesce(relation, (select k.relation from locks k
                      where k.pid = w.pid and k.locktype = 'tuple' limit 1)) as relation
-                   from pg_locks where pid = w.pid and not granted limit 1) l on true
+                   from locks where pid = w.pid and not granted limit 1) l on true
 left join lateral (select x.* from unnest(w.by) u join pg_stat_activity x on x.pid = u
-                   order by x.application_name = %s limit 1) b on true
+                   order by x.application_name = %(ours)s limit 1) b on true
 where w.by <> '{}'"""
 _OLDEST: LiteralString = """
-select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8,
-       coalesce(max(age(backend_xmin)), 0)::float8,
-       coalesce((select age(xmin)::float8 from pg_replication_slots where xmin is not null
-                 order by age(xmin) desc limit 1), 0)
-from pg_stat_activity
-where backend_xmin is not null and pid <> pg_backend_pid()
-  and coalesce(application_name, '') not in (%s, 'pgdyno admin') and backend_type = 'client backend'"""
+select coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::float8,
+       coalesce(age(a.backend_xmin), 0)::float8,
+       coalesce((select max(age(xmin)) from pg_replication_slots where xmin is not null), 0)::float8
+from (select 1) one
+left join lateral (
+  select xact_start, backend_xmin from pg_stat_activity
+  where backend_xmin is not null and pid <> pg_backend_pid() and backend_type = 'client backend'
+    and datid = (select oid from pg_database where datname = current_database())
+    and coalesce(application_name, '') not in (%s, 'pgdyno admin')
+  order by age(backend_xmin) desc limit 1) a on true"""
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+
+
+def without_literals(text: str) -> str:
+    """A statement in one line; what stands in quotes may be a secret, or somebody's data."""
+    return _LITERAL.sub("'…'", " ".join(text.split()))
 
 
 class Blockers:
@@ -53,17 +65,17 @@ class Blockers:
         if not self._is_locked():
             return []
         found: list[Row] = []
-        rows = self._conn.execute(_BLOCKED, [self._application]).fetchall()
+        rows = self._conn.execute(_BLOCKED, {"ours": self._application}).fetchall()
         for statement, lock, relation, by, kind, state, holder, held_s in rows:
             found.append(
                 {
-                    "statement": " ".join(statement.split()),
+                    "statement": without_literals(statement),
                     "lock": lock,
                     "relation": relation,
                     "by": by or kind,
                     "by_ours": float(by == self._application),
                     "by_state": state,
-                    "by_statement": " ".join(holder.split()),
+                    "by_statement": without_literals(holder),
                     "by_seconds": held_s,
                 }
             )
@@ -71,8 +83,8 @@ class Blockers:
 
 
 class Snapshots:
-    """One row a second: of sessions that are not ours, the age of the oldest transaction with a snapshot, in seconds
-    and in transactions; of replication slots the same.
+    """One row a second: of the session in this database that holds the oldest snapshot, and is not ours, the age of its
+    transaction in seconds, and of its snapshot in transactions; of replication slots the latter.
     """
 
     name = "snapshots"

@@ -12,7 +12,7 @@ from pgdyno.collect.sources.base import Row
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 _ACTIVITY: LiteralString = """
-select backend_type, coalesce(application_name, '') = %s and backend_type = 'client backend',
+select backend_type, coalesce(application_name = %s and backend_type = 'client backend', false),
        coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::float8
 from pg_stat_get_activity(null)
 where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin'
@@ -43,7 +43,7 @@ class Waits:
         self.is_locked = False
         for kind, ours, state, what, event, n in found:
             self._seen[kind or "?", ours, state, what, event] += n
-            self.is_locked |= what == "Lock"
+            self.is_locked |= ours and what == "Lock"
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""

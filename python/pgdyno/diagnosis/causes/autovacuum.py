@@ -30,10 +30,11 @@ def _judge(e: Evidence) -> Finding | None:
     tables = sorted({x.text.split('"')[1] for x in logged if x.text.count('"') > 1})
     named = f" ({', '.join(t.split('.')[-1] for t in tables[:3])})" if tables else ""
     moved = sum(e.mean("processes", n, kind=kind) or 0.0 for n in ("read_bytes_per_s", "write_bytes_per_s"))
+    seen = [f"{integer(len(logged))} runs were logged"] if logged else []
+    seen += [f"its workers use {percent(cpu)} of a processor and move {moved / 1e6:.3g} MB/s"] if cpu else []
     return e.finding(
         CAUSE,
-        f"Autovacuum{named} takes {part(cost)} of the throughput: {integer(len(logged))} runs were logged, its workers "
-        f"use {percent(cpu)} of a processor and move {moved / 1e6:.3g} MB/s.",
+        f"Autovacuum{named} takes {part(cost)} of the throughput{': ' if seen else ''}{', '.join(seen)}.",
         cost, "the throughput", Confidence.HIGH if sure or taken > 0.1 else Confidence.MEDIUM,
         "autovacuum_vacuum_cost_delay larger or autovacuum_vacuum_cost_limit smaller; autovacuum_naptime and the scale "
         "factors of the table; a lower fillfactor, so that updates stay HOT.",

@@ -17,7 +17,7 @@ _PAGE = 8192
 def _pages(row: dict[str, Any]) -> float:
     """Whole pages a transaction."""
     commits = float(row.get("commits_per_s") or 0.0)
-    return float(row["wal_full_pages_per_s"]) / commits if commits else 0.0
+    return float(row.get("wal_full_pages_per_s") or 0.0) / commits if commits else 0.0
 
 
 def _judge(e: Evidence) -> Finding | None:
@@ -65,7 +65,8 @@ def checkpoints_of(e: Evidence) -> float:
     for r in e.trials:
         for row in r.rows("counters"):
             seconds = (row["end_ns"] - row["start_ns"]) / 1e9
-            counted += seconds * (row["checkpoints_timed_per_s"] + row["checkpoints_requested_per_s"])
+            each = (row.get(f"checkpoints_{kind}_per_s") or 0.0 for kind in ("timed", "requested"))
+            counted += seconds * sum(each)
     return max(float(logged), float(round(counted)))
 
 

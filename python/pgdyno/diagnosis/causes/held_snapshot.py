@@ -22,8 +22,8 @@ def _judge(e: Evidence) -> Finding | None:
     loss = max(0.0, drift / 2)
     return e.finding(
         CAUSE,
-        f"Another session has held a snapshot for {span(oldest)} and {integer(age)} transactions: {integer(dead)} dead "
-        f"rows cannot be removed; throughput fell by {percent(max(0.0, drift))} over a trial.",
+        f"Another session has held a snapshot for {span(oldest)} and {integer(age)} transactions: up to "
+        f"{integer(dead)} dead rows cannot be removed; throughput fell by {percent(max(0.0, drift))} over a trial.",
         Part(loss, 0.0, max(0.0, drift)), "the throughput",
         Confidence.HIGH if drift > 0.1 else Confidence.MEDIUM,
         "End that session's transaction; idle_in_transaction_session_timeout; hot_standby_feedback and replication "

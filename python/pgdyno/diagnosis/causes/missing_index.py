@@ -20,7 +20,7 @@ def _judge(e: Evidence) -> Finding | None:
         # Where it was not carried out: what the table's counters say of its scans.
         scans = sum(t["seq_scans"] for t in table)
         thrown = row["rows_thrown_away"] if row["rows_thrown_away"] >= 0 else 0.0
-        if thrown <= 0 and scans:
+        if row["rows_thrown_away"] < 0 and scans:
             thrown = sum(t["seq_rows_read"] for t in table) / scans
         wanted = max(1.0, row["rows"], row["scanned_rows"] if row["rows"] < 0 else 0.0)
         share = e.statement_share(str(row["script"]), int(row["line"]))

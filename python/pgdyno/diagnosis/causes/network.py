@@ -19,6 +19,9 @@ def _judge(e: Evidence) -> Finding | None:
     if outside is None or outside.mean < _OUTSIDE or rtt < _LEAST_NS or not e.latency_ns or not summaries:
         return None
     trips = max(1.0, sum(s.qps for s in summaries) / max(1e-9, sum(s.tps for s in summaries)))
+    if e.pipelines:
+        # Statements of a pipeline share a round trip: how many there are is not known.
+        return None
     share = min(1.0, rtt * trips / e.latency_ns)
     if share < _SHARE:
         return None

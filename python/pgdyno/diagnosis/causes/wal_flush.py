@@ -21,12 +21,12 @@ def _judge(e: Evidence) -> Finding | None:
     if cost is None or cost.mean < _SHARE:
         return None
     facts = []
-    commits, syncs = e.mean("counters", "commits_per_s"), e.mean("counters", "wal_syncs_per_s")
+    commits, syncs = e.tps, e.mean("counters", "wal_syncs_per_s")
     words = ""
     if commits and syncs:
         group = commits / syncs
-        words = f"; {group:.3g} commits share a sync"
-        facts.append(Fact("commits a sync", group))
+        words = f"; {group:.3g} transactions a sync"
+        facts.append(Fact("transactions a sync", group))
     if (ns := sync_ns(e)) is not None:
         words += f", which takes {ns / 1e6:.3g} ms"
         facts.append(Fact("sync of WAL", ns, "ns"))
