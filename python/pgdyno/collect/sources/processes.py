@@ -34,7 +34,8 @@ class Processes:
         self._postmaster = postmaster
         self._differences = Differences()
         self._kinds: dict[int, str] = {}
-        #: CPU time of those that are there, as last seen; and of all that ended, as the postmaster knows.
+        #: CPU time of those that are there, as last seen, and of all that ended, as the postmaster knows; both by clock
+        #: ticks, which are not the scheduler's nanoseconds.
         self._cpu_ns: dict[int, float] = {}
         self._ended_ns: float | None = None
         self.period_s = 0.0
@@ -48,7 +49,7 @@ class Processes:
         for pid in (*children, *ours):
             try:
                 kind = ours.get(pid) or self._kind(pid)
-                used, state = _used(pid)
+                used, state, ticks_ns = _used(pid)
             except (OSError, ValueError, IndexError):
                 # It has ended.
                 continue
@@ -56,7 +57,7 @@ class Processes:
             t["processes"] += 1
             t["in_disk_sleep"] += state == "D"
             is_new = self._ended_ns is not None and pid not in self._cpu_ns and pid not in ours
-            self._cpu_ns[pid] = used["cpu_ns"]
+            self._cpu_ns[pid] = ticks_ns
             d = self._differences.of(pid, used)
             # One that was started since the last sample has used all of it since.
             if (d := used if is_new else d) is not None:
@@ -77,10 +78,14 @@ class Processes:
         """CPU time of processes that have ended since the last sample, but for what was seen of it."""
         fields = slurp(f"/proc/{self._postmaster}/stat").rpartition(b")")[2].split()
         now = (float(fields[13]) + float(fields[14])) * _NS_A_TICK
-        seen = sum(ns for pid, ns in self._cpu_ns.items() if pid not in there)
+        gone = [pid for pid in self._cpu_ns if pid not in there]
+        seen = sum(self._cpu_ns[pid] for pid in gone)
         self._cpu_ns = {pid: ns for pid, ns in self._cpu_ns.items() if pid in there}
         before, self._ended_ns = self._ended_ns, now
-        return 0.0 if before is None else max(0.0, now - before - seen)
+        # When the load ends, its sessions do: what they used in their last moment is much, and of no sample.
+        if before is None or any(self._kinds.get(pid) == "client backend" for pid in gone):
+            return 0.0
+        return max(0.0, now - before - seen)
 
     def _kind(self, pid: int) -> str:
         if pid not in self._kinds:
@@ -93,13 +98,13 @@ class Processes:
         return self._kinds[pid]
 
 
-def _used(pid: int) -> tuple[dict[str, float], str]:
-    """What a process has used since it was started, all its threads together; and its state."""
+def _used(pid: int) -> tuple[dict[str, float], str, float]:
+    """What a process has used since it was started, all threads together; its state; its CPU time by clock ticks."""
     text = slurp(f"/proc/{pid}/stat")
     # The command may have blanks and parentheses in it.
     fields = text.rpartition(b")")[2].split()
-    used = {"cpu_ns": (float(fields[11]) + float(fields[12])) * _NS_A_TICK, "delay_ns": 0.0, "read": 0.0,
-            "written": 0.0}  # fmt: skip
+    ticks_ns = (float(fields[11]) + float(fields[12])) * _NS_A_TICK
+    used = {"cpu_ns": ticks_ns, "delay_ns": 0.0, "read": 0.0, "written": 0.0}
     if fields[17] == b"1":
         # In nanoseconds, where it is of the whole process; of our threads the engine tells.
         with suppress(FileNotFoundError):
@@ -114,4 +119,4 @@ def _used(pid: int) -> tuple[dict[str, float], str]:
     except (OSError, ValueError):
         # Another user's.
         pass
-    return used, fields[0].decode()
+    return used, fields[0].decode(), ticks_ns
