@@ -46,6 +46,7 @@ class Processes:
         self.period_s = len(children) / _EACH_SECOND
         totals: dict[str, dict[str, float]] = {}
         ours = {self._postmaster: "postmaster", os.getpid(): "pgdyno"}
+        there: set[Hashable] = set()
         for pid in (*children, *ours):
             try:
                 kind = ours.get(pid) or self._kind(pid)
@@ -53,6 +54,7 @@ class Processes:
             except (OSError, ValueError, IndexError):
                 # It has ended.
                 continue
+            there.add(pid)
             t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
             t["processes"] += 1
             t["in_disk_sleep"] += state == "D"
@@ -67,7 +69,6 @@ class Processes:
                     # What its children have read and written becomes its own when they end.
                     t["read_bytes_per_s"] += d["read"] / seconds
                     t["write_bytes_per_s"] += d["written"] / seconds
-        there: set[Hashable] = {*children, *ours}
         if (rest := self._of_ended(there)) > 0:
             totals["ended"] = dict.fromkeys(_NAMES, 0.0) | {"cpu": rest / 1e9 / seconds}
         self._differences.only(there)
