@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from contextlib import closing
@@ -143,3 +144,18 @@ def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, da
             assert waits.is_locked and row["by"] == "a" and row["relation"] == "t" and not row["by_ours"]
         (snapshot,) = Snapshots(ours, "pgdyno").rows(1.0)
         assert float(snapshot["oldest_transactions"]) < 100
+
+
+@pytest.mark.slow
+def test_devices_are_told_with_and_without_checkpoint(tmp_path: Path) -> None:
+    (made,) = [i for i in causes.EVERY if i.name == "checkpoints"]
+    found = causes.explained(replace(made, seconds=10.0), tmp_path)
+    page = (found.path / "report.md").read_text()
+    if "## Devices" not in page:
+        pytest.skip("the devices under the data cannot be seen here")
+    assert "| no checkpoint |" in page and "| checkpoint |" in page
+    rows = csv.DictReader((found.path / "report-processes.csv").read_text().splitlines())
+    written = {r["process"]: float(r["write bytes/s"]) for r in rows}
+    (wal,) = pgdyno("sql", "--runs", found.path, "select avg(wal_bytes_per_s) from counters", "--csv").out.split()[1:]
+    # What sessions give to the kernel is WAL, in pages of which some are written twice.
+    assert float(wal) < written["client backend"] < 20 * float(wal)

@@ -81,7 +81,7 @@ class EmbeddedCluster(HeldCluster):
 
     def restore_as_loaded(self) -> int:
         """The data as they were kept; returns the bytes that had to be copied because they could not be shared."""
-        self.stop()
+        self.stop(discard=True)
         with signals_held():
             removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()
         if not removed:

@@ -59,11 +59,11 @@ class HeldCluster(ABC):
         self.settings = settings
         self.start()
 
-    def stop(self) -> None:
-        """Stops the server."""
+    def stop(self, *, discard: bool = False) -> None:
+        """Stops the server; `discard`: its data go, so it need not write them."""
         server, self._server = self._server, None
         if server is not None:
-            server.stop()
+            server.stop(discard=discard)
 
     def put_aside(self) -> None:
         """Stops the server, to be started again later; nobody else shall use its data meanwhile."""

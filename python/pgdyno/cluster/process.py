@@ -85,13 +85,17 @@ class ServerProcess:
             time.sleep(0.005)
         self._hold(self._process.pid)
 
-    def stop(self) -> None:
-        """Stops the server: fast shutdown; then, unless we are patient, immediate and by force."""
+    def stop(self, *, discard: bool = False) -> None:
+        """Stops the server: fast shutdown; then, unless we are patient, immediate and by force. `discard`: its data go,
+        so nothing needs to be written.
+        """
         process = self._process
         if process is None:
             return
         ways: list[tuple[signal.Signals, float | None]] = [(signal.SIGINT, None if self._patient else STOP_TIMEOUT_S)]
-        if not self._patient:
+        if discard:
+            ways = []
+        if discard or not self._patient:
             ways += [(signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)]
         # Interrupted half-way, we would take a server that still runs for one that has ended.
         with signals_held():

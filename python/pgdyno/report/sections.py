@@ -30,7 +30,7 @@ _PLAN = (
     ("speed", "How fast it is", ("scaling", "qps"), ("qps", "rows"), ("detail",)),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
     ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
-    ("server", "What the server did", (), ("server",), ()),
+    ("server", "What the server did", (), ("server",), ("devices", "processes")),
     ("data", "What it was measured on", (), ("storage", "syncs"), ("loading", "sizes")),
     ("trouble", "What went wrong", (), ("outcomes",), ()),
 )

@@ -113,6 +113,22 @@ ZH = {
     "Try:": "建议:",
     "Nothing stands out.": "没有明显的瓶颈。",
     "All findings": "全部发现",
+    "Devices": "磁盘设备",
+    "Processes": "进程",
+    "phase": "阶段",
+    "device": "设备",
+    "process": "进程",
+    "waiting": "等待处理器",
+    "no checkpoint": "无检查点",
+    "checkpoint": "检查点期间",
+    "run": "运行期间",
+    "As iostat -x has them, means over the measurement, of the devices under the server's files. Phase: while a "
+    "checkpoint wrote (by the server's log, else by its counters), and the rest. Sampled, so without spread.": "与 "
+    "iostat -x 相同的指标,为测量期间服务器文件所在设备的平均值。阶段:检查点写盘期间(依服务器日志,否则依计数器)与其余时间。"
+    "为采样值,没有离散度。",
+    "Means over the measurement. CPUs: processors used; waiting: processes that were ready and had none. Read: "
+    "from the block layer; written: given to the kernel, which writes it to the disk then or later.": "测量期间的平均值。"
+    "CPUs:使用的处理器数;等待:就绪而没有处理器的进程数。读:来自块层;写:交给内核的字节,由内核当时或稍后写盘。",
     "What limits it, above.": "见上文的瓶颈。",
     "cause": "原因",
     "cost": "占比",

@@ -24,7 +24,9 @@ _NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_byte
 
 class Processes:
     """One row a kind of process and sample. `cpu` and `waiting_for_cpu`: processes that ran, and that were ready and
-    had no CPU, on average; bytes are those of the block layer (reads that the page cache answered are not in them).
+    had no CPU, on average. Bytes read are those of the block layer (what the page cache answered is not in them), bytes
+    written those that were given to the kernel: what it counts as written to the block layer is whole folios, which
+    may be a hundred times what a small write has changed.
     "ended": what processes used behind their last sample.
     """
 
@@ -115,7 +117,7 @@ def _used(pid: int) -> tuple[dict[str, float], str, float]:
     try:
         for line in slurp(f"/proc/{pid}/io").splitlines():
             key, _, value = line.partition(b":")
-            if key in (b"read_bytes", b"write_bytes"):
+            if key in (b"read_bytes", b"wchar"):
                 used["read" if key == b"read_bytes" else "written"] = float(value)
     except (OSError, ValueError):
         # Another user's.
