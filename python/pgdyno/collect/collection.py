@@ -16,6 +16,8 @@ from pgdyno.collect.sources.waits import Waits
 _LATE = 2.0
 #: A source that failed so often in a row is left alone.
 _PATIENCE = 5
+#: Between two looks at the waits, so many times what one takes.
+_REST = 9.0
 #: How long the thread may take to end: it may wait for a server that is gone.
 _END_S = 3.0
 #: Takes the rows of a source, of the time between two moments (nanoseconds since 1970).
@@ -91,7 +93,10 @@ class Collection:
             began = time.time()
             if self._waits is not None and self._failures.get("waits", 0) < _PATIENCE:
                 self._carefully("waits", self._waits.look)
-            self._stop.wait(max(0.0, min(step - (time.time() - began), due - time.time())))
+            took = time.time() - began
+            # Of a server with thousands of sessions it takes long: then it is looked at less often.
+            pause = max(step - took, _REST * took)
+            self._stop.wait(max(0.0, min(pause, due - time.time())))
 
     def _sample(self, source: Source) -> None:
         if self._failures.get(source.name, 0) >= _PATIENCE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from pgdyno.report.charts import COLOURS, base
 #: Points of a line.
 _MOST = 400
 _WIDTH, _HEIGHT = 620, 90
+#: Of a heat map.
+_COLUMNS, _PER_DECADE = 100, 8
 #: Waits that have a colour of their own.
 _WAITS = 6
 #: Events that are marked, and their colours.
@@ -35,10 +38,12 @@ def chart(r: Recorded) -> dict[str, object] | None:
         _lines(_of_clients(r, zero, "TPS"), "TPS", x, _marks(r, zero), "~s"),
         _lines(_of_clients(r, zero, "p99"), "p99 (ms)", x, _marks(r, zero), "~g"),
     ]
+    if heat := _heat(r, zero):
+        panels.append(_cells(heat, x))
     if waits := _waits(r, zero):
         panels.append(_areas(waits, "clients by what they wait for", x))
     if disks := _disks(r, zero):
-        panels.append(_lines(disks, "disk (MB/s)", x, [], "~g"))
+        panels.append(_lines(disks, "disk (MB/s)", x, [], "~s"))
     if cpus := _processors(r, zero):
         panels.append(_areas(cpus, "processors", x))
     whole = base([], 0, 0)
@@ -62,6 +67,50 @@ def _of_clients(r: Recorded, zero: int, what: str) -> Values:
         value = sum(x.committed for x in part) / seconds if what == "TPS" else max(x.p99_ns for x in part) / 1e6
         found.append({"s": round((part[-1].end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what})
     return found
+
+
+def _heat(r: Recorded, zero: int) -> Values:
+    """How many transactions took how long, and when: in columns of time, and _PER_DECADE rows for a factor of ten."""
+    parts = r.data.over_time[r.trial.plan.number]
+    length = max(1, r.window[1] - r.window[0])
+    columns = max(1, min(_COLUMNS, len(parts)))
+    counts: dict[tuple[int, int], int] = {}
+    for start, buckets in parts:
+        column = min(columns - 1, round((start - zero) * columns / length))
+        for value, n in buckets:
+            row = math.floor(math.log10(max(1, value)) * _PER_DECADE)
+            counts[column, row] = counts.get((column, row), 0) + n
+    seconds = length / 1e9 / columns
+    return [
+        {
+            "s": round(column * seconds, 3), "until": round((column + 1) * seconds, 3),
+            "low": float(f"{10 ** (row / _PER_DECADE) / 1e6:.4g}"),
+            "high": float(f"{10 ** ((row + 1) / _PER_DECADE) / 1e6:.4g}"), "n": n,
+        }
+        for (column, row), n in sorted(counts.items())
+    ]  # fmt: skip
+
+
+def _cells(values: Values, x: dict[str, Any]) -> dict[str, Any]:
+    """A heat map."""
+    y = {"field": "low", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log", "nice": False},
+         "axis": {"format": "~g", "tickCount": 5}}  # fmt: skip
+    colour = {"field": "n", "type": "quantitative", "title": "transactions",
+              "scale": {"type": "log", "scheme": "blues"}, "legend": {"format": "~s", "tickCount": 4}}  # fmt: skip
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "data": {"values": values},
+        "mark": {"type": "rect", "clip": True},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "until"},
+            "y": y,
+            "y2": {"field": "high"},
+            "color": colour,
+            "tooltip": [{"field": f} for f in ("s", "low", "high", "n")],
+        },
+    }
 
 
 def _waits(r: Recorded, zero: int) -> Values:
@@ -180,7 +229,8 @@ def _areas(values: Values, title: str, x: dict[str, Any]) -> dict[str, Any]:
             "x": x,
             "y": {"field": "v", "type": "quantitative", "title": title.split(" by ")[0], "stack": "zero",
                   "axis": {"tickCount": 4}},
-            "color": {"field": "what", "type": "nominal", "title": title, "sort": names},
+            "color": {"field": "what", "type": "nominal", "title": title, "sort": names,
+                      "scale": {"domain": names, "range": [*COLOURS, "#9ca3af"][: len(names)]}},
             "tooltip": [{"field": f} for f in ("what", "s", "v")],
         },
     }  # fmt: skip

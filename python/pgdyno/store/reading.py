@@ -110,6 +110,8 @@ class RunData:
     pooled_scripts: Mapping[Key, list[ScriptLatency]]
     #: By trial number and source, what was sampled beside it: see pgdyno.store.samples.
     samples: Mapping[tuple[int, str], list[samples.Row]]
+    #: By trial number, of each interval of its measurement the start and the buckets of its transactions' latency.
+    over_time: Mapping[int, list[tuple[int, list[tuple[int, int]]]]]
     #: By trial number, what happened.
     events: Mapping[int, list[Event]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
@@ -203,9 +205,23 @@ def read(path: Path) -> RunData:
         ],
     )
     sampled = _Lazy[tuple[int, str], list[samples.Row]](lambda key: samples.read(folders[key[0]], key[1], damage.note))
+    over_time = _Lazy[int, list[tuple[int, list[tuple[int, int]]]]](
+        lambda number: _buckets_over_time(folders[number] / LOG, series[number])
+    )
     happened = _Lazy[int, list[Event]](lambda number: read_events(folders[number], damage.note))
     return RunData(
-        str(path), about, trials, series, buckets, latencies, statements, scripts, sampled, happened, damage.files
+        str(path),
+        about,
+        trials,
+        series,
+        buckets,
+        latencies,
+        statements,
+        scripts,
+        sampled,
+        over_time,
+        happened,
+        damage.files,
     )
 
 
@@ -364,6 +380,11 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
                 note(folder / LINES, f"line {number}: {e}")
             break
     return rows
+
+
+def _buckets_over_time(log: Path, rows: list[IntervalRow]) -> list[tuple[int, list[tuple[int, int]]]]:
+    measured = [r.start_ns for r in rows if r.phase == "measure"]
+    return [(start, h.buckets()) for start, tag, h in hlog.intervals(log, measured) if tag == hlog.TRANSACTION]
 
 
 def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[Event]:
