@@ -30,8 +30,8 @@ from pgdyno.store.samples import Row
 
 #: How long a question may take while the load runs.
 _PATIENCE_S = 5.0
-#: Samples that a trial should have, and how long they are at least and at most.
-_SAMPLES, _SHORTEST_S, _LONGEST_S = 20, 0.2, 1.0
+#: Samples that a trial should have, and how long they are at least and at most; of long trials no more than so many.
+_SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -55,7 +55,8 @@ class Collecting:
         self._log_begin = 0
         self._collection: Collection | None = None
         self._notes: list[str] = []
-        self._period_s = min(_LONGEST_S, max(_SHORTEST_S, run.duration_s / _SAMPLES))
+        longest = max(_LONGEST_S, run.duration_s / _MOST)
+        self._period_s = min(longest, max(_SHORTEST_S, run.duration_s / _SAMPLES))
         self._waits_per_s = run.waits_per_s
 
     def begin(self) -> None:
