@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from pgdyno.cluster import binaries
@@ -11,6 +12,7 @@ from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.collect import host
 from pgdyno.errors import LocalError
+from pgdyno.interrupt import signals_held
 from pgdyno.storage import fio, sync
 from pgdyno.store.probe import Probe
 
@@ -67,7 +69,10 @@ def probe(
                 f"pg_test_fsync was left out: {account.name}, who owns the folder, cannot run {fsync_program}"
             )
             fsync_program = None
-        with Scratch(path, "pgdyno-storage-", account) as folder:
+        with ExitStack() as stack:
+            # Interrupted just when the folder is there, it would be nobody's.
+            with signals_held():
+                folder = stack.enter_context(Scratch(path, "pgdyno-storage-", account))
             passed = 0.0
             if fsync_program is not None:
                 watch("pg_test_fsync", passed, total)
