@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     some = data.pooled[plans[0].key]
     many = type(data)(
         data.path, data.manifest, copies, series, buckets, {p.key: some for p in plans}, {p.key: [] for p in plans},
-        {p.key: [] for p in plans},
+        {p.key: [] for p in plans}, defaultdict(list), defaultdict(list), defaultdict(list),
     )  # fmt: skip
     page = opened(html.render(view.build(many)), tmp_path)
     assert page["wrong"] == []

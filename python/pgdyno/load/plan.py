@@ -14,6 +14,7 @@ from pgdyno import _core
 from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.errors import LocalError
+from pgdyno.interrupt import signals_held
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.units import pg_size
 
@@ -81,7 +82,11 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
             raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
         # Base backups leave out what is called so, where it is a data directory that is measured.
         account = owner_of(folder)
-        with Scratch(folder, "pgsql_tmp_pgdyno_probe_", account) as probe, account.rights():
+        with contextlib.ExitStack() as stack:
+            # Interrupted just when the folder is there, it would be nobody's.
+            with signals_held():
+                probe = stack.enter_context(Scratch(folder, "pgsql_tmp_pgdyno_probe_", account))
+            stack.enter_context(account.rights())
             start = time.monotonic()
             written, _ = core.write(
                 [(2, "heap", probe / "probe")], lambda *_: None, threads=max(2, os.cpu_count() or 1)
