@@ -140,7 +140,7 @@ def _frozen(server: Server) -> Iterator[None]:
 
 
 def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int]) -> Path:
-    folder = Path("/sys/fs/cgroup") / controller / f"pgdyno-test-{os.getpid()}"
+    folder = Path("/sys/fs/cgroup") / controller / f"throttled-test-{os.getpid()}"
     folder.mkdir(exist_ok=True)
     for name, value in limits.items():
         (folder / name).write_text(value)
@@ -155,7 +155,12 @@ def _leave(folder: Path) -> None:
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
                 (folder.parent / "cgroup.procs").write_text(pid)
-        folder.rmdir()
+        for _ in range(50):
+            # A process that ends is in it for a moment longer.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+                return
+            time.sleep(0.1)
 
 
 def no_cgroups() -> str:
