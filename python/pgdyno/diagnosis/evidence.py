@@ -363,7 +363,8 @@ class Evidence:
             return None
         busy = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("user", "nice", "system", "irq", "softirq"))
         client = self.mean("processes", "cpu", kind="pgdyno") or 0.0
-        server = max(0.0, (self.mean("processes", "cpu") or 0.0) - client)
+        # Clocks of the scheduler and of the machine's states are not the same: no part is more than the whole.
+        server = min(max(0.0, (self.mean("processes", "cpu") or 0.0) - client), max(0.0, busy - client))
         backends = self.mean("processes", "cpu", kind="client backend") or 0.0
         waiting = self.mean("processes", "waiting_for_cpu", kind="client backend") or 0.0
         steal = self.mean("machine", "cpu_steal") or 0.0

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pgdyno.collect.sources.base import Differences, Row, slurp
 
 _NS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_CORES = os.cpu_count() or 1
 #: What a title begins with: "postgres: ", the cluster's name if it has one; then a kind, or a client's role.
 _KINDS = (
     "checkpointer", "background writer", "walwriter", "autovacuum launcher", "autovacuum worker", "io worker",
@@ -71,13 +72,13 @@ class Processes:
                     # What its children have read and written becomes its own when they end.
                     t["read_bytes_per_s"] += d["read"] / seconds
                     t["write_bytes_per_s"] += d["written"] / seconds
-        if (rest := self._of_ended(there)) > 0:
+        if (rest := self._of_ended(there, seconds)) > 0:
             totals["ended"] = dict.fromkeys(_NAMES, 0.0) | {"cpu": rest / 1e9 / seconds}
         self._differences.only(there)
         self._kinds = {pid: kind for pid, kind in self._kinds.items() if pid in there}
         return [{"kind": kind, **t} for kind, t in totals.items()]
 
-    def _of_ended(self, there: set[Hashable]) -> float:
+    def _of_ended(self, there: set[Hashable], seconds: float) -> float:
         """CPU time of processes that have ended since the last sample, but for what was seen of it."""
         fields = slurp(f"/proc/{self._postmaster}/stat").rpartition(b")")[2].split()
         now = (float(fields[13]) + float(fields[14])) * _NS_A_TICK
@@ -88,7 +89,9 @@ class Processes:
         # When the load ends, its sessions do: what they used in their last moment is much, and of no sample.
         if before is None or any(self._kinds.get(pid) == "client backend" for pid in gone):
             return 0.0
-        return max(0.0, now - before - seen)
+        rest = max(0.0, now - before - seen)
+        # More than there is since the last sample is of one that ended long ago, and was waited for only now.
+        return rest if rest <= seconds * 1e9 * _CORES else 0.0
 
     def _kind(self, pid: int) -> str:
         if pid not in self._kinds:
