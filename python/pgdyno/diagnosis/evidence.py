@@ -326,11 +326,6 @@ class Evidence:
         amount = self.mean("counters", column)
         return amount / self.tps if amount is not None and self.tps else None
 
-    def total(self, source: str, column: str, **where: object) -> float:
-        """Of what is of whole trials, the sum."""
-        rows = (row for r in self.trials for row in r.rows(source))
-        return sum(float(row.get(column) or 0.0) for row in rows if all(row.get(k) == v for k, v in where.items()))
-
     def whole(self, source: str) -> list[Row]:
         """The rows of whole trials, of all repetitions."""
         return [row for r in self.trials for row in r.rows(source)]

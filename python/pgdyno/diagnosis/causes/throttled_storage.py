@@ -11,7 +11,7 @@ from pgdyno.diagnosis.said import part
 from pgdyno.format import integer
 
 #: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
-_SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.1, 3.0
+_SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
 #: Of the normal distribution: the standard deviation by the median absolute deviation.
 _MAD = 1.4826
 
