@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.engine import Plan
+from pgdyno.engine import Plan, Tpcc
 
 __version__: str
 
@@ -222,10 +222,25 @@ class Workload:
         answer, or a program, says how it goes on.
         """
 
+    @staticmethod
+    def tpcc(sides: Sequence[Tpcc]) -> Workload:
+        """TPC-C's transactions, of one side or of two of a duet. Raises CoreError."""
+
     @property
     def scripts(self) -> list[tuple[str, int]]: ...
     @property
     def commands(self) -> list[Command]: ...
+
+def tpcc_transactions(options: Tpcc) -> list[tuple[str, str]]:
+    """TPC-C's transactions for people to read: of each its name and its statements under their names."""
+
+def tpcc_functions(set: int, sets: int) -> list[str]:
+    """CREATE FUNCTION of TPC-C's transactions, for set `set` (from 0) of `sets`."""
+
+def tpcc_constants(data_seed: int) -> tuple[int, int, int, int]:
+    """The constants of NURand that go with a seed of the data: for last names in the load and in runs, for customers,
+    for items.
+    """
 
 class _Observer(Protocol):
     def started(self, start_ns: int, connect_ns: int, /) -> None: ...
@@ -251,9 +266,12 @@ class Table:
     #: The numbers of its rows: first..end, from 0 unless it is a partition.
     first: int
     end: int
-    #: The columns of the primary key and of a BRIN index.
-    key: str | None
+    #: The columns of the primary key, of each secondary index by name, and of a BRIN index.
+    key: list[str]
+    indexes: list[tuple[str, list[str]]]
     brin: str | None
+    #: All its rows are of one width: sizes are exact.
+    even: bool
     fillfactor: int
     #: A SELECT of the rows {first} to {last}, both included.
     query: str
@@ -263,11 +281,13 @@ class Table:
     key_level: int
 
 class Dataset:
-    """Tables and their rows: "tpcb" of a scale, "pk" of so many rows, "feed" of so many rows in each of its tables."""
+    """Tables and their rows: "tpcb" of a scale, "pk" of so many rows, "feed" of so many rows in each of its tables,
+    "tpcc" of so many warehouses in each of its sets, drawn from a seed.
+    """
 
     tables: list[Table]
     def __init__(
-        self, kind: str, size: int, *, tables: int = 1, partitions: int = 0, fillfactor: int = 100
+        self, kind: str, size: int, *, tables: int = 1, partitions: int = 0, fillfactor: int = 100, seed: int = 1
     ) -> None: ...
     def rows(self, table: int, first: int, end: int) -> bytes:
         """Rows first..end of a table in COPY's binary format, less its header and trailer."""

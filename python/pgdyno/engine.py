@@ -108,3 +108,24 @@ class Plan:
     log: TransactionLog | None = None
     #: None: events instead of pgbench's messages.
     voice: Voice | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tpcc:
+    """What clients do whose workload is TPC-C."""
+
+    #: Of each set of tables.
+    warehouses: int
+    sets: int = 1
+    #: What the tables were populated from: the constants of NURand go with it.
+    data_seed: int = 1
+    #: How often each transaction is chosen: new-order, payment, order-status, delivery, stock-level.
+    weights: tuple[int, int, int, int, int] = (10, 10, 1, 1, 1)
+    #: "statements": one each; "pipelined": what does not depend on each other shares one; "functions": one a transaction.
+    round_trips: str = "statements"
+    #: Which warehouse a client works on: "random", any; "bound", its own; "terminal", its own district as well.
+    home: str = "random"
+    #: BEGIN's isolation level; empty: the server's default.
+    isolation: str = ""
+    #: What the standard's keying and think times are multiplied by; 0: no waits.
+    waits: float = 0.0

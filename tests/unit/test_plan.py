@@ -278,8 +278,8 @@ def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch
 def test_an_index_of_its_own_is_another_dataset() -> None:
     names = {dataset_of("feed", scale=None, rows=10, index=i).name for i in ("brin", "btree", "none")}
     assert len(names) == 3
-    assert dataset_of("feed", scale=None, rows=10, index="none").time_indexes() == []
-    assert "using btree (crt_time)" in dataset_of("feed", scale=None, rows=10, index="btree").time_indexes()[0]
+    assert dataset_of("feed", scale=None, rows=10, index="none").indexes() == []
+    assert "using btree (crt_time)" in dataset_of("feed", scale=None, rows=10, index="btree").indexes()[0]
 
 
 def test_a_variable_that_one_matrix_does_not_set_is_missed_before_anything_runs(tmp_path: Path) -> None:

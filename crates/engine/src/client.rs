@@ -81,7 +81,7 @@ pub struct Connection {
     pub unsent: Vec<u8>,
     /// How many of them it has taken since.
     pub taken: usize,
-    /// Which commands are prepared on it.
+    /// Which statements are prepared on it, by their slots.
     pub prepared: Vec<bool>,
     /// Backend's process id and secret, for a cancel request.
     pub backend: (u32, Vec<u8>),
@@ -128,11 +128,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without a connection; its workload has so many commands.
-    pub fn new(actor: Box<dyn Actor>, commands: usize) -> Client {
+    /// A client without a connection; so many statements may be prepared on it.
+    pub fn new(actor: Box<dyn Actor>, slots: usize) -> Client {
         Client {
             state: State::Offline,
-            connection: Connection { prepared: vec![false; commands], ..Connection::default() },
+            connection: Connection { prepared: vec![false; slots], ..Connection::default() },
             actor,
             transaction: Transaction::default(),
             refusal: None,

@@ -82,11 +82,13 @@ impl Actor for Client {
         };
         let statement = Statement {
             command,
+            slot: command,
             name: ["b", "s", "u", "c"][command],
             text: STATEMENTS[command],
             parameters: usize::from(value.is_some()),
             effect: Effect::of(STATEMENTS[command]),
             reads: command == 1,
+            names: false,
         };
         let text = value.map_or(String::new(), |v| v.to_string());
         requests.statement(

@@ -138,6 +138,7 @@ fn copy_rows(
 ) -> Result<(), LoadError> {
     let mut header = true;
     let mut row = Row::default();
+    let kinds = dataset.tables()[table].kinds();
     session.copy_in(sql, sql, |out| {
         if header {
             frontend::copy_data(out, |o| o.extend_from_slice(copy::HEADER));
@@ -149,7 +150,7 @@ fn copy_rows(
             frontend::copy_data(out, |o| {
                 for number in left.start..end {
                     dataset.row(table, number, &mut row);
-                    binary::append(&row, o);
+                    binary::append(&row, &kinds, o);
                 }
             });
             left.start = end;

@@ -9,6 +9,7 @@ pub mod copy;
 pub mod datasets;
 pub mod error;
 pub mod heap;
+pub mod numeric;
 pub mod rows;
 pub mod session;
 pub mod size;

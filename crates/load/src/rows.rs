@@ -20,6 +20,10 @@ pub enum Kind {
     Text,
     /// `char(n)` of so many characters; values are padded with blanks.
     Char(u16),
+    /// `varchar(n)`
+    Varchar(u16),
+    /// `numeric(precision, scale)`
+    Numeric(u8, u8),
 }
 
 impl Kind {
@@ -33,7 +37,15 @@ impl Kind {
             Kind::Timestamptz => "timestamptz".into(),
             Kind::Text => "text".into(),
             Kind::Char(n) => format!("char({n})"),
+            Kind::Varchar(n) => format!("varchar({n})"),
+            Kind::Numeric(precision, scale) => format!("numeric({precision},{scale})"),
         }
+    }
+
+    /// Decimal digits behind the point, of a `numeric`.
+    #[inline]
+    pub fn scale(self) -> u8 {
+        if let Kind::Numeric(_, scale) = self { scale } else { 0 }
     }
 
     /// Bytes of a value, which is also how it is aligned; none for what varies.
@@ -41,7 +53,7 @@ impl Kind {
         match self {
             Kind::Int4 => Some(4),
             Kind::Int8 | Kind::Float8 | Kind::Timestamp | Kind::Timestamptz => Some(8),
-            Kind::Text | Kind::Char(_) => None,
+            Kind::Text | Kind::Char(_) | Kind::Varchar(_) | Kind::Numeric(..) => None,
         }
     }
 }
@@ -70,7 +82,14 @@ pub enum Value {
     Float8(f64),
     /// A text: where it stands in the row's bytes. Blanks that a `char(n)` is padded with are left out.
     Text(usize, usize),
+    /// `numeric` of the column's scale, in units of its last digit: 12.34 is 1234.
+    Numeric(i64),
 }
+
+/// The most columns that a key has.
+pub const KEY_COLUMNS: usize = 4;
+/// The values of a row's key, in the key's order; those behind its last column are 0.
+pub type Key = [i64; KEY_COLUMNS];
 
 /// One row, filled by [`Dataset::row`] and used again for the next.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +97,8 @@ pub struct Row {
     /// In the order of the columns.
     pub values: Vec<Value>,
     bytes: Vec<u8>,
+    /// What the dataset has worked out for a group of rows that this one is of: which, and what.
+    pub group: Option<(u64, Vec<u32>)>,
 }
 
 impl Row {
@@ -102,6 +123,14 @@ impl Row {
         self.values.push(Value::Text(start, self.bytes.len()));
     }
 
+    /// The next value, a text that `write` appends.
+    #[inline]
+    pub fn text_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.values.push(Value::Text(start, self.bytes.len()));
+    }
+
     /// A text's bytes.
     #[inline]
     pub fn bytes(&self, start: usize, end: usize) -> &[u8] {
@@ -109,7 +138,16 @@ impl Row {
     }
 }
 
-/// A table of a dataset. All its rows are of one shape.
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<usize>,
+}
+
+/// A table of a dataset.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Its name.
@@ -118,12 +156,17 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows' numbers in the dataset's count of the table: from 0, but for partitions.
     pub rows: Range<u64>,
-    /// The column of the primary key, if it has one. Its values grow with the row's number.
-    pub key: Option<usize>,
+    /// The columns of the primary key, all of one width; none: it has no key. Its values grow with the row's number.
+    pub key: Vec<usize>,
+    /// Indexes that the server makes when the rows are there.
+    pub indexes: Vec<Index>,
     /// The column of a BRIN index, if it has one.
     pub brin: Option<usize>,
-    /// How wide the values of a row are, column by column.
+    /// How wide the values of a row are, column by column; where rows differ, of a typical one.
     pub widths: Vec<Width>,
+    /// Where rows differ in width: the numbers of rows that begin a page in any case, rising, from the table's first.
+    /// Between two of them pages can be filled without looking at other rows. Empty: all rows are of one shape.
+    pub breaks: Vec<u64>,
     /// Percent of a heap page that is filled.
     pub fillfactor: u64,
     /// A SELECT that makes the rows from `{first}` to `{last}` (numbers from 0, both included) in the server.
@@ -131,20 +174,26 @@ pub struct Table {
 }
 
 impl Table {
+    /// Its columns' types.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.columns.iter().map(|c| c.kind).collect()
+    }
+
     /// How many rows it has.
     pub fn count(&self) -> u64 {
         self.rows.end - self.rows.start
     }
 
-    /// Bytes of the heap and the primary key's pages and level, as they will be.
+    /// Bytes of the heap and the primary key's pages and level, as they will be; where rows differ in width, about.
     pub fn size(&self) -> (u64, Option<BTree>) {
         let heap = heap_pages(self.count(), &self.widths, self.fillfactor) * PAGE;
         (heap, self.key_width().map(|width| btree(self.count(), width)))
     }
 
-    /// Bytes of the key's value.
+    /// Bytes of the key's values.
     pub fn key_width(&self) -> Option<u64> {
-        self.key.and_then(|c| self.columns[c].kind.fixed())
+        let width: u64 = self.key.iter().filter_map(|c| self.columns[*c].kind.fixed()).sum();
+        (width > 0).then_some(width)
     }
 }
 
@@ -154,8 +203,13 @@ pub trait Dataset: Send + Sync {
     fn tables(&self) -> &[Table];
     /// Fills `row` with row `number` of table `table`.
     fn row(&self, table: usize, number: u64, row: &mut Row);
-    /// The key of row `number` of table `table`, without making the whole row.
-    fn key(&self, table: usize, number: u64) -> i64;
+    /// The key of row `number` of table `table`, without making the whole row; `row` is there for [`Row::group`].
+    fn key(&self, table: usize, number: u64, row: &mut Row) -> Key;
+}
+
+/// A key of one column.
+pub fn single(key: i64) -> Key {
+    [key, 0, 0, 0]
 }
 
 /// 2026-01-01 00:00 UTC in microseconds since 2000-01-01: when the time series of the datasets begin.

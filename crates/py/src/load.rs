@@ -4,17 +4,19 @@ use crate::config::ConnConfig;
 use crate::errors;
 use pgdyno_load::copy::{self, Step};
 use pgdyno_load::datasets::{feed::Feed, pk::Pk, tpcb::Tpcb};
-use pgdyno_load::heap::btree::{Keys, Layout};
+use pgdyno_load::heap::btree::{Entry, Keys, Layout};
 use pgdyno_load::heap::checksum;
 use pgdyno_load::heap::files;
 use pgdyno_load::heap::page::SIZE;
-use pgdyno_load::heap::relation::{self, Part, Relation, Scratch};
+use pgdyno_load::heap::relation::{self, Part, Places, Relation, Scratch};
 use pgdyno_load::heap::tuple::Stamp;
-use pgdyno_load::rows::{Kind, Value};
+use pgdyno_load::rows::{Kind, Value, single};
 use pgdyno_load::size::PAGE;
 use pgdyno_load::{LoadError, binary};
+use pgdyno_tpcc::Tpcc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -29,8 +31,10 @@ pub struct Table {
     columns: Vec<(&'static str, String, &'static str)>,
     first: u64,
     end: u64,
-    key: Option<&'static str>,
+    key: Vec<&'static str>,
+    indexes: Vec<(String, Vec<&'static str>)>,
     brin: Option<&'static str>,
+    even: bool,
     fillfactor: u64,
     query: String,
     heap_bytes: u64,
@@ -42,6 +46,8 @@ pub struct Table {
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct Dataset {
     inner: Arc<dyn pgdyno_load::Dataset>,
+    /// Where the rows of each table stand, once that was worked out.
+    places: Mutex<HashMap<usize, Places>>,
 }
 
 /// A step of a job: SQL, or COPY with a table's number and rows `first..end`.
@@ -54,8 +60,8 @@ pub enum PyStep {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (kind, size, *, tables=1, partitions=0, fillfactor=100))]
-    fn new(kind: &str, size: u64, tables: u32, partitions: u32, fillfactor: u64) -> PyResult<Dataset> {
+    #[pyo3(signature = (kind, size, *, tables=1, partitions=0, fillfactor=100, seed=1))]
+    fn new(kind: &str, size: u64, tables: u32, partitions: u32, fillfactor: u64, seed: u64) -> PyResult<Dataset> {
         if !(10..=100).contains(&fillfactor) {
             return Err(errors::other("fillfactor is 10 to 100"));
         }
@@ -66,9 +72,13 @@ impl Dataset {
             }
             "pk" => Arc::new(Pk::new(size, fillfactor)),
             "feed" => Arc::new(Feed::new(size, tables, fillfactor)),
-            _ => return Err(errors::other(format!("there is no dataset \"{kind}\": tpcb, pk, feed"))),
+            "tpcc" => {
+                let warehouses = u32::try_from(size).map_err(|_| errors::other("these are too many warehouses"))?;
+                Arc::new(Tpcc::new(warehouses, tables, fillfactor, seed))
+            }
+            _ => return Err(errors::other(format!("there is no dataset \"{kind}\": tpcb, pk, feed, tpcc"))),
         };
-        Ok(Dataset { inner })
+        Ok(Dataset { inner, places: Mutex::default() })
     }
 
     #[getter]
@@ -80,7 +90,9 @@ impl Dataset {
                 columns: t.columns.iter().map(|c| (c.name, c.kind.sql(), c.constraint)).collect(),
                 first: t.rows.start,
                 end: t.rows.end,
-                key: t.key.map(|c| t.columns[c].name),
+                key: t.key.iter().map(|c| t.columns[*c].name).collect(),
+                indexes: t.indexes.iter().map(|i| (i.name.clone(), i.columns.iter().map(|c| t.columns[*c].name).collect())).collect(),
+                even: t.breaks.is_empty(),
                 brin: t.brin.map(|c| t.columns[c].name),
                 fillfactor: t.fillfactor,
                 query: t.query.clone(),
@@ -99,9 +111,10 @@ impl Dataset {
             return Err(errors::other(format!("the table has the rows {there:?}, not {first}..{end}")));
         }
         let (mut row, mut out) = (pgdyno_load::Row::default(), Vec::new());
+        let kinds = self.inner.tables()[table].kinds();
         for number in first..end {
             self.inner.row(table, number, &mut row);
-            binary::append(&row, &mut out);
+            binary::append(&row, &kinds, &mut out);
         }
         Ok(PyBytes::new(py, &out))
     }
@@ -121,7 +134,8 @@ impl Dataset {
         checksums: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.range(table)?;
-        let relation = Relation::new(self.inner.as_ref(), table, part_of(part)?, Stamp { xmin, cmin });
+        let places = self.places(table, 1);
+        let relation = Relation::new(self.inner.as_ref(), table, part_of(part)?, Stamp { xmin, cmin }, places);
         let count = count.min(relation.pages().saturating_sub(first));
         let mut out = vec![0; count as usize * SIZE];
         relation.build(first, &mut out, &mut Scratch::default());
@@ -177,15 +191,15 @@ impl Dataset {
         let mut checked = Vec::new();
         for (table, part, path) in parts {
             self.range(table)?;
-            checked.push((table, part_of(&part)?, path));
+            checked.push((table, part_of(&part)?, path, py.detach(|| self.places(table, threads))));
         }
         let dataset = self.inner.clone();
         let options = files::Options { threads, checksums, direct_io, mode };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, sender| {
-            let job = |(table, part, path)| files::Job {
-                relation: Relation::new(dataset.as_ref(), table, part, stamp),
+            let job = |(table, part, path, places)| files::Job {
+                relation: Relation::new(dataset.as_ref(), table, part, stamp, places),
                 path,
             };
             let jobs: Vec<_> = checked.into_iter().map(job).collect();
@@ -196,6 +210,18 @@ impl Dataset {
 }
 
 impl Dataset {
+    /// Where the rows of a table stand.
+    fn places(&self, table: usize, threads: usize) -> Places {
+        let found = self.places.lock().ok().and_then(|p| p.get(&table).cloned());
+        found.unwrap_or_else(|| {
+            let places = Places::of(self.inner.as_ref(), table, threads);
+            if let Ok(mut known) = self.places.lock() {
+                known.insert(table, places.clone());
+            }
+            places
+        })
+    }
+
     fn range(&self, table: usize) -> PyResult<std::ops::Range<u64>> {
         let found = self.inner.tables().get(table).map(|t| t.rows.clone());
         found.ok_or_else(|| errors::other(format!("there is no table {table}")))
@@ -254,7 +280,7 @@ pub enum PyValue {
     Text(String),
 }
 
-/// One heap page filled with `rows`, of columns `kinds` (int4, int8, float8, text, or the n of a char(n)), as COPY FREEZE
+/// One heap page filled with `rows`, of columns `kinds` (int4, int8, float8, text, numeric2 of scale 2, or the n of a char(n)), as COPY FREEZE
 /// would fill it; with the number of rows that fit. For tests.
 #[pyfunction]
 #[pyo3(signature = (kinds, rows, *, block=0, xmin=2, cmin=0))]
@@ -271,6 +297,10 @@ pub fn heap_page<'py>(
         "int8" => Ok(Kind::Int8),
         "float8" => Ok(Kind::Float8),
         "text" => Ok(Kind::Text),
+        n if n.starts_with("numeric") => {
+            let scale = n.trim_start_matches("numeric").parse();
+            scale.map(|s| Kind::Numeric(38, s)).map_err(|_| errors::other(format!("there is no kind \"{n}\"")))
+        }
         n => n.parse().map(Kind::Char).map_err(|_| errors::other(format!("there is no kind \"{n}\""))),
     };
     let kinds = kinds.iter().map(kind).collect::<PyResult<Vec<_>>>()?;
@@ -284,6 +314,7 @@ pub fn heap_page<'py>(
             match (value, kind) {
                 (None, _) => row.push(Value::Null),
                 (Some(PyValue::Integer(v)), Kind::Int4) => row.push(Value::Int4(v as i32)),
+                (Some(PyValue::Integer(v)), Kind::Numeric(..)) => row.push(Value::Numeric(v)),
                 (Some(PyValue::Integer(v)), _) => row.push(Value::Int8(v)),
                 (Some(PyValue::Float(v)), _) => row.push(Value::Float8(v)),
                 (Some(PyValue::Text(v)), _) => row.text(v.as_bytes()),
@@ -310,9 +341,13 @@ pub fn btree_pages<'py>(
     if !matches!(width, 4 | 8) || on_page == 0 {
         return Err(errors::other("keys are of 4 or 8 bytes, and a page has rows"));
     }
-    let layout = Layout::new(Keys { rows, width, on_page });
+    let layout = Layout::new(Keys { rows, columns: 1, width });
     let mut out = vec![0; count.min(layout.pages().saturating_sub(first)) as usize * SIZE];
-    layout.build(first, &mut out, &|row| row as i64 + 1);
+    layout.build(first, &mut out, &mut |row| Entry {
+        block: (row / on_page) as u32,
+        offset: (row % on_page + 1) as u16,
+        key: single(row as i64 + 1),
+    });
     Ok(PyBytes::new(py, &out))
 }
 

@@ -7,7 +7,6 @@ use crate::script::{Command, Workload};
 use pgdyno_base::Nanos;
 use pgdyno_engine as engine;
 use pgdyno_engine::Observation;
-use pgdyno_engine::Workload as _;
 use pgdyno_engine::worker::{STOP_NOW, STOP_SOON};
 use pgdyno_record as record;
 use pgdyno_record::Phase;
@@ -278,7 +277,7 @@ pub fn run(
     plan: Plan,
 ) -> PyResult<RunResult> {
     let engine_plan = plan.to_engine()?;
-    let workload = Arc::new(workload.build(plan.seed).map_err(errors::other)?);
+    let workload = workload.build(plan.seed).map_err(errors::other)?;
     let (sender, observations) = mpsc::channel();
     let stop = Arc::new(std::sync::atomic::AtomicU8::new(0));
     let mut channel = Channel { sender, stop: stop.clone() };

@@ -3,9 +3,10 @@
 use crate::errors;
 use pgdyno_base::Prng;
 use pgdyno_engine as engine;
-use pgdyno_engine::Workload as _;
 use pgdyno_script::vm::Step;
 use pgdyno_script::{Options, Symbols, Value, Vm, compile};
+use pgdyno_tpcc as tpcc;
+use pgdyno_tpcc::transactions::KINDS;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,21 +40,79 @@ impl From<&engine::workload::CommandInfo> for Command {
     }
 }
 
-/// Weighted scripts, and the variables that their clients begin with.
+/// Weighted scripts, and the variables that their clients begin with; or TPC-C.
 #[pyclass(module = "pgdyno._core")]
 pub struct Workload {
     symbols: Symbols,
     scripts: Vec<engine::Script>,
     sides: Vec<engine::Side>,
     options: Options,
+    /// Of TPC-C, by side; then there are no scripts.
+    tpcc: Vec<tpcc::Options>,
 }
 
 impl Workload {
     /// What the engine runs.
-    pub fn build(&self, random_seed: u64) -> Result<engine::ScriptWorkload, String> {
+    pub fn build(&self, random_seed: u64) -> Result<Arc<dyn engine::Workload>, String> {
+        if !self.tpcc.is_empty() {
+            return Ok(Arc::new(tpcc::TpccWorkload::new(self.tpcc.clone())?));
+        }
         let symbols = Arc::new(self.symbols.clone());
-        engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)
+        let scripts =
+            engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)?;
+        Ok(Arc::new(scripts))
     }
+}
+
+/// `pgdyno.engine.Tpcc`.
+#[derive(FromPyObject)]
+pub struct Tpcc {
+    warehouses: u32,
+    sets: u32,
+    data_seed: u64,
+    weights: [u64; 5],
+    round_trips: String,
+    home: String,
+    isolation: String,
+    waits: f64,
+}
+
+impl Tpcc {
+    fn to_options(&self) -> PyResult<tpcc::Options> {
+        if !(self.waits.is_finite() && self.waits >= 0.0) {
+            return Err(errors::other("waits is a factor from 0 on"));
+        }
+        Ok(tpcc::Options {
+            warehouses: self.warehouses,
+            sets: self.sets,
+            data_seed: self.data_seed,
+            weights: self.weights,
+            round_trips: self.round_trips.parse().map_err(|e| errors::other(format!("round_trips: {e}")))?,
+            home: self.home.parse().map_err(|e| errors::other(format!("home: {e}")))?,
+            isolation: self.isolation.clone(),
+            waits: self.waits,
+        })
+    }
+}
+
+/// TPC-C's transactions for people to read: of each its name and its statements under their names, as `options` have it.
+#[pyfunction]
+pub fn tpcc_transactions(options: Tpcc) -> PyResult<Vec<(&'static str, String)>> {
+    let options = options.to_options()?;
+    Ok(KINDS.iter().map(|kind| (kind.name(), tpcc::workload::listing(*kind, &options))).collect())
+}
+
+/// CREATE FUNCTION of TPC-C's transactions, for set `set` (from 0) of `sets`.
+#[pyfunction]
+pub fn tpcc_functions(set: u32, sets: u32) -> Vec<String> {
+    KINDS.iter().map(|kind| tpcc::schema::with_names(kind.function(), set, sets)).collect()
+}
+
+/// The constants of NURand that go with a seed of the data: for last names in the load and in runs, for customers, for items.
+#[pyfunction]
+pub fn tpcc_constants(data_seed: u64) -> (u64, u64, u64, u64) {
+    let c = tpcc::random::Constants::of_seed(data_seed);
+    (c.last_name_load, c.last_name_run, c.customer, c.item)
 }
 
 #[pymethods]
@@ -70,7 +129,17 @@ impl Workload {
             scripts: Vec::new(),
             sides: vec![engine::Side::default()],
             options: Options { strict, marks },
+            tpcc: Vec::new(),
         }
+    }
+
+    /// TPC-C, of one side or of two of a duet.
+    #[staticmethod]
+    fn tpcc(sides: Vec<Tpcc>) -> PyResult<Workload> {
+        let mut workload = Workload::new(None, true, false);
+        workload.tpcc = sides.iter().map(Tpcc::to_options).collect::<PyResult<_>>()?;
+        workload.build(0).map_err(errors::other)?;
+        Ok(workload)
     }
 
     /// Scripts that are added from now on are those of another side of a duet; its clients have these variables over
@@ -100,6 +169,9 @@ impl Workload {
     fn sample(&self, script: usize, seed: u64) -> Vec<(usize, String, String)> {
         /// Of a loop that never ends.
         const MOST: usize = 10_000;
+        if let Some(options) = self.tpcc.get(script / KINDS.len()) {
+            return tpcc::workload::sample(KINDS[script % KINDS.len()], options, seed);
+        }
         let Some(script) = self.scripts.get(script) else { return Vec::new() };
         let mut symbols = self.symbols.clone();
         for name in ["client_id", "random_seed", "default_seed"] {
@@ -133,13 +205,14 @@ impl Workload {
     /// Names and weights.
     #[getter]
     fn scripts(&self) -> Vec<(String, u64)> {
-        self.scripts.iter().map(|s| (s.program.name.clone(), s.weight)).collect()
+        let own = self.tpcc.iter().flat_map(|o| KINDS.iter().zip(o.weights).map(|(k, w)| (k.name().to_owned(), w)));
+        self.scripts.iter().map(|s| (s.program.name.clone(), s.weight)).chain(own).collect()
     }
 
     /// All commands, of all scripts.
     #[getter]
     fn commands(&self) -> PyResult<Vec<Command>> {
-        if self.scripts.is_empty() {
+        if self.scripts.is_empty() && self.tpcc.is_empty() {
             return Ok(Vec::new());
         }
         let built = self.build(0).map_err(errors::other)?;

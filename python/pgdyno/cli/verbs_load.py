@@ -9,7 +9,7 @@ import typer
 
 
 def load(
-    dataset: Annotated[str, typer.Argument(help="tpcb, pk or feed.")],
+    dataset: Annotated[str, typer.Argument(help="tpcb, pk, feed or tpcc.")],
     scale: Annotated[
         int | None,
         typer.Option(help="tpcb: pgbench's scale, 100,000 rows each. pk, feed: millions of rows in all tables.", min=1),
@@ -17,7 +17,13 @@ def load(
     rows: Annotated[
         int | None, typer.Option(help="pk, feed: rows of each table. Default: 50,000,000; 0.", min=0)
     ] = None,
-    tables: Annotated[int, typer.Option(help="feed: how many tables.", min=1, max=10_000)] = 1,
+    tables: Annotated[int | None, typer.Option(help="feed: how many tables.", min=1, max=10_000)] = None,
+    warehouses: Annotated[
+        int | None, typer.Option(help="tpcc: warehouses of each set, about 100 MB each.", min=1)
+    ] = None,
+    sets: Annotated[int | None, typer.Option(help="tpcc: sets of its nine tables.", min=1, max=1_000)] = None,
+    seed: Annotated[int, typer.Option(help="tpcc: what its rows are drawn from.", min=0)] = 1,
+    foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="tpcc: with foreign keys.")] = False,
     method: Annotated[
         str,
         typer.Option(
@@ -79,19 +85,29 @@ def load(
     Over connections into any server, or as files into a stopped one.
     """
     from pgdyno.cli import load as verb
+    from pgdyno.errors import UsageError
     from pgdyno.load.loader import dataset_of
 
+    for option, value in (("--warehouses", warehouses), ("--sets", sets)):
+        if value is not None and dataset != "tpcc":
+            raise UsageError(f"{option} goes with tpcc", f"The size of {dataset} is its --scale.")
+    if dataset == "tpcc" and scale is not None and warehouses is not None:
+        raise UsageError("--scale and --warehouses say the same", "Give one of them.")
+    if dataset == "tpcc" and tables is not None:
+        raise UsageError("tpcc has the tables that it has", "Several sets of them: --sets.")
     wanted = dataset_of(
         dataset,
-        scale=scale,
+        scale=warehouses if dataset == "tpcc" and warehouses is not None else scale,
         rows=rows,
-        tables=tables,
+        tables=(sets if dataset == "tpcc" else tables) or 1,
         partitions=partitions,
         fillfactor=fillfactor,
         unlogged=unlogged,
         tablespace=tablespace,
         index_tablespace=index_tablespace,
         index=index,
+        seed=seed,
+        foreign_keys=foreign_keys,
     )
     code = verb.main(
         wanted,

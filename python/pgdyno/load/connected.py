@@ -102,8 +102,8 @@ class Connected:
                 _, done.moved_bytes = self.carry_out(self.fill(), self._progress("generate", data.rows))
             with done.phase("keys"):
                 self._tell("keys")
-                self.carry_out([[*FOR_INDEXES, s] for s in data.primary_keys()])
-                self.carry_out([[*data.parent_key(), *data.time_indexes()]])
+                self.carry_out([[*FOR_INDEXES, s] for s in [*data.primary_keys(), *data.indexes()]])
+                self.carry_out([[*data.parent_key(), *data.finish()]])
             with done.phase("vacuum"):
                 self._tell("vacuum")
                 self.vacuum()

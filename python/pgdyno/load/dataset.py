@@ -9,29 +9,36 @@ from functools import cached_property
 
 from pgdyno import _core
 from pgdyno.errors import UsageError
+from pgdyno.load import tpcc
 
 #: Datasets, with what their size counts, a default, and a sentence for --help.
 KINDS = {
     "tpcb": ("scale", 0, "pgbench's four tables; a unit of scale is 100,000 accounts"),
     "pk": ("rows", 50_000_000, "one table with a primary key: id, a text of 29 bytes, a time"),
     "feed": ("rows", 0, "what sensors send: id, value, time, with a BRIN index; one table or many"),
+    "tpcc": ("warehouses", 0, "TPC-C's nine tables; a warehouse is 100 MB, and more with its indexes"),
 }
 #: What the tables of each may be called.
 NAMES = {
     "tpcb": re.compile(r"pgbench_(accounts(_\d+)?|branches|history|tellers)"),
     "pk": re.compile("pk"),
     "feed": re.compile(r"feed\d*"),
+    "tpcc": re.compile(r"tpcc_(item|warehouse|district|customer|history|orders|new_order|order_line|stock)\d*"),
 }
 #: On feed's time.
 INDEXES = ("brin", "btree", "none")
 #: Rows in a unit of --scale.
-ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000}
+ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000, "tpcc": 100_000}
+#: What the size counts where a scale says it whole.
+BY_SCALE = ("tpcb", "tpcc")
 #: What the comments on tables of ours begin with.
 MARK = "pgdyno dataset"
 _MARK = re.compile(rf"^{MARK} (.*?)(?: \[(.+) (\d+)\])?(?: \((not complete|not vacuumed yet)\))?$")
 _PAGE, _PAGES_MAX = 8192, 2**32 - 1
 #: What an int column can count.
 _INT_MAX = 2**31 - 1
+#: Of tpcc: beyond it an order line's number would need more memory than a client has.
+_WAREHOUSES_MAX, _SETS_MAX = 100_000, 1_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,9 @@ class Dataset:
     index_tablespace: str = ""
     #: On feed's time: brin, btree or none.
     index: str = "brin"
+    #: Of tpcc: what its rows are drawn from, and whether they are bound to each other by foreign keys.
+    seed: int = 1
+    foreign_keys: bool = False
     core: _core.Dataset = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,10 +73,18 @@ class Dataset:
             raise UsageError(
                 f"tpcb has an int for its tellers: a scale of at most {_INT_MAX // 10:,}", "Use a smaller --scale."
             )
+        if self.kind == "tpcc" and not 1 <= self.size <= _WAREHOUSES_MAX:
+            raise UsageError(
+                f"tpcc needs 1 to {_WAREHOUSES_MAX:,} --warehouses in each set", "--warehouses 10 is about 1 GB."
+            )
+        if self.kind != "tpcc" and (self.seed != 1 or self.foreign_keys):
+            raise UsageError(f"{self.kind} has no seed and no foreign keys", "tpcc has.")
         if self.kind != "tpcb" and self.partitions:
             raise UsageError(f"{self.kind} has no partitions", "Leave --partitions out.")
-        if self.kind != "feed" and self.tables_wanted != 1:
+        if self.kind not in ("feed", "tpcc") and self.tables_wanted != 1:
             raise UsageError(f"{self.kind} has the tables that it has", "Leave --tables out.")
+        if self.kind == "tpcc" and self.tables_wanted > _SETS_MAX:
+            raise UsageError(f"tpcc has at most {_SETS_MAX} --sets", "Use more --warehouses.")
         try:
             core = _core.Dataset(
                 self.kind,
@@ -74,6 +92,7 @@ class Dataset:
                 tables=self.tables_wanted,
                 partitions=self.partitions,
                 fillfactor=self.fillfactor,
+                seed=self.seed,
             )
         except OverflowError as e:
             raise UsageError(f"{self.kind} cannot be as large as that: {self.name}", "Use smaller numbers.") from e
@@ -113,7 +132,7 @@ class Dataset:
     @property
     def rows_of_key(self) -> int:
         """Rows that a workload draws its keys from: of the accounts, or of each table."""
-        return self.size * ROWS_PER_SCALE["tpcb"] if self.kind == "tpcb" else self.size
+        return self.size * ROWS_PER_SCALE[self.kind] if self.kind in BY_SCALE else self.size
 
     @property
     def heap_bytes(self) -> int:
@@ -131,6 +150,12 @@ class Dataset:
         parts = [self.kind, f"{KINDS[self.kind][0]}={self.size}"]
         if self.kind == "feed":
             parts.append(f"tables={self.tables_wanted}")
+        if self.kind == "tpcc" and self.tables_wanted != 1:
+            parts.append(f"sets={self.tables_wanted}")
+        if self.seed != 1:
+            parts.append(f"seed={self.seed}")
+        if self.foreign_keys:
+            parts.append("foreign_keys")
         if self.partitions:
             parts.append(f"partitions={self.partitions}")
         if self.fillfactor != 100:
@@ -159,7 +184,7 @@ class Dataset:
                 statements.append(f"create{unlogged} table {table.name} ({columns}){with_}{space}")
                 continue
             if table is leaves[0]:
-                statements.append(f"create table {self.parent} ({columns}) partition by range ({table.key}){space}")
+                statements.append(f"create table {self.parent} ({columns}) partition by range ({table.key[0]}){space}")
             # Open at both ends: any key has a partition. As pgbench has it, the last ones may be beyond the last row.
             number, each = leaves.index(table), math.ceil(self.rows_of_key / self.partitions)
             low = "minvalue" if number == 0 else str(number * each + 1)
@@ -179,17 +204,28 @@ class Dataset:
         key = next((t.key for t in self.tables if self.is_partition(t)), None)
         return [self._primary_key(self.parent, key)] if key else []
 
-    def _primary_key(self, table: str, key: str) -> str:
+    def _primary_key(self, table: str, key: list[str]) -> str:
         space = f" using index tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
-        return f"alter table {table} add primary key ({key}){space}"
+        return f"alter table {table} add primary key ({', '.join(key)}){space}"
 
-    def time_indexes(self) -> list[str]:
-        """CREATE INDEX on the time, for each table that has one."""
-        if self.index == "none":
-            return []
+    def indexes(self) -> list[str]:
+        """CREATE INDEX for all that is no primary key; independent of each other."""
         space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
-        timed = [t for t in self.tables if t.brin]
-        return [f"create index idx_{t.name} on {t.name} using {self.index} ({t.brin}){space}" for t in timed]
+        timed = [t for t in self.tables if t.brin and self.index != "none"]
+        return [
+            *(f"create index idx_{t.name} on {t.name} using {self.index} ({t.brin}){space}" for t in timed),
+            *(f"create index {i} on {t.name} ({', '.join(c)}){space}" for t in self.tables for i, c in t.indexes),
+        ]
+
+    def finish(self) -> list[str]:
+        """What comes when tables and indexes are there: tpcc's functions and foreign keys."""
+        if self.kind != "tpcc":
+            return []
+        sets = self.tables_wanted
+        functions = [f for n in range(sets) for f in _core.tpcc_functions(n, sets)]
+        comments = [f"comment on function {tpcc.signature(f)} is {literal(f'{MARK} {self.kind}')}" for f in functions]
+        keys = [k for n in range(sets) for k in tpcc.foreign_keys(n, sets)] if self.foreign_keys else []
+        return [*functions, *comments, *keys]
 
     def marks(self, state: str = "") -> list[str]:
         """The comments on all its tables: whose they are, and what. Each is bound to the table's name and OID, so that

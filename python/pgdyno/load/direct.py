@@ -24,7 +24,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
 from pgdyno.load import drop as dropping
-from pgdyno.load.connected import Connected
+from pgdyno.load.connected import FOR_INDEXES, Connected
 from pgdyno.load.dataset import Dataset, literal, quoted
 from pgdyno.load.find import Connection, Table
 from pgdyno.load.listener import LoadListener
@@ -222,14 +222,14 @@ class Direct:
         where = quoted(self.schema)
         with conn.transaction():
             conn.execute(f"set local search_path to {SCHEMA}".encode())
-            for statement in data.time_indexes():
+            for statement in [*(FOR_INDEXES if data.kind == "tpcc" else ()), *data.indexes()]:
                 conn.execute(statement.encode())
             conn.execute(f"set local search_path to {where}".encode())
             for statement in dropping.statements(drop):
                 conn.execute(statement.encode())
             for name in data.relations:
                 conn.execute(f"alter table {SCHEMA}.{quoted(name)} set schema {where}".encode())
-            for statement in data.marks("not vacuumed yet"):
+            for statement in [*data.finish(), *data.marks("not vacuumed yet")]:
                 conn.execute(statement.encode())
             conn.execute(f"drop schema {SCHEMA}".encode())
 

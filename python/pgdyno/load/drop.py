@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.load.dataset import block, literal
+from pgdyno.load.dataset import MARK, block, literal
 from pgdyno.load.find import Table
 
 #: Tables in a transaction: it locks each of them, and the server's table of locks has an end.
 BATCH = 500
+
+
+#: Functions of tpcc in the schema at hand: those that we have made, whatever their tables were.
+_DROP_FUNCTIONS = block(
+    "for one in select p.oid::pg_catalog.regprocedure::pg_catalog.text from pg_catalog.pg_proc p "
+    "join pg_catalog.pg_namespace n on n.oid = p.pronamespace and n.nspname = pg_catalog.current_schema() "
+    "where p.proname::pg_catalog.text ~ '^tpcc_'::pg_catalog.text "
+    f"and pg_catalog.obj_description(p.oid, 'pg_proc'::pg_catalog.name) = {literal(f'{MARK} tpcc')}::pg_catalog.text "
+    "loop execute 'drop function ' || one; end loop;",
+    "declare one pg_catalog.text;",
+)
 
 
 def statements(tables: Sequence[Table]) -> list[str]:
@@ -28,6 +39,7 @@ def statements(tables: Sequence[Table]) -> list[str]:
             "declare other pg_catalog.text;",
         ),
         f"drop table {names}",
+        *([_DROP_FUNCTIONS] if any(t.mark and t.mark.name.startswith("tpcc ") for t in tables) else []),
     ]
 
 

@@ -13,7 +13,7 @@ from pgdyno.errors import UsageError
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected, may_split
-from pgdyno.load.dataset import KINDS, ROWS_PER_SCALE, Dataset
+from pgdyno.load.dataset import BY_SCALE, KINDS, ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Direct, Server
 from pgdyno.load.find import Connection, Found
 from pgdyno.load.listener import LoadListener
@@ -48,6 +48,8 @@ def over_connections(
     local = _local_data(conn, target)
     if local is not None:
         refuse_if_too_small(local, round((dataset.heap_bytes + dataset.key_bytes) * _COPY_OVERHEAD), dataset.name)
+    if in_server and dataset.kind == "tpcc":
+        raise UsageError("tpcc's rows are made by pgdyno, not by SQL in the server", "Use --method copy.")
     n = connections or (min(8, host.cores()) if local is not None else _REMOTE_CONNECTIONS)
     split = n > 1 if connections else may_split(conn, dataset, n)
     method = Connected(
@@ -109,15 +111,18 @@ def dataset_of(
     tablespace: str = "",
     index_tablespace: str = "",
     index: str = "brin",
+    seed: int = 1,
+    foreign_keys: bool = False,
 ) -> Dataset:
     """A dataset by what a user says of its size."""
     if kind not in KINDS:
         raise UsageError(f'there is no dataset "{kind}"', f"There are {', '.join(KINDS)}.")
     if scale is not None and rows is not None:
         raise UsageError("--scale and --rows say the same", "Give one of them.")
-    if kind == "tpcb":
+    if kind in BY_SCALE:
         if rows is not None:
-            raise UsageError("the size of tpcb is its --scale", "A unit of scale is 100,000 accounts.")
+            word = "--warehouses" if kind == "tpcc" else "--scale"
+            raise UsageError(f"the size of {kind} is its {word}", "Leave --rows out.")
         size = 1 if scale is None else scale
     else:
         size = rows if rows is not None else KINDS[kind][1]
@@ -134,6 +139,8 @@ def dataset_of(
         tablespace=tablespace,
         index_tablespace=index_tablespace,
         index=index,
+        seed=seed,
+        foreign_keys=foreign_keys,
     )
 
 

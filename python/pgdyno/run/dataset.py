@@ -29,6 +29,8 @@ AnyDataset = Dataset | OwnDataset
 
 #: Measured on PostgreSQL 15 and 18: table and key of pgbench_accounts, 8 kB blocks.
 BYTES_PER_SCALE = 15_100_000
+#: The same, of a warehouse of tpcc, with its indexes.
+BYTES_PER_WAREHOUSE = 105_000_000
 
 
 def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
@@ -51,6 +53,8 @@ def chosen(definition: spec.Dataset, *, local_data: Path | None) -> AnyDataset:
         fits = min(50, fits) if local_data is None else fits
         if definition.kind == "tpcb":
             scale = fits
+        elif definition.kind == "tpcc":
+            scale = max(1, fits * BYTES_PER_SCALE // BYTES_PER_WAREHOUSE // definition.tables)
         else:
             rows = fits * ROWS_PER_SCALE["tpcb"]
     return loader.dataset_of(
@@ -64,6 +68,8 @@ def chosen(definition: spec.Dataset, *, local_data: Path | None) -> AnyDataset:
         tablespace=definition.tablespace,
         index_tablespace=definition.index_tablespace,
         index=definition.index,
+        seed=definition.seed,
+        foreign_keys=definition.foreign_keys,
     )
 
 

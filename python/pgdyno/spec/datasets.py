@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pgdyno.spec.values import Strict, Value
 
 #: Datasets that pgdyno makes; the others are somebody's own.
-OURS = ("tpcb", "pk", "feed")
+OURS = ("tpcb", "pk", "feed", "tpcc")
 _PART = Annotated[float, Field(ge=0, le=1)]
 _FINITE = Annotated[float, Field(allow_inf_nan=False)]
 #: A table, with its schema where that is not the first of the search path.
@@ -66,20 +66,25 @@ class Dataset(Strict):
     """What the tables hold."""
 
     title: str = ""
-    #: tpcb, pk, feed: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what pg_dump
+    #: tpcb, pk, feed, tpcc: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what pg_dump
     #: has written. none: what the database has already, which is never changed but by the workload.
-    kind: Literal["tpcb", "pk", "feed", "sql", "dump", "none"] = "tpcb"
-    #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; of pk and feed 1,000,000 rows in all tables; of sql
+    kind: Literal["tpcb", "pk", "feed", "tpcc", "sql", "dump", "none"] = "tpcb"
+    #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; tpcc: warehouses of each set (`warehouses` says the
+    #: same); of pk and feed 1,000,000 rows in all tables; of sql
     #: what the rows of `fill` are multiplied by. "auto": what fits this machine; of sql 1.
     scale: Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)] = "auto"
     #: Instead of a scale: rows of each table. Not for tpcb.
     rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
-    #: How many tables of feed.
+    #: How many tables of feed; of tpcc, how many sets of its nine tables (`sets` says the same).
     tables: Annotated[int, Field(ge=1, le=10_000)] = 1
     #: Partitions of pgbench_accounts, by range; 0: none.
     partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
     unlogged: bool = False
+    #: Of tpcc: what its rows are drawn from.
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
+    #: Of tpcc: its tables refer to each other, and the server checks it.
+    foreign_keys: bool = False
     #: The index on feed's time.
     index: Literal["brin", "btree", "none"] = "brin"
     tablespace: str = ""
@@ -105,7 +110,21 @@ class Dataset(Strict):
     @property
     def left_open(self) -> bool:
         """Whether the size is pgdyno's to choose; feed begins empty where nothing is said."""
-        return self.scale == "auto" and self.rows is None and self.kind in ("tpcb", "pk") and not self.adopt
+        return self.scale == "auto" and self.rows is None and self.kind in ("tpcb", "pk", "tpcc") and not self.adopt
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tpcc_words(cls, given: Any) -> Any:
+        """TPC-C counts warehouses, and sets of tables."""
+        if not isinstance(given, dict) or given.get("kind") != "tpcc":
+            return given
+        given = dict(given)
+        for word, key in (("warehouses", "scale"), ("sets", "tables")):
+            if word in given and key in given:
+                raise ValueError(f"{word} and {key} say the same: give one of them")
+            if word in given:
+                given[key] = given.pop(word)
+        return given
 
     @model_validator(mode="after")
     def _one_size(self) -> Dataset:
@@ -113,7 +132,9 @@ class Dataset(Strict):
             raise ValueError("rows goes with pk and feed, instead of scale")
         given = self.model_fields_set
         for names, kinds in (
-            (("tables", "index"), ("feed",)),
+            (("tables",), ("feed", "tpcc")),
+            (("index",), ("feed",)),
+            (("seed", "foreign_keys"), ("tpcc",)),
             (("partitions", "adopt"), ("tpcb",)),
             (("files", "fill", "after"), ("sql",)),
             (("dump",), ("dump",)),

@@ -120,7 +120,7 @@ impl<D: Driver> Worker<D> {
             Event::Result(label, tag) => self.result(i, label, tag),
             Event::Synchronised(label) => self.synchronised(i, label),
             Event::Prepared(label) => {
-                self.clients[i].connection.prepared[label.command as usize] = true;
+                self.clients[i].connection.prepared[label.slot as usize] = true;
                 Ok(())
             }
             Event::Columns(label, names) => self.read_piece(i, label, Some(names)),

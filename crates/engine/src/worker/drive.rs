@@ -40,6 +40,14 @@ impl<D: Driver> Worker<D> {
         if self.clients[i].has_session() {
             self.clients[i].state = State::Idle;
         }
+        if !self.turns.is_open() && !self.is_over(now) {
+            let rest = self.clients[i].actor.rest();
+            if rest > Nanos::ZERO {
+                self.clients[i].state = State::Sleeping;
+                self.set_timer(i, now + rest);
+                return Ok(false);
+            }
+        }
         loop {
             let (is_over, ending) = (self.is_over(now), self.stage.ending);
             match self.turns.next(&self.plan, i, &mut self.clients[i], now, is_over, ending) {

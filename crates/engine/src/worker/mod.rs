@@ -136,12 +136,12 @@ impl<D: Driver> Worker<D> {
         stop: StopFlag,
         report: Box<dyn FnMut(Report) + Send>,
     ) -> Worker<D> {
-        let commands = workload.commands().len();
+        let (commands, slots) = (workload.commands().len(), workload.slots());
         let clients: Vec<Client> = streams
             .clients
             .into_iter()
             .enumerate()
-            .map(|(i, rng)| Client::new(workload.actor(first_client + i, rng, streams.default_seed), commands))
+            .map(|(i, rng)| Client::new(workload.actor(first_client + i, rng, streams.default_seed), slots))
             .collect();
         Worker {
             policy: policy::of(&plan),

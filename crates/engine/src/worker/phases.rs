@@ -197,6 +197,8 @@ impl<D: Driver> Worker<D> {
                     self.finish(i);
                 }
                 State::Idle => self.next_transaction(i, now)?,
+                // It rests.
+                State::Sleeping if !self.clients[i].transaction.active => self.next_transaction(i, now)?,
                 _ => {}
             }
         }

@@ -40,6 +40,8 @@ pub struct CommandInfo {
 pub struct Label {
     /// Its command, over the whole workload.
     pub command: u32,
+    /// The statement that is prepared by it.
+    pub slot: u32,
     /// What of the answer to this request ends the command.
     pub ends: Ends,
     /// When the command was put into a pipeline, if it is timed from there; else zero.
@@ -59,11 +61,15 @@ pub enum Ends {
 
 impl Label {
     /// Of requests that no command makes.
-    pub const NONE: Label = Label { command: u32::MAX, ends: Ends::Not, since: Nanos::ZERO };
+    pub const NONE: Label = Label { command: u32::MAX, slot: 0, ends: Ends::Not, since: Nanos::ZERO };
 
     /// A part of a command.
     pub fn of(command: usize) -> Label {
-        Label { command: command as u32, ends: Ends::Not, since: Nanos::ZERO }
+        Label { command: command as u32, slot: command as u32, ends: Ends::Not, since: Nanos::ZERO }
+    }
+
+    fn of_statement(s: &Statement<'_>) -> Label {
+        Label { slot: s.slot as u32, ..Label::of(s.command) }
     }
 }
 
@@ -136,6 +142,10 @@ pub trait Workload: Send + Sync {
     fn scripts(&self) -> Vec<String>;
     /// All commands, of all scripts.
     fn commands(&self) -> &[CommandInfo];
+    /// How many statements a connection may have prepared: one a command, where a command is always the same statement.
+    fn slots(&self) -> usize {
+        self.commands().len()
+    }
     /// A client's part. `rng` is its own stream of random numbers.
     fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor>;
     /// An error with the place of a command in its script.
@@ -144,6 +154,11 @@ pub trait Workload: Send + Sync {
 
 /// What one client does. Commands are numbered over the whole workload.
 pub trait Actor: Send {
+    /// How long the client rests before it begins its next transaction, in a closed loop; not a part of its latency. Asked
+    /// again when that time is over: then it is zero, unless there is more of it.
+    fn rest(&mut self) -> Nanos {
+        Nanos::ZERO
+    }
     /// Begins a transaction; says of which script. `choose` is the worker's stream for choosing.
     fn begin(&mut self, choose: &mut Prng) -> usize;
     /// Goes on with it: writes what is to be sent, and says what to do then.
@@ -207,6 +222,8 @@ pub struct Requests<'a> {
 pub struct Statement<'a> {
     /// Its number.
     pub command: usize,
+    /// Its place among the prepared ones: its number, unless a command stands for several statements.
+    pub slot: usize,
     /// What it is prepared as.
     pub name: &'a str,
     /// Its text, with `$1`, `$2` ...
@@ -217,6 +234,8 @@ pub struct Statement<'a> {
     pub effect: Effect,
     /// Its rows are read.
     pub reads: bool,
+    /// So are the names of its columns.
+    pub names: bool,
 }
 
 impl Requests<'_> {
@@ -225,9 +244,9 @@ impl Requests<'_> {
         self.protocol
     }
 
-    /// Whether a statement is prepared on this connection.
-    pub fn is_prepared(&self, command: usize) -> bool {
-        self.prepared[command]
+    /// Whether a statement is prepared on this connection, by its slot.
+    pub fn is_prepared(&self, slot: usize) -> bool {
+        self.prepared[slot]
     }
 
     /// Shows a line to the user.
@@ -246,7 +265,7 @@ impl Requests<'_> {
         value: impl FnMut(usize, &mut Vec<u8>) -> bool,
     ) {
         self.last = Some(s.command);
-        let part = Label::of(s.command);
+        let part = Label::of_statement(s);
         let end = Label { ends: Ends::AtSync, ..part };
         if self.protocol == Protocol::Simple {
             self.written.push((s.command, false));
@@ -255,14 +274,14 @@ impl Requests<'_> {
         }
         let named = self.protocol == Protocol::Prepared;
         let name = if named { s.name } else { "" };
-        let prepare = !named || !self.prepared[s.command];
+        let prepare = !named || !self.prepared[s.slot];
         self.written.push((s.command, named && prepare && !in_pipeline));
         let mut ask = self.conversation.ask(part, self.out);
         if prepare {
             ask.parse(name, s.text);
         }
         ask.bind(name, s.parameters, value);
-        if s.reads {
+        if s.names {
             ask.describe();
         }
         if in_pipeline {
@@ -276,7 +295,7 @@ impl Requests<'_> {
 
     /// Writes a request that prepares a statement.
     pub fn prepare(&mut self, s: &Statement<'_>) {
-        self.conversation.ask(Label::of(s.command), self.out).parse(s.name, s.text);
+        self.conversation.ask(Label::of_statement(s), self.out).parse(s.name, s.text);
     }
 
     /// Writes a synchronisation.

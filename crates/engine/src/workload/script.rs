@@ -225,13 +225,16 @@ impl ScriptActor {
     fn statement(&self, number: usize) -> Statement<'_> {
         let code = &self.program().statements[number];
         let command = self.shared.first[self.current] + code.command;
+        let reads = code.capture != Capture::Nothing;
         Statement {
             command,
+            slot: command,
             name: &self.shared.names[command],
             text: &code.prepared,
             parameters: code.parameters.len(),
             effect: self.shared.effects[command],
-            reads: code.capture != Capture::Nothing,
+            reads,
+            names: reads,
         }
     }
 

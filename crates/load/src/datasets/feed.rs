@@ -1,6 +1,6 @@
 //! `feed`: what sensors send; id, value, time, with a BRIN index on the time. One table, or many.
 
-use crate::rows::{Column, Dataset, EPOCH, Kind, Row, Table, Value};
+use crate::rows::{Column, Dataset, EPOCH, Key, Kind, Row, Table, Value, single};
 use crate::size::Width;
 
 /// Microseconds between two rows.
@@ -25,7 +25,9 @@ impl Feed {
                 Column { name: "crt_time", kind: Kind::Timestamp, constraint: "default now()" },
             ],
             rows: 0..rows,
-            key: None,
+            key: Vec::new(),
+            indexes: Vec::new(),
+            breaks: Vec::new(),
             brin: Some(2),
             widths: vec![Width::Fixed(4), Width::Fixed(8), Width::Fixed(8)],
             fillfactor,
@@ -51,7 +53,7 @@ impl Dataset for Feed {
         row.push(Value::Int8(EPOCH + number as i64 * STEP));
     }
 
-    fn key(&self, _table: usize, number: u64) -> i64 {
-        number as i64 + 1
+    fn key(&self, _table: usize, number: u64, _row: &mut Row) -> Key {
+        single(number as i64 + 1)
     }
 }

@@ -1,6 +1,6 @@
 //! `pk`: one table that is read, updated and filled by its primary key; id, a text of 29 bytes, a time.
 
-use crate::rows::{Column, Dataset, EPOCH, Kind, Row, Table, Value};
+use crate::rows::{Column, Dataset, EPOCH, Key, Kind, Row, Table, Value, single};
 use crate::size::Width;
 
 /// The text is a time as `now()::text` prints it in UTC.
@@ -29,7 +29,9 @@ impl Pk {
                 Column { name: "crt_time", kind: Kind::Timestamptz, constraint: "default now()" },
             ],
             rows: 0..rows,
-            key: Some(0),
+            key: vec![0],
+            indexes: Vec::new(),
+            breaks: Vec::new(),
             brin: None,
             widths: vec![Width::Fixed(if wide { 8 } else { 4 }), Width::Text(TEXT), Width::Fixed(8)],
             fillfactor,
@@ -52,8 +54,8 @@ impl Dataset for Pk {
         row.push(Value::Int8(EPOCH + number as i64));
     }
 
-    fn key(&self, _table: usize, number: u64) -> i64 {
-        number as i64 + 1
+    fn key(&self, _table: usize, number: u64, _row: &mut Row) -> Key {
+        single(number as i64 + 1)
     }
 }
 

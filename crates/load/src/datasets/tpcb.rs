@@ -1,6 +1,6 @@
 //! `tpcb`: pgbench's four tables, equal in schema and content to what `pgbench -i` makes.
 
-use crate::rows::{Column, Dataset, Kind, Row, Table, Value};
+use crate::rows::{Column, Dataset, Key, Kind, Row, Table, Value, single};
 use crate::size::Width;
 
 /// Rows of pgbench_accounts in one unit of scale.
@@ -32,6 +32,8 @@ impl Tpcb {
             columns,
             rows,
             key,
+            indexes: Vec::new(),
+            breaks: Vec::new(),
             brin: None,
             widths,
             fillfactor,
@@ -42,7 +44,7 @@ impl Tpcb {
                 "pgbench_branches",
                 vec![key("bid", Kind::Int4), column("bbalance", Kind::Int4), column("filler", Kind::Char(88))],
                 0..n,
-                Some(0),
+                vec![0],
                 vec![int, int, Width::Null],
                 "select n + 1, 0 from generate_series({first}::bigint, {last}) n",
             ),
@@ -55,7 +57,7 @@ impl Tpcb {
                     column("filler", Kind::Char(84)),
                 ],
                 0..n * TELLERS,
-                Some(0),
+                vec![0],
                 vec![int, int, int, Width::Null],
                 "select n + 1, n / 10 + 1, 0 from generate_series({first}::bigint, {last}) n",
             ),
@@ -70,7 +72,7 @@ impl Tpcb {
                     column("filler", Kind::Char(84)),
                 ],
                 rows,
-                Some(0),
+                vec![0],
                 vec![Width::Fixed(aid.fixed().unwrap_or(8)), int, int, Width::Text(84)],
                 "select n + 1, n / 100000 + 1, 0, '' from generate_series({first}::bigint, {last}) n",
             )
@@ -92,7 +94,7 @@ impl Tpcb {
             column("mtime", Kind::Timestamp),
             column("filler", Kind::Char(22)),
         ];
-        tables.push(Table { fillfactor: 100, ..table("pgbench_history", history, 0..0, None, Vec::new(), "") });
+        tables.push(Table { fillfactor: 100, ..table("pgbench_history", history, 0..0, Vec::new(), Vec::new(), "") });
         Tpcb { scale, tables }
     }
 }
@@ -128,7 +130,7 @@ impl Dataset for Tpcb {
         }
     }
 
-    fn key(&self, _table: usize, number: u64) -> i64 {
-        number as i64 + 1
+    fn key(&self, _table: usize, number: u64, _row: &mut Row) -> Key {
+        single(number as i64 + 1)
     }
 }

@@ -7,6 +7,7 @@
 //! right edge is closed comes last.
 
 use super::page::{HEADER, LINE_POINTER, SIZE, header, item_pointer, line_pointer, put};
+use crate::rows::Key;
 use crate::size::{entries_on_inner_page, entries_on_leaf};
 
 /// Where the special space begins.
@@ -26,18 +27,38 @@ const VERSION: u32 = 4;
 pub struct Keys {
     /// How many.
     pub rows: u64,
-    /// Bytes of one: 4 or 8.
+    /// Columns of the key.
+    pub columns: usize,
+    /// Bytes of a column's value: 4 or 8.
     pub width: u64,
-    /// Rows on a page of the heap.
-    pub on_page: u64,
 }
+
+impl Keys {
+    fn bytes(&self) -> u64 {
+        self.columns as u64 * self.width
+    }
+}
+
+/// A row as the index sees it: where it is, and its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The heap's block.
+    pub block: u32,
+    /// Its line pointer there.
+    pub offset: u16,
+    /// Its key.
+    pub key: Key,
+}
+
+/// Finds the entry of a row, by its number.
+pub type Entries<'a> = dyn FnMut(u64) -> Entry + 'a;
 
 /// Where everything is.
 #[derive(Clone, Debug)]
 pub struct Layout {
     keys: Keys,
-    /// Bytes of an index tuple with a key.
-    entry: usize,
+    /// Bytes of an index tuple.
+    tuple: usize,
     leaf_keep: u64,
     inner_keep: u64,
     /// Pages of each level, leaves first.
@@ -50,12 +71,11 @@ pub struct Layout {
 impl Layout {
     /// The layout of an index over `keys`.
     pub fn new(keys: Keys) -> Layout {
-        let entry = (TUPLE_HEADER + keys.width as usize).next_multiple_of(8);
         let mut layout = Layout {
             keys,
-            entry,
-            leaf_keep: entries_on_leaf(keys.width),
-            inner_keep: entries_on_inner_page(keys.width),
+            tuple: (TUPLE_HEADER + keys.bytes() as usize).next_multiple_of(8),
+            leaf_keep: entries_on_leaf(keys.bytes()),
+            inner_keep: entries_on_inner_page(keys.bytes()),
             levels: Vec::new(),
             late: Vec::new(),
             pages: 1,
@@ -132,8 +152,8 @@ impl Layout {
         self.pages
     }
 
-    /// Makes the blocks from `first` on, each 8 kB of zeroes in `out`; `key` gives a row's key.
-    pub fn build(&self, first: u64, out: &mut [u8], key: &dyn Fn(u64) -> i64) {
+    /// Makes the blocks from `first` on, each 8 kB of zeroes in `out`; `entries` finds the rows.
+    pub fn build(&self, first: u64, out: &mut [u8], entries: &mut Entries<'_>) {
         let end = first + (out.len() / SIZE) as u64;
         if first == 0 && !out.is_empty() {
             self.meta(&mut out[..SIZE]);
@@ -146,7 +166,7 @@ impl Layout {
                     break;
                 }
                 let at = (block - first) as usize * SIZE;
-                self.page(level, number, &mut out[at..at + SIZE], key);
+                self.page(level, number, &mut out[at..at + SIZE], entries);
                 number += 1;
             }
         }
@@ -174,25 +194,25 @@ impl Layout {
         put(page, SPECIAL + 12, &flags.to_le_bytes());
     }
 
-    fn page(&self, level: usize, number: u64, page: &mut [u8], key: &dyn Fn(u64) -> i64) {
-        let (keep, entries) = match level {
+    fn page(&self, level: usize, number: u64, page: &mut [u8], entries: &mut Entries<'_>) {
+        let (keep, all) = match level {
             0 => (self.leaf_keep, self.keys.rows),
             l => (self.inner_keep, self.levels[l - 1]),
         };
         let last = number + 1 == self.levels[level];
         let first = number * keep;
-        let end = if last { entries } else { first + keep };
+        let end = if last { all } else { first + keep };
         let mut upper = SPECIAL;
         // A page's first line pointer is its high key's, if it has one.
         let mut pointer = if last { 1 } else { 2 };
         let mut length = 0;
         for entry in first..end {
-            length = if level > 0 && entry == first { TUPLE_HEADER } else { self.entry };
+            length = if level > 0 && entry == first { TUPLE_HEADER } else { self.tuple };
             upper -= length;
             if level == 0 {
-                self.leaf_tuple(&mut page[upper..], entry, key);
+                self.leaf_tuple(&mut page[upper..], entries(entry));
             } else {
-                self.downlink(&mut page[upper..], level, entry, entry == first, key);
+                self.downlink(&mut page[upper..], level, entry, entry == first, entries);
             }
             line_pointer(page, pointer, upper, length);
             pointer += 1;
@@ -202,13 +222,14 @@ impl Layout {
             // The build had kept the high key's place free and moved all pointers up; the last one still stands there.
             line_pointer(page, pointer, upper, length);
         } else {
-            upper -= self.entry;
+            upper -= self.tuple;
             if level == 0 {
-                self.pivot(&mut page[upper..], (end / self.keys.on_page) as u32, key(end));
+                let right = entries(end);
+                self.pivot(&mut page[upper..], right.block, right.key);
             } else {
-                self.downlink(&mut page[upper..], level, end, false, key);
+                self.downlink(&mut page[upper..], level, end, false, entries);
             }
-            line_pointer(page, 1, upper, self.entry);
+            line_pointer(page, 1, upper, self.tuple);
         }
         let before = if number == 0 { 0 } else { self.block(level, number - 1) };
         let after = if last { 0 } else { self.block(level, number + 1) };
@@ -218,31 +239,30 @@ impl Layout {
     }
 
     #[inline]
-    fn put_key(&self, tuple: &mut [u8], key: i64) {
-        if self.keys.width == 4 {
-            put(tuple, TUPLE_HEADER, &(key as i32).to_le_bytes());
-        } else {
-            put(tuple, TUPLE_HEADER, &key.to_le_bytes());
+    fn put_key(&self, tuple: &mut [u8], key: Key) {
+        let width = self.keys.width as usize;
+        for (n, value) in key[..self.keys.columns].iter().enumerate() {
+            put(tuple, TUPLE_HEADER + n * width, &value.to_le_bytes()[..width]);
         }
     }
 
     #[inline]
-    fn leaf_tuple(&self, tuple: &mut [u8], row: u64, key: &dyn Fn(u64) -> i64) {
-        let (block, offset) = (row / self.keys.on_page, row % self.keys.on_page + 1);
-        put(tuple, 0, &item_pointer(block as u32, offset as u16));
-        put(tuple, 6, &(self.entry as u16).to_le_bytes());
-        self.put_key(tuple, key(row));
+    fn leaf_tuple(&self, tuple: &mut [u8], entry: Entry) {
+        put(tuple, 0, &item_pointer(entry.block, entry.offset));
+        put(tuple, 6, &(self.tuple as u16).to_le_bytes());
+        self.put_key(tuple, entry.key);
     }
 
-    /// A tuple that only separates: one attribute, and a block.
-    fn pivot(&self, tuple: &mut [u8], block: u32, key: i64) {
-        put(tuple, 0, &item_pointer(block, 1));
-        put(tuple, 6, &(self.entry as u16 | PIVOT).to_le_bytes());
+    /// A tuple that only separates: a block, and all attributes of the key. The server's own build leaves out those at the
+    /// end that separate nothing, which makes inner pages of several columns a little smaller; both are B-trees.
+    fn pivot(&self, tuple: &mut [u8], block: u32, key: Key) {
+        put(tuple, 0, &item_pointer(block, self.keys.columns as u16));
+        put(tuple, 6, &(self.tuple as u16 | PIVOT).to_le_bytes());
         self.put_key(tuple, key);
     }
 
     /// Entry `entry` of an inner level: it leads to that page of the level below. The first of a page has no key.
-    fn downlink(&self, tuple: &mut [u8], level: usize, entry: u64, first: bool, key: &dyn Fn(u64) -> i64) {
+    fn downlink(&self, tuple: &mut [u8], level: usize, entry: u64, first: bool, entries: &mut Entries<'_>) {
         let block = self.block(level - 1, entry) as u32;
         if first {
             put(tuple, 0, &item_pointer(block, 0));
@@ -250,7 +270,7 @@ impl Layout {
             return;
         }
         let row = (1..level).fold(entry, |n, _| n * self.inner_keep) * self.leaf_keep;
-        self.pivot(tuple, block, key(row));
+        self.pivot(tuple, block, entries(row).key);
     }
 }
 

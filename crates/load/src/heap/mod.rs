@@ -9,6 +9,7 @@ pub mod btree;
 pub mod checksum;
 pub mod files;
 pub mod page;
+pub mod place;
 pub mod relation;
 pub mod tuple;
 pub mod visibility;

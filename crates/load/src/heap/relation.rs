@@ -1,11 +1,13 @@
 //! One file of a table, as something that can say what is on any of its blocks.
 
-use super::btree::{Keys, Layout};
+use super::btree::{Entry, Keys, Layout};
 use super::page::{self, ALL_VISIBLE, HEADER, LINE_POINTER, SIZE};
 use super::tuple::{self, Stamp};
-use super::visibility;
+use super::{place, visibility};
 use crate::rows::{Dataset, Kind, Row, Table};
 use crate::size::{heap_pages, rows_on_page};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Which file of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +27,71 @@ pub struct Relation<'a> {
     part: Part,
     stamp: Stamp,
     kinds: Vec<Kind>,
-    on_page: u64,
+    places: Places,
     heap_pages: u64,
     layout: Layout,
+}
+
+/// Which rows stand on which page of a heap.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// On all but the last so many, beginning with row `first`.
+    Even {
+        /// The table's first row.
+        first: u64,
+        /// Rows on a page.
+        on_page: u64,
+    },
+    /// The first row of each page, and the end: see [`place::pages`].
+    Listed(Arc<Vec<u64>>),
+}
+
+impl Places {
+    /// Of table `table`. Where its rows differ in width this takes as long as making all of them, on `threads` threads.
+    pub fn of(dataset: &dyn Dataset, table: usize, threads: usize) -> Places {
+        let t = &dataset.tables()[table];
+        if t.breaks.is_empty() {
+            return Places::Even { first: t.rows.start, on_page: rows_on_page(&t.widths, t.fillfactor) };
+        }
+        Places::Listed(Arc::new(place::pages(dataset, table, threads)))
+    }
+
+    /// Rows on a page.
+    fn rows(&self, block: u64, end: u64) -> Range<u64> {
+        match self {
+            Places::Even { first, on_page } => {
+                let first = (first + block * on_page).min(end);
+                first..end.min(first + on_page)
+            }
+            Places::Listed(firsts) => firsts[block as usize]..firsts[block as usize + 1],
+        }
+    }
+
+    fn pages(&self, table: &Table) -> u64 {
+        match self {
+            Places::Even { .. } => heap_pages(table.count(), &table.widths, table.fillfactor),
+            Places::Listed(firsts) => firsts.len() as u64 - 1,
+        }
+    }
+
+    /// The page of a row and its line pointer there. `near`: the page of a row before it, which helps to find it.
+    #[inline]
+    fn find(&self, row: u64, near: &mut usize) -> (u32, u16) {
+        match self {
+            Places::Even { first, on_page } => {
+                let number = row - first;
+                ((number / on_page) as u32, (number % on_page + 1) as u16)
+            }
+            Places::Listed(firsts) => {
+                let here = |n: usize| firsts[n] <= row && row < firsts[n + 1];
+                if !here(*near) {
+                    let next = (*near + 1).min(firsts.len() - 2);
+                    *near = if here(next) { next } else { firsts.partition_point(|f| *f <= row) - 1 };
+                }
+                (*near as u32, (row - firsts[*near] + 1) as u16)
+            }
+        }
+    }
 }
 
 /// What building a page needs besides, used again and again.
@@ -38,20 +102,21 @@ pub struct Scratch {
 }
 
 impl<'a> Relation<'a> {
-    /// That part of table `table`.
-    pub fn new(dataset: &'a dyn Dataset, table: usize, part: Part, stamp: Stamp) -> Relation<'a> {
+    /// That part of table `table`, whose rows stand at `places`.
+    pub fn new(dataset: &'a dyn Dataset, table: usize, part: Part, stamp: Stamp, places: Places) -> Relation<'a> {
         let t = &dataset.tables()[table];
-        let on_page = rows_on_page(&t.widths, t.fillfactor);
         let rows = if part == Part::Key { t.count() } else { 0 };
+        let columns = t.key.len();
+        let width = t.key_width().map_or(8, |width| width / columns as u64);
         Relation {
             dataset,
             table,
             part,
             stamp,
-            kinds: t.columns.iter().map(|c| c.kind).collect(),
-            on_page,
-            heap_pages: heap_pages(t.count(), &t.widths, t.fillfactor),
-            layout: Layout::new(Keys { rows, width: t.key_width().unwrap_or(8), on_page }),
+            kinds: t.kinds(),
+            heap_pages: places.pages(t),
+            places,
+            layout: Layout::new(Keys { rows, columns, width }),
         }
     }
 
@@ -70,7 +135,14 @@ impl<'a> Relation<'a> {
 
     /// Rows on the blocks before `block`, of a heap.
     pub fn rows_before(&self, block: u64) -> u64 {
-        if self.part == Part::Heap { (block * self.on_page).min(self.table().count()) } else { 0 }
+        if self.part != Part::Heap {
+            return 0;
+        }
+        let rows = &self.table().rows;
+        match &self.places {
+            Places::Even { on_page, .. } => (block * on_page).min(self.table().count()),
+            Places::Listed(firsts) => firsts[(block as usize).min(firsts.len() - 1)] - rows.start,
+        }
     }
 
     /// Makes the blocks from `first` on in `out`, less their checksums.
@@ -89,16 +161,19 @@ impl<'a> Relation<'a> {
             }
             Part::Key => {
                 let start = self.table().rows.start;
-                self.layout.build(first, out, &|row| self.dataset.key(self.table, start + row));
+                let (row, mut near) = (&mut scratch.row, 0);
+                self.layout.build(first, out, &mut |number| {
+                    let key = self.dataset.key(self.table, start + number, row);
+                    let (block, offset) = self.places.find(start + number, &mut near);
+                    Entry { block, offset, key }
+                });
             }
         }
     }
 
     fn heap_page(&self, block: u64, page: &mut [u8], scratch: &mut Scratch) {
-        let rows = &self.table().rows;
-        let first = rows.start + block * self.on_page;
         let mut filling = Filling::new(page, block as u32);
-        for number in first..rows.end.min(first + self.on_page) {
+        for number in self.places.rows(block, self.table().rows.end) {
             self.dataset.row(self.table, number, &mut scratch.row);
             scratch.tuple.clear();
             tuple::append(&scratch.row, &self.kinds, self.stamp, &mut scratch.tuple);

@@ -1,6 +1,7 @@
 //! A heap tuple: header, null bitmap, values (`htup_details.h`, `heap_fill_tuple`).
 
 use super::page::item_pointer;
+use crate::numeric::Digits;
 use crate::rows::{Kind, Row, Value};
 use crate::size::SHORT_VARLENA;
 
@@ -48,6 +49,10 @@ pub fn append(row: &Row, kinds: &[Kind], stamp: Stamp, out: &mut Vec<u8>) {
                 infomask |= HAS_VARIABLE_WIDTH;
                 text(out, start, row.bytes(first, end), *kind);
             }
+            Value::Numeric(v) => {
+                infomask |= HAS_VARIABLE_WIDTH;
+                numeric(out, v, kind.scale());
+            }
         }
     }
     let header = &mut out[start..];
@@ -74,6 +79,23 @@ fn align(out: &mut Vec<u8>, start: usize, to: usize) {
 fn fixed(out: &mut Vec<u8>, start: usize, bytes: &[u8]) {
     align(out, start, bytes.len());
     out.extend_from_slice(bytes);
+}
+
+/// With the short header of `numeric.c`, which holds weights from -64 to 63 and scales to 63, and a varlena's header of one
+/// byte.
+#[inline]
+fn numeric(out: &mut Vec<u8>, value: i64, scale: u8) {
+    const SHORT: u16 = 0x8000;
+    const NEGATIVE: u16 = 0x2000;
+    const SCALE_SHIFT: u16 = 7;
+    const WEIGHT_BITS: u16 = 0x7f;
+    let d = Digits::of(value, scale);
+    let sign = if d.negative { NEGATIVE } else { 0 };
+    let header = SHORT | sign | u16::from(scale) << SCALE_SHIFT | (d.weight as u16 & WEIGHT_BITS);
+    let length = 1 + 2 + 2 * d.count;
+    out.push(((length << 1) | 1) as u8);
+    out.extend_from_slice(&header.to_le_bytes());
+    d.digits[..d.count].iter().for_each(|digit| out.extend_from_slice(&digit.to_le_bytes()));
 }
 
 #[inline]

@@ -1,0 +1,52 @@
+//! Where rows of differing widths stand: which row begins each page of a heap.
+
+use super::page::{HEADER, LINE_POINTER, SIZE};
+use super::tuple::{self, Stamp};
+use crate::rows::{Dataset, Row};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The number of the first row of each page of table `table`, and behind the last one the end of the table: rising, one
+/// more than there are pages. Rows are made to find out how wide they are, on `threads` threads, between the
+/// breaks of the table ([`crate::Table::breaks`]).
+pub fn pages(dataset: &dyn Dataset, table: usize, threads: usize) -> Vec<u64> {
+    let t = &dataset.tables()[table];
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(first) = t.breaks.get(n) else { return found };
+            let end = t.breaks.get(n + 1).copied().unwrap_or(t.rows.end);
+            found.push((n, between(dataset, table, *first, end)));
+        }
+    };
+    let mut parts: Vec<(usize, Vec<u64>)> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads.clamp(1, t.breaks.len().max(1))).map(|_| scope.spawn(work)).collect();
+        handles.into_iter().flat_map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+    });
+    parts.sort_unstable_by_key(|(n, _)| *n);
+    let mut all: Vec<u64> = parts.into_iter().flat_map(|(_, pages)| pages).collect();
+    all.push(t.rows.end);
+    all
+}
+
+/// The first rows of the pages of rows `first..end`.
+fn between(dataset: &dyn Dataset, table: usize, first: u64, end: u64) -> Vec<u64> {
+    let t = &dataset.tables()[table];
+    let kinds = t.kinds();
+    // As the server's own rule has it, with the fill factor.
+    let reserve = SIZE * (100 - t.fillfactor as usize) / 100;
+    let (mut row, mut made, mut pages, mut free) = (Row::default(), Vec::new(), Vec::new(), 0);
+    for number in first..end {
+        dataset.row(table, number, &mut row);
+        made.clear();
+        tuple::append(&row, &kinds, Stamp::default(), &mut made);
+        let needs = made.len().next_multiple_of(8) + LINE_POINTER;
+        if pages.is_empty() || free < needs + reserve {
+            pages.push(number);
+            free = SIZE - HEADER;
+        }
+        free -= needs;
+    }
+    pages
+}

@@ -1,0 +1,355 @@
+//! What a transaction and its client have between them: statements that are asked, and rows that answer them.
+//!
+//! The transaction calls [`Exchange::ask`] any number of times and awaits [`Exchange::answers`]. The client finds the
+//! questions, sends them in one round trip or in several, puts in the rows as they arrive, and lets the transaction go on
+//! when all are answered. Nothing here knows of sockets or time.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+/// A parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// An integer.
+    Int(u64),
+    /// An amount of money, in cents.
+    Cents(i64),
+    /// A text.
+    Text(&'a [u8]),
+    /// An array of integers.
+    Ints(&'a [u64]),
+    /// Yes or no.
+    Bool(bool),
+}
+
+/// A statement that is asked: its number within the transaction, and its parameters' texts.
+#[derive(Debug, Default)]
+pub struct Question {
+    /// The statement.
+    pub statement: usize,
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Question {
+    fn new(statement: usize, args: &[Arg<'_>]) -> Question {
+        let mut question = Question { statement, ..Question::default() };
+        for arg in args {
+            write(*arg, &mut question.bytes);
+            question.ends.push(question.bytes.len() as u32);
+        }
+        question
+    }
+
+    /// How many parameters it has.
+    pub fn parameters(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A parameter's text.
+    #[inline]
+    pub fn parameter(&self, n: usize) -> &[u8] {
+        let start = if n == 0 { 0 } else { self.ends[n - 1] };
+        &self.bytes[start as usize..self.ends[n] as usize]
+    }
+}
+
+fn write(arg: Arg<'_>, out: &mut Vec<u8>) {
+    let integer = |out: &mut Vec<u8>, v: u64| {
+        let (mut digits, mut at, mut rest) = ([0u8; 20], 20, v);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        out.extend_from_slice(&digits[at..]);
+    };
+    match arg {
+        Arg::Int(v) => integer(out, v),
+        Arg::Cents(v) => {
+            if v < 0 {
+                out.push(b'-');
+            }
+            let cents = v.unsigned_abs();
+            integer(out, cents / 100);
+            out.extend_from_slice(&[b'.', b'0' + (cents / 10 % 10) as u8, b'0' + (cents % 10) as u8]);
+        }
+        Arg::Text(text) => out.extend_from_slice(text),
+        Arg::Ints(values) => {
+            out.push(b'{');
+            for (n, v) in values.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                integer(out, *v);
+            }
+            out.push(b'}');
+        }
+        Arg::Bool(yes) => out.push(if yes { b't' } else { b'f' }),
+    }
+}
+
+/// What the server says is not what the tables should hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexpected(pub String);
+
+/// The rows that a statement has returned.
+#[derive(Debug, Default)]
+pub struct Rows {
+    columns: usize,
+    bytes: Vec<u8>,
+    /// Of each value, row by row, where it ends; the highest bit: it is NULL.
+    ends: Vec<u32>,
+}
+
+const NULL: u32 = 1 << 31;
+
+impl Rows {
+    fn push(&mut self, values: &[Option<&[u8]>]) {
+        self.columns = values.len();
+        for value in values {
+            self.bytes.extend_from_slice(value.unwrap_or_default());
+            let null = if value.is_none() { NULL } else { 0 };
+            self.ends.push(self.bytes.len() as u32 | null);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        if self.columns == 0 { 0 } else { self.ends.len() / self.columns }
+    }
+
+    /// A value; `None` is NULL, or that there is none.
+    pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
+        if column >= self.columns {
+            return None;
+        }
+        let n = row * self.columns + column;
+        let end = *self.ends.get(n)?;
+        let start = if n == 0 { 0 } else { self.ends[n - 1] & !NULL };
+        (end & NULL == 0).then(|| &self.bytes[start as usize..end as usize])
+    }
+
+    /// An integer of the first row.
+    pub fn int(&self, column: usize) -> Result<u64, Unexpected> {
+        self.int_of(0, column)
+    }
+
+    /// An integer of a row.
+    pub fn int_of(&self, row: usize, column: usize) -> Result<u64, Unexpected> {
+        let text = self.value(row, column).ok_or_else(|| Unexpected(format!("column {} has no value", column + 1)))?;
+        let number = std::str::from_utf8(text).ok().and_then(|t| t.parse().ok());
+        number.ok_or_else(|| Unexpected(format!("{} is no number from 0 on", String::from_utf8_lossy(text))))
+    }
+
+    /// An amount of the first row, in cents.
+    pub fn cents(&self, column: usize) -> Result<i64, Unexpected> {
+        let text = self.value(0, column).ok_or_else(|| Unexpected(format!("column {} has no value", column + 1)))?;
+        cents(text).ok_or_else(|| Unexpected(format!("{} is no amount", String::from_utf8_lossy(text))))
+    }
+
+    /// A text of the first row.
+    pub fn text(&self, column: usize) -> &[u8] {
+        self.value(0, column).unwrap_or_default()
+    }
+}
+
+/// A decimal number with at most two digits behind the point, times 100.
+fn cents(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (mut value, mut behind) = (0i64, None);
+    for byte in digits {
+        match (byte, behind) {
+            (b'0'..=b'9', _) => {
+                value = value.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?;
+                behind = behind.map(|n| n + 1);
+            }
+            (b'.', None) => behind = Some(0),
+            _ => return None,
+        }
+    }
+    let value = value.checked_mul([100, 10, 1].get(behind.unwrap_or(0)).copied()?)?;
+    Some(if negative { -value } else { value })
+}
+
+/// The rows of several statements, in the order in which they were asked.
+pub struct Answers(std::vec::IntoIter<Rows>);
+
+impl Answers {
+    /// Those of the next statement that returns rows.
+    pub fn any(&mut self) -> Rows {
+        self.0.next().unwrap_or_default()
+    }
+
+    /// Those of the next statement that returns rows: one at least. `what` is looked for.
+    pub fn some(&mut self, what: &str) -> Result<Rows, Unexpected> {
+        let rows = self.any();
+        if rows.count() == 0 { Err(Unexpected(format!("{what} is not there"))) } else { Ok(rows) }
+    }
+}
+
+#[derive(Default)]
+struct Mail {
+    questions: Vec<Question>,
+    /// How many of them are sent, from the first on.
+    sent: usize,
+    rows: Vec<Rows>,
+    /// Of `rows`, those that are whole.
+    whole: usize,
+    /// All questions are answered.
+    answered: bool,
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub struct Exchange(Arc<Mutex<Mail>>);
+
+impl Exchange {
+    fn mail(&self) -> MutexGuard<'_, Mail> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    // ------------------------------------------------------------ the transaction's side
+
+    /// Asks a statement, by its number within the transaction.
+    pub fn ask(&self, statement: usize, args: &[Arg<'_>]) {
+        self.mail().questions.push(Question::new(statement, args));
+    }
+
+    /// Has sent what was asked, and waits for all of it to be answered.
+    pub async fn answers(&self) -> Answers {
+        poll_fn(|_| {
+            let mut mail = self.mail();
+            if !mail.answered {
+                return Poll::Pending;
+            }
+            mail.answered = false;
+            mail.whole = 0;
+            mail.questions.clear();
+            mail.sent = 0;
+            Poll::Ready(Answers(std::mem::take(&mut mail.rows).into_iter()))
+        })
+        .await
+    }
+
+    // ------------------------------------------------------------ the client's side
+
+    /// Takes what is to be sent next, at most so many questions, and hands it to `send`; false: nothing is left.
+    pub fn take(&self, most: usize, send: impl FnOnce(&[Question])) -> bool {
+        let mut mail = self.mail();
+        let from = mail.sent;
+        let end = mail.questions.len().min(from.saturating_add(most));
+        if from == end {
+            return false;
+        }
+        mail.sent = end;
+        send(&mail.questions[from..end]);
+        true
+    }
+
+    /// Shows what is left to be sent.
+    pub fn look(&self, see: impl FnMut(&Question)) {
+        let mail = self.mail();
+        mail.questions[mail.sent..].iter().for_each(see);
+    }
+
+    /// The last so many questions were not carried out: they are left to be sent again.
+    pub fn take_back(&self, count: usize) {
+        let mut mail = self.mail();
+        mail.sent -= count.min(mail.sent);
+    }
+
+    /// How many questions are left to be sent.
+    pub fn left(&self) -> usize {
+        let mail = self.mail();
+        mail.questions.len() - mail.sent
+    }
+
+    /// A row arrives, of the statement whose rows are not whole yet.
+    pub fn row(&self, values: &[Option<&[u8]>]) {
+        let mut mail = self.mail();
+        if mail.rows.len() == mail.whole {
+            mail.rows.push(Rows::default());
+        }
+        if let Some(rows) = mail.rows.last_mut() {
+            rows.push(values);
+        }
+    }
+
+    /// Its rows are whole.
+    pub fn end_of_rows(&self) {
+        let mut mail = self.mail();
+        if mail.rows.len() == mail.whole {
+            mail.rows.push(Rows::default());
+        }
+        mail.whole += 1;
+    }
+
+    /// All that was asked is answered.
+    pub fn all_answered(&self) {
+        self.mail().answered = true;
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.mail() = Mail::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_written_as_sql_reads_them() {
+        let ids = [1, 20, 300];
+        let args = [
+            Arg::Int(0),
+            Arg::Int(u64::MAX),
+            Arg::Cents(-1005),
+            Arg::Cents(7),
+            Arg::Text(b"BARBARBAR"),
+            Arg::Ints(&ids),
+            Arg::Bool(true),
+        ];
+        let q = Question::new(3, &args);
+        let texts: Vec<_> = (0..q.parameters()).map(|n| String::from_utf8_lossy(q.parameter(n)).into_owned()).collect();
+        assert_eq!(texts, ["0", "18446744073709551615", "-10.05", "0.07", "BARBARBAR", "{1,20,300}", "t"]);
+    }
+
+    #[test]
+    fn amounts_are_read() {
+        for (text, value) in
+            [("10.00", Some(1000)), ("-3", Some(-300)), ("0.5", Some(50)), ("1.234", None), ("x", None), ("", Some(0))]
+        {
+            assert_eq!(cents(text.as_bytes()), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_come_to_the_statements_that_asked() {
+        let exchange = Exchange::default();
+        exchange.row(&[Some(b"1"), None]);
+        exchange.row(&[Some(b"2"), Some(b"x")]);
+        exchange.end_of_rows();
+        exchange.end_of_rows();
+        exchange.row(&[Some(b"")]);
+        exchange.end_of_rows();
+        exchange.all_answered();
+        let mut future = Box::pin(exchange.answers());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(mut answers) = future.as_mut().poll(&mut context) else { panic!("it is answered") };
+        let first = answers.any();
+        assert_eq!((first.count(), first.int(0), first.value(0, 1)), (2, Ok(1), None));
+        assert_eq!((first.int_of(1, 0), first.value(1, 1)), (Ok(2), Some(&b"x"[..])));
+        assert!(answers.some("it").is_err());
+        assert_eq!(answers.some("it").map(|r| r.text(0).len()), Ok(0));
+    }
+}

@@ -1,0 +1,386 @@
+//! The rows that the tables begin with (clause 4.3.3.1), each a function of the seed and its number: so any part can be
+//! made by anybody, and the whole is the same.
+
+use crate::random::{Constants, data, digits, last_name, letters, nurand, permutation};
+use crate::schema::{
+    CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, LINES, NAMES, NEW_ORDERS, Name, table,
+};
+use pgdyno_base::Prng;
+use pgdyno_load::rows::{EPOCH, Key, Value};
+use pgdyno_load::{Dataset, Row, Table};
+
+/// Rows between two of an item table's places where a page begins in any case.
+const ITEMS_TOGETHER: usize = 10_000;
+/// Orders of a district, as the lists of a group have them.
+const ORDERS: usize = CUSTOMERS as usize;
+
+/// The tables of some warehouses, in one set or several that have nothing in common.
+#[derive(Clone, Debug)]
+pub struct Tpcc {
+    seed: u64,
+    constants: Constants,
+    tables: Vec<Table>,
+    /// By set: the number of the first order line of each district, and of the end.
+    lines: Vec<Vec<u64>>,
+}
+
+impl Tpcc {
+    /// `warehouses` warehouses in each of `sets` sets.
+    pub fn new(warehouses: u32, sets: u32, fillfactor: u64, seed: u64) -> Tpcc {
+        let (warehouses, constants) = (u64::from(warehouses), Constants::of_seed(seed));
+        let mut new = Tpcc { seed, constants, tables: Vec::new(), lines: Vec::new() };
+        for set in 0..sets {
+            let mut starts = vec![0];
+            for district in 0..warehouses * DISTRICTS {
+                let mut rng = new.lines_of(u64::from(set), district);
+                let lines: u64 = (0..CUSTOMERS).map(|_| rng.range_u64(LINES.0, LINES.1)).sum();
+                starts.push(starts[district as usize] + lines);
+            }
+            for name in NAMES {
+                let per_warehouse = |rows: u64| (0..warehouses).map(|w| w * rows).collect::<Vec<_>>();
+                let (rows, breaks) = match name {
+                    Name::Item => (ITEMS, (0..ITEMS).step_by(ITEMS_TOGETHER).collect()),
+                    Name::Warehouse => (warehouses, vec![0]),
+                    Name::District => (warehouses * DISTRICTS, vec![0]),
+                    Name::Customer | Name::History | Name::Orders => {
+                        let each = DISTRICTS * CUSTOMERS;
+                        (warehouses * each, per_warehouse(each))
+                    }
+                    Name::NewOrder => (warehouses * DISTRICTS * NEW_ORDERS, Vec::new()),
+                    Name::OrderLine => {
+                        let first = |w: u64| starts[(w * DISTRICTS) as usize];
+                        (first(warehouses), (0..warehouses).map(first).collect())
+                    }
+                    Name::Stock => (warehouses * ITEMS, per_warehouse(ITEMS)),
+                };
+                new.tables.push(table(name, set, sets, 0..rows, breaks, fillfactor));
+            }
+            new.lines.push(starts);
+        }
+        new
+    }
+
+    /// The constants of NURand that go with these rows.
+    pub fn constants(&self) -> Constants {
+        self.constants
+    }
+
+    /// A stream for one purpose and one thing.
+    fn stream(&self, set: u64, purpose: u64, number: u64) -> Prng {
+        let mixed = self.seed ^ (set << 8 | purpose).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        Prng::from_seed(mixed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    }
+
+    /// How many lines the orders of a district have, one after the other.
+    fn lines_of(&self, set: u64, district: u64) -> Prng {
+        self.stream(set, 100, district)
+    }
+
+    /// What is known of a district's orders only all together: the number of each one's first line within the district, and
+    /// the end; then each one's customer, from 0.
+    fn orders<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
+        let tag = set << 40 | district;
+        if row.group.as_ref().is_none_or(|(of, _)| *of != tag) {
+            let mut all = Vec::with_capacity(2 * ORDERS + 1);
+            let (mut rng, mut next) = (self.lines_of(set, district), 0);
+            for _ in 0..ORDERS {
+                all.push(next);
+                next += rng.range_u64(LINES.0, LINES.1) as u32;
+            }
+            all.push(next);
+            all.extend(permutation(&mut self.stream(set, 101, district), ORDERS as u32));
+            row.group = Some((tag, all));
+        }
+        row.group.as_ref().map_or(&[], |(_, all)| all)
+    }
+
+    /// Of an order line: its district (over all warehouses), its order and its number, all from 0, and its place.
+    fn line(&self, set: u64, number: u64, row: &mut Row) -> (u64, u64, u64) {
+        let starts = &self.lines[set as usize];
+        let district = (starts.partition_point(|first| *first <= number) - 1) as u64;
+        let within = (number - starts[district as usize]) as u32;
+        let firsts = &self.orders(set, district, row)[..=ORDERS];
+        let order = firsts.partition_point(|first| *first <= within) - 1;
+        (district, order as u64, u64::from(within - firsts[order]))
+    }
+
+    fn customer(&self, set: u64, number: u64, row: &mut Row) {
+        let mut rng = self.stream(set, 3, number);
+        let (district, c) = (number / CUSTOMERS, number % CUSTOMERS);
+        let (w, d) = (district / DISTRICTS, district % DISTRICTS);
+        int(row, c + 1);
+        int(row, d + 1);
+        int(row, w + 1);
+        row.text_with(|o| letters(&mut rng, 8, 16, o));
+        row.text(b"OE");
+        let name = if c < 1000 { c } else { nurand(&mut rng, 255, self.constants.last_name_load, 0, 999) };
+        row.text_with(|o| last_name(name, o));
+        address(&mut rng, row);
+        row.text_with(|o| digits(&mut rng, 16, o));
+        row.push(Value::Int8(EPOCH));
+        row.text(if rng.range_u64(1, 10) == 1 { b"BC" } else { b"GC" });
+        row.push(Value::Numeric(50_000_00));
+        row.push(Value::Numeric(rng.range_i64(0, 5_000)));
+        row.push(Value::Numeric(-10_00));
+        row.push(Value::Numeric(10_00));
+        int(row, 1);
+        int(row, 0);
+        row.text_with(|o| letters(&mut rng, 300, 500, o));
+    }
+
+    fn order(&self, set: u64, number: u64, row: &mut Row) {
+        let mut rng = self.stream(set, 5, number);
+        let (district, o) = (number / CUSTOMERS, number % CUSTOMERS);
+        let known = self.orders(set, district, row);
+        let lines = known[o as usize + 1] - known[o as usize];
+        let customer = known[ORDERS + 1 + o as usize];
+        int(row, o + 1);
+        int(row, district % DISTRICTS + 1);
+        int(row, district / DISTRICTS + 1);
+        int(row, u64::from(customer) + 1);
+        row.push(Value::Int8(EPOCH));
+        if o + 1 < FIRST_NEW_ORDER {
+            int(row, rng.range_u64(1, 10));
+        } else {
+            row.push(Value::Null);
+        }
+        int(row, u64::from(lines));
+        int(row, 1);
+    }
+
+    fn order_line(&self, set: u64, number: u64, row: &mut Row) {
+        let mut rng = self.stream(set, 7, number);
+        let (district, order, line) = self.line(set, number, row);
+        let warehouse = district / DISTRICTS + 1;
+        let delivered = order + 1 < FIRST_NEW_ORDER;
+        int(row, order + 1);
+        int(row, district % DISTRICTS + 1);
+        int(row, warehouse);
+        int(row, line + 1);
+        int(row, rng.range_u64(1, ITEMS));
+        int(row, warehouse);
+        row.push(if delivered { Value::Int8(EPOCH) } else { Value::Null });
+        int(row, 5);
+        row.push(Value::Numeric(if delivered { 0 } else { rng.range_i64(1, 9_999_99) }));
+        row.text_with(|o| letters(&mut rng, 24, 24, o));
+    }
+
+    fn stock(&self, set: u64, number: u64, row: &mut Row) {
+        let mut rng = self.stream(set, 8, number);
+        int(row, number % ITEMS + 1);
+        int(row, number / ITEMS + 1);
+        int(row, rng.range_u64(10, 100));
+        for _ in 0..DISTRICTS {
+            row.text_with(|o| letters(&mut rng, 24, 24, o));
+        }
+        row.push(Value::Int8(0));
+        int(row, 0);
+        int(row, 0);
+        row.text_with(|o| data(&mut rng, o));
+    }
+
+    fn history(&self, set: u64, number: u64, row: &mut Row) {
+        let mut rng = self.stream(set, 4, number);
+        let district = number / CUSTOMERS;
+        let (w, d) = (district / DISTRICTS + 1, district % DISTRICTS + 1);
+        int(row, number % CUSTOMERS + 1);
+        for value in [d, w, d, w] {
+            int(row, value);
+        }
+        row.push(Value::Int8(EPOCH));
+        row.push(Value::Numeric(10_00));
+        row.text_with(|o| letters(&mut rng, 12, 24, o));
+    }
+}
+
+#[inline]
+fn int(row: &mut Row, value: u64) {
+    row.push(Value::Int4(value as i32));
+}
+
+/// Two streets, a city, a state, a code (clause 4.3.2.7).
+fn address(rng: &mut Prng, row: &mut Row) {
+    for _ in 0..3 {
+        row.text_with(|o| letters(rng, 10, 20, o));
+    }
+    row.text_with(|o| letters(rng, 2, 2, o));
+    row.text_with(|o| {
+        digits(rng, 4, o);
+        o.extend_from_slice(b"11111");
+    });
+}
+
+impl Dataset for Tpcc {
+    fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    fn row(&self, table: usize, number: u64, row: &mut Row) {
+        row.clear();
+        let (set, name) = ((table / NAMES.len()) as u64, NAMES[table % NAMES.len()]);
+        match name {
+            Name::Item => {
+                let mut rng = self.stream(set, 0, number);
+                int(row, number + 1);
+                int(row, rng.range_u64(1, 10_000));
+                row.text_with(|o| letters(&mut rng, 14, 24, o));
+                row.push(Value::Numeric(rng.range_i64(1_00, 100_00)));
+                row.text_with(|o| data(&mut rng, o));
+            }
+            Name::Warehouse => {
+                let mut rng = self.stream(set, 1, number);
+                int(row, number + 1);
+                row.text_with(|o| letters(&mut rng, 6, 10, o));
+                address(&mut rng, row);
+                row.push(Value::Numeric(rng.range_i64(0, 2_000)));
+                row.push(Value::Numeric(300_000_00));
+            }
+            Name::District => {
+                let mut rng = self.stream(set, 2, number);
+                int(row, number % DISTRICTS + 1);
+                int(row, number / DISTRICTS + 1);
+                row.text_with(|o| letters(&mut rng, 6, 10, o));
+                address(&mut rng, row);
+                row.push(Value::Numeric(rng.range_i64(0, 2_000)));
+                row.push(Value::Numeric(30_000_00));
+                int(row, CUSTOMERS + 1);
+            }
+            Name::Customer => self.customer(set, number, row),
+            Name::History => self.history(set, number, row),
+            Name::Orders => self.order(set, number, row),
+            Name::NewOrder => {
+                let (district, order) = (number / NEW_ORDERS, number % NEW_ORDERS);
+                int(row, order + FIRST_NEW_ORDER);
+                int(row, district % DISTRICTS + 1);
+                int(row, district / DISTRICTS + 1);
+            }
+            Name::OrderLine => self.order_line(set, number, row),
+            Name::Stock => self.stock(set, number, row),
+        }
+    }
+
+    fn key(&self, table: usize, number: u64, row: &mut Row) -> Key {
+        let (set, name) = ((table / NAMES.len()) as u64, NAMES[table % NAMES.len()]);
+        let in_district = |district: u64, third: u64, fourth: u64| {
+            [district / DISTRICTS + 1, district % DISTRICTS + 1, third, fourth].map(|v| v as i64)
+        };
+        match name {
+            Name::Item | Name::Warehouse | Name::History => [number as i64 + 1, 0, 0, 0],
+            Name::District => in_district(number, 0, 0),
+            Name::Stock => [(number / ITEMS) as i64 + 1, (number % ITEMS) as i64 + 1, 0, 0],
+            Name::Customer | Name::Orders => in_district(number / CUSTOMERS, number % CUSTOMERS + 1, 0),
+            Name::NewOrder => in_district(number / NEW_ORDERS, number % NEW_ORDERS + FIRST_NEW_ORDER, 0),
+            Name::OrderLine => {
+                let (district, order, line) = self.line(set, number, row);
+                in_district(district, order + 1, line + 1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_load::heap::place;
+
+    fn rows(tpcc: &Tpcc, name: Name) -> Vec<Vec<Value>> {
+        let table = NAMES.iter().position(|n| *n == name).unwrap_or_default();
+        let mut row = Row::default();
+        (0..tpcc.tables()[table].count())
+            .map(|n| {
+                tpcc.row(table, n, &mut row);
+                row.values.clone()
+            })
+            .collect()
+    }
+
+    fn integer(value: Value) -> i64 {
+        match value {
+            Value::Int4(v) => i64::from(v),
+            Value::Int8(v) | Value::Numeric(v) => v,
+            _ => -1,
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_their_orders() {
+        let tpcc = Tpcc::new(2, 1, 100, 7);
+        let orders = rows(&tpcc, Name::Orders);
+        let lines = rows(&tpcc, Name::OrderLine);
+        let counts: Vec<i64> = orders.iter().map(|o| integer(o[6])).collect();
+        assert_eq!(counts.iter().sum::<i64>(), lines.len() as i64);
+        let mut at = 0;
+        for (o, order) in orders.iter().enumerate() {
+            for n in 0..counts[o] {
+                let line = &lines[at];
+                at += 1;
+                let key: Vec<i64> = line[..4].iter().map(|v| integer(*v)).collect();
+                assert_eq!(key, [integer(order[0]), integer(order[1]), integer(order[2]), n + 1]);
+                let delivered = integer(order[0]) < 2_101;
+                assert_eq!((order[5] == Value::Null, line[6] == Value::Null), (!delivered, !delivered));
+            }
+        }
+    }
+
+    /// Of each district every customer has one order (clause 4.3.3.1).
+    #[test]
+    fn customers_of_orders_are_a_permutation() {
+        let tpcc = Tpcc::new(1, 1, 100, 7);
+        let mut customers: Vec<i64> = rows(&tpcc, Name::Orders)[..3000].iter().map(|o| integer(o[3])).collect();
+        customers.sort_unstable();
+        assert!(customers.iter().enumerate().all(|(i, c)| *c == i as i64 + 1));
+    }
+
+    #[test]
+    fn keys_rise_and_are_those_of_their_rows() {
+        let tpcc = Tpcc::new(2, 2, 100, 7);
+        for (number, table) in tpcc.tables().iter().enumerate().filter(|(_, t)| !t.key.is_empty()) {
+            let (mut row, mut scratch, mut before) = (Row::default(), Row::default(), [0; 4]);
+            for n in (0..table.count()).step_by(17) {
+                tpcc.row(number, n, &mut row);
+                let key = tpcc.key(number, n, &mut scratch);
+                let found: Vec<i64> = table.key.iter().map(|c| integer(row.values[*c])).collect();
+                assert_eq!(key[..found.len()], found, "{} {n}", table.name);
+                assert!(key > before, "{} {n}", table.name);
+                before = key;
+            }
+        }
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_who_makes_them_or_when() {
+        let (a, b) = (Tpcc::new(3, 2, 100, 7), Tpcc::new(3, 2, 100, 7));
+        let mut shared = Row::default();
+        for table in 0..a.tables().len() {
+            let count = a.tables()[table].count();
+            for n in [0, 1, count / 2, count - 1, 5 % count] {
+                let mut fresh = Row::default();
+                a.row(table, n, &mut fresh);
+                b.row(table, n, &mut shared);
+                assert_eq!(fresh.values, shared.values);
+            }
+        }
+        let (mut x, mut y) = (Row::default(), Row::default());
+        a.row(3, 5, &mut x);
+        Tpcc::new(3, 2, 100, 8).row(3, 5, &mut y);
+        assert_ne!(x.values, y.values);
+        a.row(3 + NAMES.len(), 5, &mut y);
+        assert_ne!(x.values, y.values, "sets have rows of their own");
+    }
+
+    #[test]
+    fn pages_begin_where_they_must_whoever_looks() {
+        let tpcc = Tpcc::new(2, 1, 100, 7);
+        for (number, table) in tpcc.tables().iter().enumerate().filter(|(_, t)| !t.breaks.is_empty()) {
+            let pages = place::pages(&tpcc, number, 1);
+            assert_eq!(pages, place::pages(&tpcc, number, 4));
+            assert!(pages.windows(2).all(|w| w[0] < w[1]), "{}", table.name);
+            assert!(table.breaks.iter().all(|b| pages.binary_search(b).is_ok()), "{}", table.name);
+            assert_eq!(pages.last(), Some(&table.rows.end));
+            // What is said beforehand is near what will be.
+            let (heap, _) = table.size();
+            let said = heap as f64 / 8192.0 / (pages.len() - 1) as f64;
+            assert!(table.count() < 1000 || (0.9..1.1).contains(&said), "{}: {said}", table.name);
+        }
+    }
+}

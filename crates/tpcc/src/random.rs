@@ -1,0 +1,168 @@
+//! Values as clause 2.1 and 4.3.2 of the standard have them: NURand, last names, strings of letters and digits.
+
+use pgdyno_base::Prng;
+
+/// Syllables of last names (clause 4.3.2.3).
+const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+const LETTERS_AND_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Least and greatest distance of the constants for last names in the load and in the run, and the distances between them
+/// that are not allowed (clause 2.1.6.1).
+const DELTA: (u64, u64) = (65, 119);
+const FORBIDDEN: [u64; 2] = [96, 112];
+
+/// The constants C of NURand, one for each of its ranges. All clients of a run have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constants {
+    /// Of last names (A = 255), while the tables are populated.
+    pub last_name_load: u64,
+    /// Of last names, while transactions run.
+    pub last_name_run: u64,
+    /// Of customers' numbers (A = 1023).
+    pub customer: u64,
+    /// Of items' numbers (A = 8191).
+    pub item: u64,
+}
+
+impl Constants {
+    /// Those that a seed of the data chooses, within the standard's bounds.
+    pub fn of_seed(seed: u64) -> Constants {
+        let mut rng = Prng::from_seed(seed ^ 0x4e55_5261_6e64);
+        let last_name_load = rng.range_u64(0, 255);
+        let last_name_run = loop {
+            let c = rng.range_u64(0, 255);
+            if may_follow(last_name_load, c) {
+                break c;
+            }
+        };
+        Constants { last_name_load, last_name_run, customer: rng.range_u64(0, 1023), item: rng.range_u64(0, 8191) }
+    }
+}
+
+/// Whether last names may be drawn with C = `run` from tables that were populated with C = `load`.
+pub fn may_follow(load: u64, run: u64) -> bool {
+    let delta = load.abs_diff(run);
+    (DELTA.0..=DELTA.1).contains(&delta) && !FORBIDDEN.contains(&delta)
+}
+
+/// NURand(A, x, y) with the constant `c` (clause 2.1.6).
+#[inline]
+pub fn nurand(rng: &mut Prng, a: u64, c: u64, x: u64, y: u64) -> u64 {
+    let both = rng.range_u64(0, a) | rng.range_u64(x, y);
+    (both + c) % (y - x + 1) + x
+}
+
+/// Appends the last name of a number from 0 to 999.
+#[inline]
+pub fn last_name(number: u64, out: &mut Vec<u8>) {
+    for digit in [number / 100, number / 10 % 10, number % 10] {
+        out.extend_from_slice(SYLLABLES[digit as usize].as_bytes());
+    }
+}
+
+/// Appends between `least` and `most` letters and digits.
+#[inline]
+pub fn letters(rng: &mut Prng, least: u64, most: u64, out: &mut Vec<u8>) {
+    let mut left = rng.range_u64(least, most) as usize;
+    // Four from each draw: of 16 bits each, all 62 are as likely as can be, within 0.1%.
+    while left > 0 {
+        let mut bits = rng.next_u64();
+        for _ in 0..left.min(4) {
+            out.push(LETTERS_AND_DIGITS[((bits & 0xffff) * 62 >> 16) as usize]);
+            bits >>= 16;
+        }
+        left -= left.min(4);
+    }
+}
+
+/// Appends `count` digits.
+#[inline]
+pub fn digits(rng: &mut Prng, count: usize, out: &mut Vec<u8>) {
+    (0..count).for_each(|_| out.push(b'0' + rng.range_u64(0, 9) as u8));
+}
+
+/// Appends between 26 and 50 letters and digits; in a tenth of the rows the word ORIGINAL stands somewhere in them.
+#[inline]
+pub fn data(rng: &mut Prng, out: &mut Vec<u8>) {
+    const WORD: &[u8] = b"ORIGINAL";
+    let start = out.len();
+    letters(rng, 26, 50, out);
+    if rng.range_u64(1, 10) == 1 {
+        let at = start + rng.range_u64(0, (out.len() - start - WORD.len()) as u64) as usize;
+        out[at..at + WORD.len()].copy_from_slice(WORD);
+    }
+}
+
+/// Numbers from 0 to `n - 1` in a random order (clause 4.3.3.1: a random permutation).
+pub fn permutation(rng: &mut Prng, n: u32) -> Vec<u32> {
+    let mut out: Vec<u32> = (0..n).collect();
+    for i in (1..out.len()).rev() {
+        out.swap(i, rng.range_u64(0, i as u64) as usize);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_names_are_those_of_the_standard() {
+        let name = |n| {
+            let mut out = Vec::new();
+            last_name(n, &mut out);
+            String::from_utf8(out).unwrap_or_default()
+        };
+        // Clause 4.3.2.3 has this example.
+        assert_eq!(name(371), "PRICALLYOUGHT");
+        assert_eq!((name(0), name(999)), ("BARBARBAR".into(), "EINGEINGEING".into()));
+    }
+
+    #[test]
+    fn constants_are_within_the_standards_bounds() {
+        for seed in 0..2000 {
+            let c = Constants::of_seed(seed);
+            let delta = c.last_name_load.abs_diff(c.last_name_run);
+            assert!((65..=119).contains(&delta) && delta != 96 && delta != 112, "{c:?}");
+            assert!(c.last_name_load <= 255 && c.last_name_run <= 255 && c.customer <= 1023 && c.item <= 8191);
+        }
+        assert_ne!(Constants::of_seed(1), Constants::of_seed(2));
+    }
+
+    /// By the slow and obvious way: the density of NURand is that of all pairs.
+    #[test]
+    fn nurand_is_what_its_formula_says() {
+        let (a, c, x, y) = (15, 7, 1, 40);
+        let mut expected = vec![0f64; 41];
+        for i in 0..=a {
+            for j in x..=y {
+                expected[(((i | j) + c) % (y - x + 1) + x) as usize] += 1.0 / (16.0 * 40.0);
+            }
+        }
+        let (mut rng, mut seen, n) = (Prng::from_seed(3), vec![0f64; 41], 400_000);
+        (0..n).for_each(|_| seen[nurand(&mut rng, a, c, x, y) as usize] += 1.0);
+        for (value, p) in expected.iter().enumerate().skip(1) {
+            let (mean, sigma) = (p * f64::from(n), (p * (1.0 - p) * f64::from(n)).sqrt());
+            assert!((seen[value] - mean).abs() <= 5.0 * sigma + 1e-9, "{value}: {} of {mean}", seen[value]);
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_data_is_original_and_lengths_are_kept() {
+        let (mut rng, mut original) = (Prng::from_seed(5), 0);
+        for _ in 0..20_000 {
+            let mut out = Vec::new();
+            data(&mut rng, &mut out);
+            assert!((26..=50).contains(&out.len()) && out.is_ascii());
+            original += u32::from(out.windows(8).any(|w| w == b"ORIGINAL"));
+        }
+        assert!((1_790..=2_210).contains(&original), "{original}");
+    }
+
+    #[test]
+    fn permutations_hold_every_number_once() {
+        let mut p = permutation(&mut Prng::from_seed(1), 3000);
+        assert_ne!(p[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        p.sort_unstable();
+        assert!(p.iter().enumerate().all(|(i, v)| i as u32 == *v));
+    }
+}

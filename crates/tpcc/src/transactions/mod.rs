@@ -1,0 +1,260 @@
+//! The five transactions (clause 2), one file each: its statements, what it is given, and its code. And each as a function in
+//! the server, which does the same in one statement.
+
+pub mod delivery;
+pub mod new_order;
+pub mod order_status;
+pub mod payment;
+pub mod stock_level;
+
+use crate::exchange::{Answers, Exchange, Unexpected};
+use crate::random::{Constants, last_name, nurand};
+use crate::schema::{CUSTOMERS, DISTRICTS, ITEMS};
+use pgdyno_base::Prng;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What carries out a transaction.
+pub type Running = Pin<Box<dyn Future<Output = Result<(), Unexpected>> + Send>>;
+
+/// One of the five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the standard's")]
+pub enum Kind {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
+}
+
+/// All of them, in the standard's order.
+pub const KINDS: [Kind; 5] = [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];
+
+/// A statement: what reports call it, and its text, in which tables stand as `{stock}`.
+pub type Statement = (&'static str, &'static str);
+
+/// The statements that begin and end every transaction, first in each list.
+pub const BEGIN: usize = 0;
+/// See [`BEGIN`].
+pub const COMMIT: usize = 1;
+/// See [`BEGIN`].
+pub const ROLLBACK: usize = 2;
+/// Of the functions' lists: the call.
+pub const CALL: usize = 3;
+
+impl Kind {
+    /// What reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::NewOrder => "new-order",
+            Kind::Payment => "payment",
+            Kind::OrderStatus => "order-status",
+            Kind::Delivery => "delivery",
+            Kind::StockLevel => "stock-level",
+        }
+    }
+
+    /// Its statements; or those that call its function.
+    pub fn statements(self, as_function: bool) -> &'static [Statement] {
+        match (self, as_function) {
+            (Kind::NewOrder, false) => new_order::STATEMENTS,
+            (Kind::Payment, false) => payment::STATEMENTS,
+            (Kind::OrderStatus, false) => order_status::STATEMENTS,
+            (Kind::Delivery, false) => delivery::STATEMENTS,
+            (Kind::StockLevel, false) => stock_level::STATEMENTS,
+            (Kind::NewOrder, true) => new_order::CALLS,
+            (Kind::Payment, true) => payment::CALLS,
+            (Kind::OrderStatus, true) => order_status::CALLS,
+            (Kind::Delivery, true) => delivery::CALLS,
+            (Kind::StockLevel, true) => stock_level::CALLS,
+        }
+    }
+
+    /// The function that does the same in the server: CREATE FUNCTION, in which names of tables stand as in statements.
+    pub fn function(self) -> &'static str {
+        match self {
+            Kind::NewOrder => include_str!("new_order.sql"),
+            Kind::Payment => include_str!("payment.sql"),
+            Kind::OrderStatus => include_str!("order_status.sql"),
+            Kind::Delivery => include_str!("delivery.sql"),
+            Kind::StockLevel => include_str!("stock_level.sql"),
+        }
+    }
+
+    /// Draws what a transaction is given (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1).
+    pub fn draw(self, rng: &mut Prng, terms: &Terms) -> Input {
+        match self {
+            Kind::NewOrder => Input::NewOrder(new_order::Input::draw(rng, terms)),
+            Kind::Payment => Input::Payment(payment::Input::draw(rng, terms)),
+            Kind::OrderStatus => Input::OrderStatus(order_status::Input::draw(rng, terms)),
+            Kind::Delivery => Input::Delivery(delivery::Input::draw(rng, terms)),
+            Kind::StockLevel => Input::StockLevel(stock_level::Input::draw(rng, terms)),
+        }
+    }
+}
+
+/// What a transaction is given.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "they are the standard's")]
+pub enum Input {
+    NewOrder(new_order::Input),
+    Payment(payment::Input),
+    OrderStatus(order_status::Input),
+    Delivery(delivery::Input),
+    StockLevel(stock_level::Input),
+}
+
+impl Input {
+    /// The transaction, ready to run; or the same by its function, within BEGIN and COMMIT if `in_block`.
+    pub fn run(&self, db: Exchange, as_function: bool, in_block: bool) -> Running {
+        match (self.clone(), as_function) {
+            (Input::NewOrder(i), false) => Box::pin(new_order::run(db, i)),
+            (Input::Payment(i), false) => Box::pin(payment::run(db, i)),
+            (Input::OrderStatus(i), false) => Box::pin(order_status::run(db, i)),
+            (Input::Delivery(i), false) => Box::pin(delivery::run(db, i)),
+            (Input::StockLevel(i), false) => Box::pin(stock_level::run(db, i)),
+            (Input::NewOrder(i), true) => Box::pin(new_order::call(db, i, in_block)),
+            (Input::Payment(i), true) => Box::pin(payment::call(db, i, in_block)),
+            (Input::OrderStatus(i), true) => Box::pin(order_status::call(db, i, in_block)),
+            (Input::Delivery(i), true) => Box::pin(delivery::call(db, i, in_block)),
+            (Input::StockLevel(i), true) => Box::pin(stock_level::call(db, i, in_block)),
+        }
+    }
+}
+
+/// What inputs are drawn from.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Warehouses of a set.
+    pub warehouses: u64,
+    /// Of NURand.
+    pub constants: Constants,
+    /// The client's own warehouse; none: any.
+    pub warehouse: Option<u64>,
+    /// Its own district, for stock-level; none: any.
+    pub district: Option<u64>,
+}
+
+impl Terms {
+    fn warehouse(&self, rng: &mut Prng) -> u64 {
+        self.warehouse.unwrap_or_else(|| rng.range_u64(1, self.warehouses))
+    }
+
+    fn district(rng: &mut Prng) -> u64 {
+        rng.range_u64(1, DISTRICTS)
+    }
+
+    fn customer(&self, rng: &mut Prng) -> u64 {
+        nurand(rng, 1023, self.constants.customer, 1, CUSTOMERS)
+    }
+
+    fn item(&self, rng: &mut Prng) -> u64 {
+        nurand(rng, 8191, self.constants.item, 1, ITEMS)
+    }
+
+    /// Another warehouse than `home`, if there is one.
+    fn other_warehouse(&self, rng: &mut Prng, home: u64) -> u64 {
+        if self.warehouses == 1 {
+            return home;
+        }
+        let w = rng.range_u64(1, self.warehouses - 1);
+        if w >= home { w + 1 } else { w }
+    }
+}
+
+/// How a customer is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Customer {
+    /// By number: in 40 of 100.
+    Number(u64),
+    /// By last name.
+    Name(Vec<u8>),
+}
+
+impl Customer {
+    fn draw(rng: &mut Prng, terms: &Terms) -> Customer {
+        if rng.range_u64(1, 100) > 60 {
+            return Customer::Number(terms.customer(rng));
+        }
+        let mut name = Vec::new();
+        last_name(nurand(rng, 255, terms.constants.last_name_run, 0, 999), &mut name);
+        Customer::Name(name)
+    }
+
+    /// Number and name as the functions take them: one of them is 0, or empty.
+    fn for_call(&self) -> (u64, &[u8]) {
+        match self {
+            Customer::Number(c) => (*c, b""),
+            Customer::Name(name) => (0, name),
+        }
+    }
+}
+
+/// Of customers of one name, by first name: the one in the middle, rounded up (clause 2.5.2.2).
+fn in_the_middle(count: usize) -> usize {
+    count.div_ceil(2).saturating_sub(1)
+}
+
+/// Calls a function, whose arguments `ask` gives, by itself or within a block; `keep`: it is committed, else rolled back.
+async fn call(db: &Exchange, in_block: bool, keep: bool, ask: impl FnOnce(&Exchange)) -> Answers {
+    let in_block = in_block || !keep;
+    if in_block {
+        db.ask(BEGIN, &[]);
+    }
+    ask(db);
+    if in_block {
+        db.ask(if keep { COMMIT } else { ROLLBACK }, &[]);
+    }
+    db.answers().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_customer_in_the_middle_is_the_standards() {
+        // n/2 rounded up, counted from 1.
+        assert_eq!([1, 2, 3, 4, 5].map(in_the_middle), [0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn statements_begin_alike_and_name_their_tables() {
+        for (kind, as_function) in KINDS.iter().flat_map(|k| [(k, false), (k, true)]) {
+            let all = kind.statements(as_function);
+            assert_eq!([all[BEGIN].1, all[COMMIT].1, all[ROLLBACK].1], ["begin", "commit", "rollback"]);
+            let text = crate::schema::with_names(all[CALL].1, 1, 2);
+            assert!(!text.contains('{') && text.contains('2'), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_is_within_the_standards_bounds() {
+        let constants = Constants::of_seed(1);
+        let (mut rng, terms) = (Prng::from_seed(9), Terms { warehouses: 10, constants, warehouse: None, district: None });
+        let (mut rolled_back, mut lines, mut remote_lines, mut remote_payments, mut by_name, n) = (0, 0, 0, 0, 0, 20_000);
+        for _ in 0..n {
+            let i = new_order::Input::draw(&mut rng, &terms);
+            assert!((5..=15).contains(&i.items.len()) && i.items.len() == i.suppliers.len());
+            assert!(i.quantities.iter().all(|q| (1..=10).contains(q)));
+            let unused = i.items.iter().filter(|i| !(1..=ITEMS).contains(*i)).count();
+            assert_eq!(unused, usize::from(i.rolls_back));
+            rolled_back += u32::from(i.rolls_back);
+            lines += i.items.len();
+            remote_lines += i.suppliers.iter().filter(|s| **s != i.warehouse).count();
+            let p = payment::Input::draw(&mut rng, &terms);
+            assert!((100..=500_000).contains(&p.amount));
+            remote_payments += u32::from(p.customer_warehouse != p.warehouse);
+            by_name += u32::from(matches!(p.customer, Customer::Name(_)));
+        }
+        let part = |of: f64, all: f64| 100.0 * of / all;
+        assert!((0.7..1.3).contains(&part(f64::from(rolled_back), f64::from(n))));
+        assert!((0.8..1.2).contains(&part(remote_lines as f64, lines as f64)));
+        assert!((14.0..16.0).contains(&part(f64::from(remote_payments), f64::from(n))));
+        assert!((58.5..61.5).contains(&part(f64::from(by_name), f64::from(n))));
+        // With one warehouse nothing is remote.
+        let alone = Terms { warehouses: 1, ..terms };
+        assert!((0..500).all(|_| new_order::Input::draw(&mut rng, &alone).suppliers.iter().all(|s| *s == 1)));
+    }
+}

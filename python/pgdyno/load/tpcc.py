@@ -1,0 +1,42 @@
+"""What TPC-C's tables have besides rows and keys: foreign keys (clause 1.3), and functions that do its transactions."""
+
+from __future__ import annotations
+
+import re
+
+#: Table, its columns, and what they refer to; each parent has its key in this order. Written with the names of one set.
+_FOREIGN_KEYS = (
+    ("district", "d_w_id", "warehouse", "w_id"),
+    ("customer", "c_w_id, c_d_id", "district", "d_w_id, d_id"),
+    ("history", "h_c_w_id, h_c_d_id, h_c_id", "customer", "c_w_id, c_d_id, c_id"),
+    ("history", "h_w_id, h_d_id", "district", "d_w_id, d_id"),
+    ("orders", "o_w_id, o_d_id, o_c_id", "customer", "c_w_id, c_d_id, c_id"),
+    ("new_order", "no_w_id, no_d_id, no_o_id", "orders", "o_w_id, o_d_id, o_id"),
+    ("order_line", "ol_w_id, ol_d_id, ol_o_id", "orders", "o_w_id, o_d_id, o_id"),
+    ("stock", "s_w_id", "warehouse", "w_id"),
+    ("stock", "s_i_id", "item", "i_id"),
+    ("order_line", "ol_supply_w_id, ol_i_id", "stock", "s_w_id, s_i_id"),
+)
+_HEAD = re.compile(r"create or replace function (\w+)\((.*?)\) returns", re.DOTALL)
+
+
+def table(short: str, number: int, sets: int) -> str:
+    """A table's name in set `number` (from 0): "tpcc_stock", or "tpcc_stock1" where there are several sets."""
+    return f"tpcc_{short}{number + 1 if sets > 1 else ''}"
+
+
+def foreign_keys(number: int, sets: int) -> list[str]:
+    """ALTER TABLE … ADD FOREIGN KEY of a set."""
+    return [
+        f"alter table {table(child, number, sets)} add foreign key ({columns}) "
+        f"references {table(parent, number, sets)} ({key})"
+        for child, columns, parent, key in _FOREIGN_KEYS
+    ]
+
+
+def signature(function: str) -> str:
+    """Of CREATE FUNCTION: its name and the types of its arguments, as DROP and COMMENT take them."""
+    match = _HEAD.match(function)
+    assert match is not None, function
+    types = [argument.split()[-1] for argument in match[2].split(",")]
+    return f"{match[1]}({', '.join(types)})"
