@@ -121,7 +121,8 @@ class Tpcc:
     data_seed: int = 1
     #: How often each transaction is chosen: new-order, payment, order-status, delivery, stock-level.
     weights: tuple[int, int, int, int, int] = (10, 10, 1, 1, 1)
-    #: "statements": one each; "pipelined": what does not depend on each other shares one; "functions": one a transaction.
+    #: "statements": one each; "pipelined": those that do not depend on each other share one; "functions": one a
+    #: transaction.
     round_trips: str = "statements"
     #: Which warehouse a client works on: "random", any; "bound", its own; "terminal", its own district as well.
     home: str = "random"

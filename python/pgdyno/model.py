@@ -81,6 +81,14 @@ class Caveat(Enum):
         "the server broke the protocol: these connections were given up, and nothing that they said is counted",
         "see events.jsonl; is there a proxy or a pooler between?",
     )
+    INCONSISTENT = (
+        "the tables were not consistent afterwards: transactions were lost, done twice or in part",
+        "the table of conditions says which; is it a failing disk, fsync = off, or another session that writes?",
+    )
+    UNCHECKED = (
+        "the tables could not be checked afterwards",
+        "events.jsonl of the trial has the reason; pgdyno tpcc check does it now",
+    )
     INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
     TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
     UNPREPARED = (

@@ -214,10 +214,10 @@ def test_datasets_of_one_database_come_one_after_the_other() -> None:
 
 
 def test_scripts_that_weigh_nothing_are_a_mistake_of_the_experiment() -> None:
-    from pgdyno.run.trial import compile_scripts
+    from pgdyno.run.workloads import compiled
 
     with pytest.raises(SpecError, match="add up to zero"):
-        compile_scripts([("a.sql", "SELECT 1;", 0), ("b.sql", "SELECT 2;", 0)], {})
+        compiled([("a.sql", "SELECT 1;", 0), ("b.sql", "SELECT 2;", 0)], {})
 
 
 def test_a_stall_is_no_warm_up_of_a_closed_loop() -> None:

@@ -17,7 +17,7 @@ from pgdyno.load.own.draw import chunk, zipf
 from pgdyno.load.own.drawn import CHUNK, Drawn
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.own.touched import ASKED, Touched, variables
-from pgdyno.run.trial import compile_scripts
+from pgdyno.run.workloads import compiled
 
 ROWS = 2 * CHUNK
 
@@ -163,11 +163,11 @@ def test_any_values_make_a_script(values: list[str]) -> None:
     values = [v.replace("\0", "") for v in values]
     d = from_a_list("p1", Distribution.of(values), "text")
     script = "\n".join([*d.lines, f"SELECT {d.expression};"])
-    compile_scripts([("x.sql", script, 1)], {})
+    compiled([("x.sql", script, 1)], {})
 
 
 def test_integers_are_drawn_as_they_were_seen() -> None:
     d = integers("p1", Distribution(["7"], [0.5], [str(n) for n in range(0, 101, 10)]))
     assert d.lines[0] == "\\set p1_u random(1, 1000000)" and "<= 500000 then 7" in d.lines[1]
     assert d.lines[1].count("random(") == 10
-    compile_scripts([("x.sql", "\n".join([*d.lines, "SELECT :p1;"]), 1)], {})
+    compiled([("x.sql", "\n".join([*d.lines, "SELECT :p1;"]), 1)], {})

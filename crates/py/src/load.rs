@@ -91,7 +91,11 @@ impl Dataset {
                 first: t.rows.start,
                 end: t.rows.end,
                 key: t.key.iter().map(|c| t.columns[*c].name).collect(),
-                indexes: t.indexes.iter().map(|i| (i.name.clone(), i.columns.iter().map(|c| t.columns[*c].name).collect())).collect(),
+                indexes: t
+                    .indexes
+                    .iter()
+                    .map(|i| (i.name.clone(), i.columns.iter().map(|c| t.columns[*c].name).collect()))
+                    .collect(),
                 even: t.breaks.is_empty(),
                 brin: t.brin.map(|c| t.columns[c].name),
                 fillfactor: t.fillfactor,

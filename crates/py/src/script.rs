@@ -58,8 +58,7 @@ impl Workload {
             return Ok(Arc::new(tpcc::TpccWorkload::new(self.tpcc.clone())?));
         }
         let symbols = Arc::new(self.symbols.clone());
-        let scripts =
-            engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)?;
+        let scripts = engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)?;
         Ok(Arc::new(scripts))
     }
 }

@@ -2,9 +2,7 @@
 //! made by anybody, and the whole is the same.
 
 use crate::random::{Constants, data, digits, last_name, letters, nurand, permutation};
-use crate::schema::{
-    CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, LINES, NAMES, NEW_ORDERS, Name, table,
-};
+use crate::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, LINES, NAMES, NEW_ORDERS, Name, table};
 use pgdyno_base::Prng;
 use pgdyno_load::rows::{EPOCH, Key, Value};
 use pgdyno_load::{Dataset, Row, Table};

@@ -228,7 +228,9 @@ pub fn table(name: Name, set: u32, sets: u32, rows: Range<u64>, breaks: Vec<u64>
     let columns = columns(name);
     let own = name.in_set(set, sets);
     // Customers by last name (clauses 2.5.2.2, 2.6.2.2); a customer's last order.
-    let index = |columns: Vec<usize>| vec![Index { name: format!("{own}_by_{}", if name == Name::Customer { "name" } else { "customer" }), columns }];
+    let index = |columns: Vec<usize>| {
+        vec![Index { name: format!("{own}_by_{}", if name == Name::Customer { "name" } else { "customer" }), columns }]
+    };
     let indexes = match name {
         Name::Customer => index(vec![2, 1, 5, 3]),
         Name::Orders => index(vec![2, 1, 3, 0]),

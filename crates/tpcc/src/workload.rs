@@ -194,7 +194,9 @@ impl Options {
 /// A transaction for people to read: its statements, each under its name.
 pub fn listing(kind: Kind, options: &Options) -> String {
     let all = kind.statements(options.as_function());
-    let one = |(number, (name, _)): (usize, &Written)| format!("-- name: {name}\n{};\n", text_of(kind, number, 0, options));
+    let one = |(number, (name, _)): (usize, &Written)| {
+        format!("-- name: {}: {name}\n{};\n", kind.name(), text_of(kind, number, 0, options))
+    };
     all.iter().enumerate().map(one).collect()
 }
 
@@ -507,12 +509,14 @@ impl Actor for Client {
         let weights = self.side().options.weights;
         self.chosen = self.next.take().unwrap_or_else(|| {
             let mut w = choose.range_u64(0, weights.iter().sum::<u64>() - 1);
-            weights.iter().position(|weight| {
-                let here = w < *weight;
-                w = w.saturating_sub(*weight);
-                here
-            })
-            .unwrap_or(0)
+            weights
+                .iter()
+                .position(|weight| {
+                    let here = w < *weight;
+                    w = w.saturating_sub(*weight);
+                    here
+                })
+                .unwrap_or(0)
         });
         self.before = Some(self.chosen);
         let side = &self.shared.sides[self.side];
@@ -603,7 +607,7 @@ mod tests {
                 let listing = listing(KINDS[c.script], &o);
                 let lines: Vec<&str> = listing.lines().collect();
                 assert_eq!(lines[c.line - 1].trim_end_matches(';'), c.sql);
-                assert_eq!(lines[c.line - 2], format!("-- name: {}", c.name));
+                assert_eq!(lines[c.line - 2], format!("-- name: {}: {}", KINDS[c.script].name(), c.name));
             }
         }
     }
@@ -612,14 +616,17 @@ mod tests {
     fn sets_have_statements_of_their_own_and_share_commands() {
         let workload = TpccWorkload::new(vec![Options { sets: 3, ..options() }]).unwrap();
         assert_eq!(workload.slots(), 3 * workload.commands().len());
-        let sides = TpccWorkload::new(vec![options(), Options { round_trips: RoundTrips::Functions, ..options() }]).unwrap();
+        let sides =
+            TpccWorkload::new(vec![options(), Options { round_trips: RoundTrips::Functions, ..options() }]).unwrap();
         assert_eq!(sides.scripts().len(), 10);
         assert!(sides.commands().last().is_some_and(|c| c.script == 9));
     }
 
     #[test]
     fn samples_are_whole_transactions() {
-        for (kind, round_trips) in KINDS.iter().flat_map(|k| [(*k, RoundTrips::Statements), (*k, RoundTrips::Functions)]) {
+        for (kind, round_trips) in
+            KINDS.iter().flat_map(|k| [(*k, RoundTrips::Statements), (*k, RoundTrips::Functions)])
+        {
             for seed in 0..50 {
                 let o = Options { round_trips, ..options() };
                 let all = sample(kind, &o, seed);

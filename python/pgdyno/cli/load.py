@@ -190,7 +190,9 @@ def _show_plan(p: Plan, json_output: bool) -> None:
         style="bold",
     )
     out.print(table)
-    out.print(f"{p.bytes:,} bytes in heaps and keys; WAL, and the map of free space, come on top.")
+    about = "" if all(t.even for t in tables) else "About "
+    others = ", other indexes" if any(t.indexes for t in tables) else ""
+    out.print(f"{about}{p.bytes:,} bytes in heaps and keys; WAL{others} and the map of free space come on top.")
     out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.")
 
 

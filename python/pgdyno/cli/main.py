@@ -9,6 +9,7 @@ import typer
 
 from pgdyno.cli import streams, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
+from pgdyno.cli.tpcc_app import tpcc
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
@@ -73,6 +74,7 @@ for _verb in (
 ):
     app.command()(_verb)
 app.add_typer(cluster, name="cluster")
+app.add_typer(tpcc, name="tpcc")
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -68,6 +68,11 @@ class RichProgress(Listener):
             self._load, completed=done, figures=_loading(rows, done_bytes, time.monotonic() - self._since)
         )
 
+    def checking(self, what: str, number: int, of: int) -> None:
+        self.loading("check", number, of, 0, 0)
+        if self._load is not None:
+            self._progress.update(self._load, description=f"check: {what}", figures=f"{number + 1} of {of}")
+
     def loaded(self) -> None:
         if self._load is not None:
             self._progress.remove_task(self._load)
@@ -140,6 +145,12 @@ class PlainProgress(Listener):
         eta = f", {left:.0f} s left" if left is not None else ""
         figures = _loading(rows, done_bytes, now - self._since)
         self.note(f"load: {phase}{', ' + figures if figures else ''}{eta}")
+
+    def checking(self, what: str, number: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self._told > 5:
+            self._told = now
+            self.note(f"check: {what}, {number + 1} of {of}")
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self._total = len(trials)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pgdyno.collect import host
 from pgdyno.errors import UsageError
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Experiment, Tpcc
 
 #: Axes that have a name of their own.
 _AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float}
@@ -21,6 +21,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
     """What the options make of an experiment's axes: of names that its scripts use, variables; else server settings.
     Raises UsageError.
     """
+    of_tpcc = set(Tpcc.model_fields) if any(w.tpcc for w in experiment.workloads.values()) else set()
     scripts = " ".join(s.text or "" for w in experiment.workloads.values() for s in w.scripts)
     out: dict[str, Any] = {}
     for option, texts in (("--set", fixed), ("--vary", varied)):
@@ -35,7 +36,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
                 raise UsageError(f"--vary {text}: one value is no comparison", "Write --vary NAME=A,B, or use --set.")
             if name in _AXES:
                 out[name] = [_as(_AXES[name], v, f"{option} {text}") for v in values]
-            elif re.search(rf"(?<!:):{re.escape(name)}\b", scripts):
+            elif name in of_tpcc or re.search(rf"(?<!:):{re.escape(name)}\b", scripts):
                 out.setdefault("variables", {})[name] = [_number(v) for v in values]
             else:
                 out.setdefault("settings", {})[name] = values

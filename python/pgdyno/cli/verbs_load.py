@@ -49,6 +49,9 @@ def load(
     tablespace: Annotated[str, typer.Option(help="Where the tables go.", metavar="NAME")] = "",
     index_tablespace: Annotated[str, typer.Option(help="Where the indexes go.", metavar="NAME")] = "",
     index: Annotated[str, typer.Option(help="feed: on the time: brin, btree or none.", metavar="NAME")] = "brin",
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="tpcc: check what was loaded by the standard's rules.")
+    ] = True,
     connections: Annotated[
         int | None,
         typer.Option(
@@ -108,6 +111,7 @@ def load(
         index=index,
         seed=seed,
         foreign_keys=foreign_keys,
+        check=check,
     )
     code = verb.main(
         wanted,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pgdyno import _core
 from pgdyno.errors import UsageError
-from pgdyno.load import tpcc
+from pgdyno.tpcc import schema as tpcc
 
 #: Datasets, with what their size counts, a default, and a sentence for --help.
 KINDS = {
@@ -58,6 +58,8 @@ class Dataset:
     #: Of tpcc: what its rows are drawn from, and whether they are bound to each other by foreign keys.
     seed: int = 1
     foreign_keys: bool = False
+    #: Of tpcc: what was loaded is checked; no part of what it is.
+    check: bool = field(default=True, compare=False)
     core: _core.Dataset = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

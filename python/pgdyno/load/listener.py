@@ -12,5 +12,8 @@ class LoadListener:
     def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
         """How far a phase is. A total of 0: it cannot be told."""
 
+    def checking(self, what: str, number: int, of: int) -> None:
+        """Check `number` (from 0) of `of` begins."""
+
     def loaded(self) -> None:
         """The dataset is there, or will not be."""

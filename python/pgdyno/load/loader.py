@@ -10,7 +10,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import UsageError
-from pgdyno.load import find
+from pgdyno.load import find, populated
 from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected, may_split
 from pgdyno.load.dataset import BY_SCALE, KINDS, ROWS_PER_SCALE, Dataset
@@ -62,7 +62,9 @@ def over_connections(
         connect_timeout_s=connect_timeout_s,
         listener=listener,
     )
-    return method.make(found.tables, claim)
+    done = method.make(found.tables, claim)
+    _check(target, dataset, schema, done, listener)
+    return done
 
 
 def into_files(
@@ -77,7 +79,15 @@ def into_files(
         refuse_if_too_small(server.data, round((dataset.heap_bytes + dataset.key_bytes) * _MAPS), dataset.name)
     _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
     # Some wait for the disk while others fill pages.
-    return Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make(found.tables)
+    done = Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make(found.tables)
+    _check(server.target, dataset, schema, done, listener)
+    return done
+
+
+def _check(target: Target, dataset: Dataset, schema: str, done: Loaded, listener: LoadListener) -> None:
+    if dataset.kind == "tpcc" and dataset.check:
+        with done.phase("check"):
+            populated.check(target, dataset, schema, listener)
 
 
 def into_server(
@@ -113,6 +123,7 @@ def dataset_of(
     index: str = "brin",
     seed: int = 1,
     foreign_keys: bool = False,
+    check: bool = True,
 ) -> Dataset:
     """A dataset by what a user says of its size."""
     if kind not in KINDS:
@@ -141,6 +152,7 @@ def dataset_of(
         index=index,
         seed=seed,
         foreign_keys=foreign_keys,
+        check=check,
     )
 
 

@@ -18,6 +18,8 @@ from pgdyno.report.view import View
 #: What is shown, in this order; the rest is in report.html.
 SHOWN = (
     "capacity",
+    "tpcc",
+    "tpcc-limits",
     "comparisons",
     "qps",
     "rows",
@@ -27,12 +29,13 @@ SHOWN = (
     "server",
     "sizes",
     "storage",
+    "checks",
     "outcomes",
 )
 #: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
 _CUT = {"statements": {"statement": 28}, "scripts": {"script": 16}, "sizes": {"relation": 12}}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
-_FOLDED = {"outcomes": (2,)}
+_FOLDED = {"outcomes": (2,), "checks": (1, 3)}
 _LONG = 24
 #: Of a figure's heading.
 _HEADING = 14

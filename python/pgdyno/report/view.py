@@ -22,6 +22,7 @@ from pgdyno.report import (
     resources,
     tables,
     timeline,
+    tpcc,
     words,
 )
 from pgdyno.report.cells import Cell, Table
@@ -87,6 +88,8 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         findings.table(data, found_causes),
         tables.capacity(data),
         comparisons.table(along),
+        tpcc.figures(data, groups),
+        tpcc.limits(data, groups),
         tables.main(data, groups),
         tables.ingest(groups),
         tables.detail(data, groups),
@@ -100,6 +103,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         facts.sizes(data),
         facts.storage(data),
         facts.syncs(data),
+        tpcc.checks(data),
         outcomes.outcomes(data),
         outcomes.trials(data),
     ]
@@ -110,6 +114,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
         answer=[
+            *tpcc.sentences(data, groups),
             *answer.of_run(data, groups, along),
             *findings.of_comparisons(data, along.rows),
             *findings.sentences(found_causes, groups),

@@ -70,6 +70,7 @@ def chosen(definition: spec.Dataset, *, local_data: Path | None) -> AnyDataset:
         index=definition.index,
         seed=definition.seed,
         foreign_keys=definition.foreign_keys,
+        check=definition.check,
     )
 
 

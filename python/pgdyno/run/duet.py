@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgdyno import _core, engine
-from pgdyno.errors import ClusterError, PgdynoError
+from pgdyno.errors import ClusterError, PgdynoError, SpecError
 from pgdyno.interrupt import signals_held
 from pgdyno.model import TrialRecord
 from pgdyno.run.trial import (
     Begun,
     Phases,
     close,
-    compile_scripts,
     raised_by,
     row_of,
     run_when_ready,
@@ -29,6 +28,7 @@ from pgdyno.run.trial import (
     until_steady,
 )
 from pgdyno.run.workers import workers_for_clients
+from pgdyno.run.workloads import of_tpcc
 from pgdyno.store.rundir import now_text
 
 #: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
@@ -149,7 +149,7 @@ class _Nobody:
 def _typical_latency_s(t: Begun, plan: engine.Plan) -> float:
     """Of a transaction on one side by itself, before anything is measured: a slice must hold many."""
     own = replace(plan, clients=t.plan.clients, duration_s=_PROBE_S, interval_s=_PROBE_S, seed=t.seed)
-    result = run_when_ready([t.context], compile_scripts(t.scripts, t.variables), _Nobody(), own)
+    result = run_when_ready([t.context], t.compiled(), _Nobody(), own)
     if result.raised is not None:
         raise result.raised
     parts = [p for p in (result.phase("measure"), result.phase("drain")) if p is not None and p.latency.count]
@@ -174,6 +174,7 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
         interval_s=run.interval_s,
         seed=a.seed,
         connect_timeout_s=run.connect_timeout_s,
+        max_tries=a.context.run.max_tries,
         driver=run.driver,
     )
     try:
@@ -181,7 +182,7 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
         if run.warmup_s == "steady":
             for t in trials:
                 own = replace(engine_plan, clients=plan.clients, interval_s=run.interval_s, seed=t.seed)
-                warmup_s = until_steady(t.context, t.plan, compile_scripts(t.scripts, t.variables), t.writer, own)
+                warmup_s = until_steady(t.context, t.plan, t.compiled(), t.writer, own)
         typical_s = max(_typical_latency_s(t, engine_plan) for t in trials)
         slice_s = max(run.slice_s or slice_of(run.duration_s), min(_IN_A_SLICE * typical_s, run.duration_s))
         transition_s = max(transition_of(slice_s), _IN_A_TRANSITION * typical_s)
@@ -240,13 +241,18 @@ def _together(trials: tuple[Begun, Begun]) -> tuple[_core.Workload, tuple[_Side,
     """One workload of both sides' scripts, and which of them are whose."""
     a, b = trials
     # Compiled by themselves first: a mistake is said of its own side.
-    counts = [len(compile_scripts(t.scripts, t.variables).commands) for t in trials]
-    workload = _core.Workload({**b.variables, **a.variables})
-    for name, text, weight in a.scripts:
-        workload.add(name, text, weight)
-    workload.other_side(b.variables)
-    for name, text, weight in b.scripts:
-        workload.add(name, text, weight)
+    counts = [len(t.compiled().commands) for t in trials]
+    if a.tpcc is not None and b.tpcc is not None:
+        workload = of_tpcc([(a.tpcc, a.variables), (b.tpcc, b.variables)])
+    elif a.tpcc is None and b.tpcc is None:
+        workload = _core.Workload({**b.variables, **a.variables})
+        for name, text, weight in a.scripts:
+            workload.add(name, text, weight)
+        workload.other_side(b.variables)
+        for name, text, weight in b.scripts:
+            workload.add(name, text, weight)
+    else:
+        raise SpecError("a duet is of two sides with scripts, or of two with TPC-C", 'Use order = "interleaved".')
     n, m = len(a.scripts), counts[0]
     every: list[Any] = workload.commands
     one = _Side(a, (0, n), (0, m), every)

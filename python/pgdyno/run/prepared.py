@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
-from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
+from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.run.dataset import AnyDataset, chosen
 from pgdyno.run.provision import Options
-from pgdyno.run.trial import compile_scripts
+from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Axes, Experiment
 from pgdyno.store import manifest
 
 
@@ -41,8 +43,8 @@ class Prepared:
 
 
 def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Touched] = ()) -> dict[str, str]:
-    """The variables that scripts may use: `scale` (of tpcb and sql; else 1), `range` (rows of the hot set), `hot_set`,
-    and `tables` (how many there are alike); of somebody's own `tables` their rows and keys.
+    """The variables that scripts may use: `scale` (of tpcb, tpcc, sql; else 1), `range` (rows of the hot set),
+    `hot_set`, and `tables` (how many there are alike); of somebody's own `tables` their rows and keys.
     """
     rows = data.rows_of_key
     if isinstance(data, OwnDataset):
@@ -54,12 +56,15 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
             "tables": "1",
             **touched.variables(tables, hot_set),
         }
-    return {
-        "scale": str(data.size if data.kind == "tpcb" else 1),
+    found = {
+        "scale": str(data.size if data.kind in BY_SCALE else 1),
         "range": str(max(1, round(rows * hot_set))),
         "hot_set": f"{hot_set:g}",
         "tables": str(data.tables_wanted),
     }
+    if data.kind == "tpcc":
+        found |= {"warehouses": str(data.size), "sets": str(data.tables_wanted), "data_seed": str(data.seed)}
+    return found
 
 
 def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path) -> Prepared:
@@ -77,6 +82,7 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         experiment, text, folder = specs.read(name_or_path)
         experiment, shrunk = adjust(experiment)
         scripts = specs.script_texts(experiment, folder)
+        scripts |= {name: listing(w.tpcc) for name, w in experiment.workloads.items() if w.tpcc is not None}
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
     _check_scripts(prepared)
     return prepared
@@ -100,17 +106,46 @@ def _check_scripts(prepared: Prepared) -> None:
             # Reads its files: a mistake is said before anything is touched.
             chosen(d, local_data=None)
     for number, axes in enumerate(matrices):
+        _check_tpcc(prepared.experiment, axes)
         variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
         for workload in axes.workload or prepared.scripts:
+            if prepared.experiment.workloads[workload].tpcc is not None:
+                continue
             if own:
                 # Known when the tables are there.
                 asked = [m for _, text, _ in prepared.scripts[workload] for m in touched.ASKED.findall(text)]
                 variables |= {f"{table}_{what}": "1" for table, what in asked}
             try:
-                compile_scripts(prepared.scripts[workload], variables)
+                compiled(prepared.scripts[workload], variables)
             except SpecError as e:
                 where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
                 raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
+
+
+def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
+    """TPC-C needs its tables, and is varied by what it knows."""
+    for name in axes.workload or experiment.workloads:
+        tpcc = experiment.workloads[name].tpcc
+        if tpcc is None:
+            continue
+        for key in axes.dataset or experiment.all_datasets:
+            if experiment.all_datasets[key].kind != "tpcc":
+                raise SpecError(
+                    f"workloads.{name} is TPC-C, and datasets.{key} is {experiment.all_datasets[key].kind}",
+                    'It needs its own tables: kind = "tpcc".',
+                )
+        varied = {key: values for key, values in axes.variables.items() if key in type(tpcc).model_fields}
+        for key, value in ((key, value) for key, values in varied.items() for value in values):
+            try:
+                type(tpcc).model_validate({**tpcc.model_dump(), key: value})
+            except ValidationError as e:
+                reason = e.errors()[0]["msg"].removeprefix("Value error, ")
+                raise SpecError(f"axes.variables.{key}: {reason} (it is {value!r})") from e
+        waits = [float(w) for w in varied.get("waits", [tpcc.waits])]
+        if any(waits) and experiment.run.is_duet:
+            raise SpecError("a duet has no waits: its slices are shorter than they are", 'Use order = "interleaved".')
+        if any(waits) and experiment.run.rate is not None:
+            raise SpecError("waits goes with a closed loop", "Leave rate out.")
 
 
 def _continued(path: Path) -> Prepared:

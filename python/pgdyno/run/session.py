@@ -28,11 +28,12 @@ from pgdyno.errors import (
     TargetError,
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.load.dataset import Dataset
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
-from pgdyno.run import dataset, plan, resume
+from pgdyno.run import checking, dataset, plan, resume
 from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
 from pgdyno.run.listener import Listener
@@ -41,7 +42,8 @@ from pgdyno.run.prepared import Prepared, shares_database, variables_for
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
-from pgdyno.run.trial import Begun, TrialContext, compile_scripts, run_trial
+from pgdyno.run.trial import Begun, TrialContext, run_trial
+from pgdyno.run.workloads import compiled
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -227,7 +229,8 @@ class Session:
         variables = variables_for(site.dataset, trial.hot_set, site.touched)
         variables |= {name: str(value) for name, value in configuration.variables}
         scripts = self.prepared.scripts[trial.workload]
-        workload = compile_scripts(scripts, variables)
+        tpcc = self.experiment.workloads[trial.workload].tpcc
+        workload = compiled(scripts, variables, tpcc)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -257,9 +260,11 @@ class Session:
         def did() -> dict[str, float]:
             found = self._activity(site, before, writer, known, memory)
             collecting.end()
+            if tpcc is not None and run.check and isinstance(site.dataset, Dataset):
+                known.extend(checking.after_trial(site.target, site.dataset, writer, self.listener))
             return found
 
-        return Begun(context, trial, scripts, variables, seed, writer, did)
+        return Begun(context, trial, scripts, variables, seed, writer, did, tpcc)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
         """Trials begin alike; returns the server's counters, and why something could not be done. A server that is away

@@ -28,7 +28,8 @@ from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.workers import workers_for_clients
-from pgdyno.spec.experiment import Run
+from pgdyno.run.workloads import compiled, message_of
+from pgdyno.spec.experiment import Run, Tpcc
 from pgdyno.store import hlog
 from pgdyno.store.reading import LOG, latency_of
 from pgdyno.store.rundir import TrialWriter, now_text
@@ -66,6 +67,12 @@ class Begun:
     writer: TrialWriter
     #: Asked at the end what the server did meanwhile.
     did: Callable[[], dict[str, float]]
+    #: TPC-C in place of the scripts, which then only show it.
+    tpcc: Tpcc | None = None
+
+    def compiled(self) -> _core.Workload:
+        """What its clients carry out. Raises SpecError."""
+        return compiled(self.scripts, self.variables, self.tpcc)
 
 
 class RunObserver(Protocol):
@@ -157,31 +164,10 @@ def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
     )
 
 
-def compile_scripts(texts: list[tuple[str, str, int]], variables: dict[str, str]) -> _core.Workload:
-    """A workload of these scripts; a mistake is a SpecError with file, line, column and caret."""
-    workload = _core.Workload(variables)
-    try:
-        for name, text, weight in texts:
-            workload.add(name, text, weight)
-    except _core.ScriptError as e:
-        raise SpecError(message_of(e)) from e
-    try:
-        # Builds it, which also weighs the scripts.
-        _ = workload.commands
-    except _core.CoreError as e:
-        raise SpecError(f"{texts[0][0]}: {message_of(e)}") from e
-    return workload
-
-
-def message_of(e: _core.CoreError) -> str:
-    """The message in our own words; some errors carry the classic tools' words behind it."""
-    return str(e.args[0])
-
-
 def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
     """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
-    workload = compile_scripts(trial.scripts, trial.variables)
+    workload = trial.compiled()
     started_at = now_text()
     engine_plan = engine.Plan(
         clients=plan.clients,
@@ -193,6 +179,7 @@ def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
         seed=trial.seed,
         connect_timeout_s=run.connect_timeout_s,
         driver=run.driver,
+        max_tries=run.max_tries,
     )
     raised: BaseException | None = None
     try:

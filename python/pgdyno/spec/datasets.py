@@ -66,8 +66,8 @@ class Dataset(Strict):
     """What the tables hold."""
 
     title: str = ""
-    #: tpcb, pk, feed, tpcc: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what pg_dump
-    #: has written. none: what the database has already, which is never changed but by the workload.
+    #: tpcb, pk, feed, tpcc: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what
+    #: pg_dump has written. none: what the database has already, which is never changed but by the workload.
     kind: Literal["tpcb", "pk", "feed", "tpcc", "sql", "dump", "none"] = "tpcb"
     #: tpcb: pgbench's scale, 100,000 rows of pgbench_accounts each; tpcc: warehouses of each set (`warehouses` says the
     #: same); of pk and feed 1,000,000 rows in all tables; of sql
@@ -85,6 +85,8 @@ class Dataset(Strict):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
     #: Of tpcc: its tables refer to each other, and the server checks it.
     foreign_keys: bool = False
+    #: Of tpcc: what was loaded is checked against the standard's rules; it reads all tables some times.
+    check: bool = True
     #: The index on feed's time.
     index: Literal["brin", "btree", "none"] = "brin"
     tablespace: str = ""
@@ -134,7 +136,7 @@ class Dataset(Strict):
         for names, kinds in (
             (("tables",), ("feed", "tpcc")),
             (("index",), ("feed",)),
-            (("seed", "foreign_keys"), ("tpcc",)),
+            (("seed", "foreign_keys", "check"), ("tpcc",)),
             (("partitions", "adopt"), ("tpcb",)),
             (("files", "fill", "after"), ("sql",)),
             (("dump",), ("dump",)),

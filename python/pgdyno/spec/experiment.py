@@ -106,10 +106,43 @@ class Script(Strict):
         return self
 
 
-class Workload(Strict):
-    """One or more weighted scripts."""
+class Tpcc(Strict):
+    """TPC-C's five transactions, in place of scripts. Keys but `mix` can be varied as variables are."""
 
-    scripts: Annotated[list[Script], Field(min_length=1)]
+    #: How statements travel. "statements": a round trip each, as sysbench-tpcc has it; "pipelined": those that do not
+    #: depend on each other share one; "functions": one for the transaction, by a function in the server.
+    round_trips: Literal["statements", "pipelined", "functions"] = "statements"
+    #: Which warehouse a client works on. "random": any, drawn each time; "bound": its own; "terminal": its own, and its
+    #: own district.
+    home: Literal["random", "bound", "terminal"] = "random"
+    #: Of each transaction; "default": the server's.
+    isolation: Literal["default", "read committed", "repeatable read", "serializable"] = "default"
+    #: The standard's keying and think times, times this; 0: none, as sysbench and HammerDB. With waits the mix is dealt
+    #: from the standard's deck, and clients are terminals: ten a warehouse.
+    waits: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
+    #: How often each is chosen: new-order, payment, order-status, delivery, stock-level.
+    mix: Annotated[list[Annotated[int, Field(ge=0, le=1_000_000)]], Field(min_length=5, max_length=5)] = [
+        10,
+        10,
+        1,
+        1,
+        1,
+    ]
+
+    @model_validator(mode="after")
+    def _standard_or_not(self) -> Tpcc:
+        if not sum(self.mix):
+            raise ValueError("mix: the weights are all 0")
+        if self.waits and self.mix != [10, 10, 1, 1, 1]:
+            raise ValueError("mix goes without waits: with them, transactions are dealt from the standard's deck")
+        return self
+
+
+class Workload(Strict):
+    """One or more weighted scripts, or TPC-C."""
+
+    scripts: list[Script] = []
+    tpcc: Tpcc | None = None
     #: How the table of results calls its figure.
     title: str = ""
     title_zh: str = ""
@@ -118,7 +151,9 @@ class Workload(Strict):
 
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:
-        if not any(s.weight for s in self.scripts):
+        if bool(self.scripts) == (self.tpcc is not None):
+            raise ValueError("give either scripts or tpcc")
+        if self.tpcc is None and not any(s.weight for s in self.scripts):
             raise ValueError("the weights of all scripts are 0; give at least one a weight above 0")
         return self
 
@@ -203,6 +238,10 @@ class Run(Strict):
     between: Between = Between()
     #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
     rate: Rate | None = None
+    #: How often a transaction is tried that meets a serialization failure or a deadlock; 1: it has failed then.
+    max_tries: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    #: After each trial of TPC-C its consistency conditions are checked.
+    check: bool = True
     #: Worker threads; absent: one, and one more for each 64 clients, at most one a core.
     workers: Annotated[int, Field(ge=1)] | None = None
     driver: Literal["auto", "epoll", "uring", "polling"] = "auto"

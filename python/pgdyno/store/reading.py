@@ -50,6 +50,8 @@ TRIAL = "trial.json"
 EVENTS = "events.jsonl"
 #: Of a run: what was found of its configurations.
 FINDINGS = "findings.json"
+#: In a trial's folder: what was checked in its tables afterwards.
+CHECKS = "checks.json"
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ class RunData:
     over_time: Mapping[int, list[tuple[int, list[tuple[int, int]]]]]
     #: By trial number, what happened.
     events: Mapping[int, list[Event]]
+    #: By trial number, what was checked in its tables afterwards: clause, title, holds, broken, example.
+    checks: Mapping[int, list[dict[str, Any]]]
+    #: All repetitions' values of a configuration together, by the log's tag.
+    histogram: Callable[[str, Key], Histogram]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     #: It is still being written.
@@ -182,13 +188,20 @@ def read(path: Path) -> RunData:
         if t.summary is not None and t.state == "finished":
             repetitions.setdefault(t.plan.key, []).append(t)
 
-    def pooled(tag: str, key: Key) -> Latency:
+    def parts_of(tag: str, key: Key) -> list[Histogram]:
+        found = (merged[t.plan.number].get(tag) for t in repetitions[key])
+        return [h for h in found if h is not None and h.count]
+
+    def together(tag: str, key: Key) -> Histogram:
         """Percentiles are never averaged: histograms of repetitions are merged."""
-        parts = [h for t in repetitions[key] if (h := merged[t.plan.number].get(tag)) is not None and h.count]
-        together = Histogram()
-        for h in parts:
-            together.merge(h)
-        return with_half_widths(latency_of(together), together, parts)
+        whole = Histogram()
+        for h in parts_of(tag, key):
+            whole.merge(h)
+        return whole
+
+    def pooled(tag: str, key: Key) -> Latency:
+        whole = together(tag, key)
+        return with_half_widths(latency_of(whole), whole, parts_of(tag, key))
 
     latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
     statements = _LazyKeys(
@@ -221,6 +234,8 @@ def read(path: Path) -> RunData:
         sampled,
         over_time,
         happened,
+        {n: found for n, folder in folders.items() if (found := read_checks(folder, damage.note))},
+        together,
         damage.files,
     )
 
@@ -345,6 +360,24 @@ class _Merged:
         if expected is not None and (count := found.count if found else 0) != expected:
             self._damage.note(self._folder / LOG, f"of {tag} it holds {count:,} of {expected:,} values")
         return found
+
+
+def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[dict[str, Any]]:
+    """What was checked in a trial's tables; nothing where nothing was."""
+    path = folder / CHECKS
+    if not path.exists():
+        return []
+    try:
+        found = json.loads(manifest.text_of(path))
+        kinds = {"clause": str, "title": str, "holds": bool, "broken": int, "example": str}
+        if not isinstance(found, list) or not all(
+            isinstance(c, dict) and all(isinstance(c.get(k), t) for k, t in kinds.items()) for c in found
+        ):
+            raise ValueError("it is no list of checks")
+    except (OSError, ValueError) as e:
+        note(path, str(e))
+        return []
+    return found
 
 
 def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[IntervalRow]:

@@ -232,8 +232,10 @@ mod tests {
     #[test]
     fn what_is_drawn_is_within_the_standards_bounds() {
         let constants = Constants::of_seed(1);
-        let (mut rng, terms) = (Prng::from_seed(9), Terms { warehouses: 10, constants, warehouse: None, district: None });
-        let (mut rolled_back, mut lines, mut remote_lines, mut remote_payments, mut by_name, n) = (0, 0, 0, 0, 0, 20_000);
+        let (mut rng, terms) =
+            (Prng::from_seed(9), Terms { warehouses: 10, constants, warehouse: None, district: None });
+        let (mut rolled_back, mut lines, mut remote_lines, mut remote_payments, mut by_name, n) =
+            (0, 0, 0, 0, 0, 20_000);
         for _ in 0..n {
             let i = new_order::Input::draw(&mut rng, &terms);
             assert!((5..=15).contains(&i.items.len()) && i.items.len() == i.suppliers.len());

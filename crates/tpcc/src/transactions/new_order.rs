@@ -26,10 +26,7 @@ pub const STATEMENTS: &[Statement] = &[
         "select c_discount, c_last, c_credit, w_tax from {customer}, {warehouse} \
          where w_id = $1 and c_w_id = w_id and c_d_id = $2 and c_id = $3",
     ),
-    (
-        "lock district",
-        "select d_next_o_id, d_tax from {district} where d_w_id = $1 and d_id = $2 for update",
-    ),
+    ("lock district", "select d_next_o_id, d_tax from {district} where d_w_id = $1 and d_id = $2 for update"),
     ("count order in district", "update {district} set d_next_o_id = $3 + 1 where d_w_id = $1 and d_id = $2"),
     (
         "insert order",

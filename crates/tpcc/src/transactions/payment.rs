@@ -23,10 +23,7 @@ pub const STATEMENTS: &[Statement] = &[
     ("commit", "commit"),
     ("roll back", "rollback"),
     ("pay warehouse", "update {warehouse} set w_ytd = w_ytd + $2 where w_id = $1"),
-    (
-        "get warehouse",
-        "select w_street_1, w_street_2, w_city, w_state, w_zip, w_name from {warehouse} where w_id = $1",
-    ),
+    ("get warehouse", "select w_street_1, w_street_2, w_city, w_state, w_zip, w_name from {warehouse} where w_id = $1"),
     ("pay district", "update {district} set d_ytd = d_ytd + $3 where d_w_id = $1 and d_id = $2"),
     (
         "get district",
@@ -173,7 +170,8 @@ mod tests {
     #[test]
     fn data_of_bad_credit_holds_what_was_paid_and_is_cut() {
         let customer = Customer::Number(7);
-        let i = Input { warehouse: 1, district: 2, customer_warehouse: 3, customer_district: 4, customer, amount: 1205 };
+        let i =
+            Input { warehouse: 1, district: 2, customer_warehouse: 3, customer_district: 4, customer, amount: 1205 };
         assert_eq!(data_of_bad_credit(&i, 7, b"old"), b"7 4 3 2 1 12.05 old");
         assert_eq!(data_of_bad_credit(&i, 7, &[b'x'; 500]).len(), 500);
     }

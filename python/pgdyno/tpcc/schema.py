@@ -40,3 +40,14 @@ def signature(function: str) -> str:
     assert match is not None, function
     types = [argument.split()[-1] for argument in match[2].split(",")]
     return f"{match[1]}({', '.join(types)})"
+
+
+#: Its tables, by the names that stand in queries.
+TABLES = ("item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock")
+
+
+def named(sql: str, number: int, sets: int) -> str:
+    """A query in which tables stand as {stock}, for a set."""
+    for short in TABLES:
+        sql = sql.replace("{" + short + "}", table(short, number, sets))
+    return sql

@@ -1,0 +1,96 @@
+"""`pgdyno tpcc`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+
+import psycopg
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno import _core
+from pgdyno.cli import as_json, console
+from pgdyno.cli.progress import listener_for
+from pgdyno.cli.stopping import stoppable
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.errors import TargetError, UsageError
+from pgdyno.load import find
+from pgdyno.load.dataset import Dataset
+from pgdyno.run.workloads import listing
+from pgdyno.spec.experiment import Tpcc
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Connection, checked
+
+
+def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, json_output: bool, quiet: bool) -> int:
+    """Checks, shows, and returns the exit code."""
+    if conninfo is None and not targets.named_by_environment():
+        raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
+    target = targets.resolve(conninfo or "", connect_timeout_s)
+    listener = listener_for(console.errors(), quiet=quiet)
+    with stoppable():
+        try:
+            with targets.administrative(target, patience_s=None) as conn:
+                name, sets = dataset_in(conn, target)
+                listener.note(f"{name} in {target.where}")
+                wanted = [*CONSISTENCY, *(POPULATION if population else [])]
+                found = list(checked(conn, sets, wanted, lambda c, n, of: listener.checking(c.clause, n, of)))
+        except psycopg.Error as e:
+            message = " ".join(str(e).split())
+            raise TargetError(f"checking failed: {message}", remedy_for(message)) from e
+        finally:
+            listener.loaded()
+            listener.close()
+    if json_output:
+        as_json.write({"dataset": name, "holds": all(c.holds for c in found), "checks": [c.as_json() for c in found]})
+    else:
+        show_checked(found)
+    return 0 if all(c.holds for c in found) else 1
+
+
+def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:
+    """The name of the TPC-C dataset in a database, and its sets of tables."""
+    found = find.find(conn, Dataset("tpcc", 1))
+    name = found.name
+    if name is None or not name.startswith("tpcc "):
+        raise UsageError(
+            f"there are no tables of TPC-C that pgdyno has loaded in {target.where}",
+            "Load them: pgdyno load tpcc --warehouses 10 --target CONNINFO.",
+        )
+    if unfinished := [t.name for t in found.ours if t.mark is not None and t.mark.state]:
+        raise UsageError(f"{name} is not complete: {', '.join(unfinished)}", "Load it again.")
+    match = re.search(r" sets=(\d+)", name)
+    return name, int(match[1]) if match else 1
+
+
+def show_checked(found: Iterable[Checked]) -> None:
+    """As a table."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("clause", "condition", ""):
+        table.add_column(name)
+    table.add_column("s", justify="right")
+    for c in found:
+        words = Text("holds", style="green") if c.holds else Text(f"{c.broken:,} times, e.g. {c.example}", style="red")
+        table.add_row(c.clause, c.title, words, f"{c.seconds:.2f}")
+    console.output().print(table)
+
+
+def show(round_trips: str, transaction: str | None) -> int:
+    """Prints transactions."""
+    if round_trips not in ("statements", "pipelined", "functions"):
+        raise UsageError(
+            f'--round-trips: there is no "{round_trips}"', "There are statements, pipelined and functions."
+        )
+    names = [name for name, _, _ in listing(Tpcc())]
+    if transaction is not None and transaction not in names:
+        raise UsageError(f'there is no transaction "{transaction}"', f"There are {', '.join(names)}.")
+    texts = [text for _, text, _ in listing(Tpcc())]
+    if round_trips == "functions":
+        texts = [f"{f.rstrip()};\n" for f in _core.tpcc_functions(0, 1)]
+    for name, text in zip(names, texts, strict=True):
+        if transaction in (None, name):
+            sys.stdout.write(f"-- {name}\n{text}\n")
+    return 0

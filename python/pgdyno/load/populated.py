@@ -1,0 +1,32 @@
+"""After TPC-C was loaded: the standard's rules for what its tables begin with, and its consistency conditions."""
+
+from __future__ import annotations
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.errors import TargetError
+from pgdyno.load.dataset import Dataset, quoted
+from pgdyno.load.listener import LoadListener
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
+
+
+def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener) -> None:
+    """Raises TargetError where the tables are not what they should be; they stay."""
+    try:
+        with targets.administrative(target, patience_s=None) as conn:
+            conn.execute(f"set search_path to {quoted(schema)}".encode())
+            wanted = [*POPULATION, *CONSISTENCY]
+            for c in checked(conn, dataset.tables_wanted, wanted, lambda c, n, of: listener.checking(c.clause, n, of)):
+                if not c.holds:
+                    raise TargetError(
+                        f"what was loaded breaks clause {c.clause} of TPC-C, {c.title}: {c.broken:,} times, "
+                        f"e.g. {c.example}",
+                        "Does another session write there? Else it is a defect of the disk, or of pgdyno.",
+                    )
+    except psycopg.Error as e:
+        message = " ".join(str(e).split())
+        raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy_for(message)) from e
+    finally:
+        listener.loaded()

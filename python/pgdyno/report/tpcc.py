@@ -1,0 +1,246 @@
+"""TPC-C's own figures: new orders a minute, the standard's limits, and whether the tables are consistent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno.format import integer, milliseconds, percent, plus_minus
+from pgdyno.judge.groups import Group, variant_column
+from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.store import hlog
+from pgdyno.store.reading import RunData
+
+#: Of the standard (clauses 5.2.5.3 and 5.2.3), by transaction: seconds that nine of ten must keep, and the least part.
+_LIMITS = {
+    "new-order": (5.0, 0.0),
+    "payment": (5.0, 0.43),
+    "order-status": (5.0, 0.04),
+    "delivery": (80.0, 0.04),
+    "stock-level": (20.0, 0.04),
+}
+#: New orders a minute that the ten terminals of a warehouse ask for at most, with the standard's waits (clause 4.1.3).
+_MOST_A_WAREHOUSE = 12.86
+#: Functions that write; the others read.
+_WRITES = re.compile(r"^select \w+_(transaction|payment|delivery)\(")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a configuration came to."""
+
+    group: Group
+    #: A minute: new orders that were carried out, of them those that were kept, and all transactions.
+    new_orders: float
+    kept: float
+    transactions: float
+    #: Half the width of the 95% interval of the first; None: not known.
+    half_width: float | None
+    #: Statements a second: reads, writes, and what begins and ends transactions.
+    reads: float
+    writes: float
+    others: float
+    #: The standard's waits are times this.
+    waits: float
+    warehouses: int
+
+
+def is_tpcc(data: RunData, workload: str) -> bool:
+    """Whether a workload is TPC-C."""
+    return _definition(data, workload) is not None
+
+
+def _definition(data: RunData, workload: str) -> dict[str, Any] | None:
+    workloads = (data.manifest.experiment or {}).get("workloads")
+    found = workloads.get(workload, {}).get("tpcc") if isinstance(workloads, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _number(value: Any, default: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return default
+
+
+def rates(data: RunData, g: Group) -> Rates | None:
+    """The figures of a configuration; None where it is no TPC-C, or nothing was committed."""
+    definition = _definition(data, g.workload)
+    scripts = {s.name: s.latency.count for s in data.pooled_scripts[g.key]}
+    whole = sum(scripts.values())
+    if definition is None or not whole or "new-order" not in scripts:
+        return None
+    tps, qps, half = g.over("tps").mean, g.over("qps").mean, g.half_width()
+    share = scripts["new-order"] / whole
+    kinds = dict.fromkeys(("read", "write", "other"), 0)
+    undone = 0
+    for s in data.pooled_statements[g.key]:
+        kinds[kind_of(s.text)] += s.latency.count
+        undone += s.latency.count if s.script == "new-order" and s.text == "rollback" else 0
+    sent = sum(kinds.values()) or 1
+    parameters = g.trials[0].parameters
+    return Rates(
+        g,
+        60 * tps * share,
+        60 * tps * share * (1 - undone / scripts["new-order"]) if scripts["new-order"] else 0.0,
+        60 * tps,
+        None if half is None else 60 * half * share,
+        qps * kinds["read"] / sent,
+        qps * kinds["write"] / sent,
+        qps * kinds["other"] / sent,
+        waits=_number(parameters.get("waits"), _number(definition.get("waits"), 0.0)),
+        warehouses=int(_number(parameters.get("warehouses"), 0) * _number(parameters.get("sets"), 1)),
+    )
+
+
+def kind_of(sql: str) -> str:
+    """Whether a statement reads, writes, or begins or ends a transaction: as sysbench counts its queries."""
+    word = sql.split(maxsplit=1)[0].lower() if sql.strip() else ""
+    if word in ("begin", "commit", "rollback"):
+        return "other"
+    return "read" if word == "select" and not _WRITES.match(sql) else "write"
+
+
+def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
+    """The best of each workload, for the answer; and first of all, tables that are not consistent."""
+    out = []
+    broken = {c["clause"] for found in data.checks.values() for c in found if not c["holds"]}
+    if broken:
+        out.append(
+            f"The tables are not consistent: TPC-C's condition{'s' if len(broken) > 1 else ''} "
+            f"{', '.join(sorted(broken))} did not hold after a trial."
+        )
+    every = [r for g in groups if (r := rates(data, g)) is not None]
+    for workload in dict.fromkeys(r.group.workload for r in every):
+        best = max((r for r in every if r.group.workload == workload), key=lambda r: r.new_orders)
+        sure = f" ±{plus_minus(best.half_width)}" if best.half_width is not None else ""
+        how = {0.0: "without waits", 1.0: "at the standard's pace"}.get(best.waits, "with scaled waits")
+        where = f"{best.group.clients} client{'s' if best.group.clients != 1 else ''}"
+        text = f"{integer(best.new_orders)}{sure} new orders a minute ({workload}, {how}, {where}"
+        text += f", {best.group.variant}" if best.group.variant else ""
+        text += f", {best.warehouses} warehouse{'s' if best.warehouses != 1 else ''})"
+        if best.waits == 1 and best.warehouses:
+            part = best.new_orders / (_MOST_A_WAREHOUSE * best.warehouses)
+            text += f": {percent(part)} of what its warehouses can ask for"
+        out.append(f"{text}. TPC-C-like, not audited.")
+    return out
+
+
+def figures(data: RunData, groups: Sequence[Group]) -> Table:
+    """New orders a minute, and what else people quote."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        r = rates(data, g)
+        if r is None:
+            continue
+        half = "–" if r.half_width is None else plus_minus(r.half_width)
+        values = [integer(r.new_orders), half, integer(r.kept), integer(r.transactions)]
+        values += [integer(q) for q in (r.reads, r.writes, r.others)]
+        cells.append(
+            [
+                g.workload,
+                *([g.variant] if column else []),
+                str(r.warehouses),
+                str(g.clients),
+                "none" if not r.waits else f"{r.waits:g}×",
+                *all_linked(values, g.trials),
+            ]
+        )
+    return Table(
+        "tpcc",
+        "TPC-C: new orders a minute",
+        [
+            "workload",
+            *([column] if column else []),
+            "warehouses",
+            "clients",
+            "waits",
+            "new orders/min",
+            "±",
+            "kept/min",
+            "transactions/min",
+            "reads/s",
+            "writes/s",
+            "other/s",
+        ],
+        cells,
+        "TPC-C-like, not audited. New orders: as tpmC counts them, with the one in a hundred that the standard has "
+        "rolled back; kept: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
+        "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. Waits: the "
+        "standard's keying and think times; figures with and without them are not comparable.",
+        5 if column else 4,
+        ["transactions/min", "waits", "other/s", "writes/s", "reads/s", "kept/min", "clients", "warehouses"],
+    )
+
+
+def limits(data: RunData, groups: Sequence[Group]) -> Table:
+    """Of runs at the standard's pace: its limits on the mix and on response times."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        r = rates(data, g)
+        if r is None or not r.waits:
+            continue
+        scripts = data.pooled_scripts[g.key]
+        whole = sum(s.latency.count for s in scripts)
+        for n, s in enumerate(scripts):
+            found = data.histogram(hlog.script(n), g.key)
+            limit, least = _LIMITS.get(s.name, (0.0, 0.0))
+            p90 = found.percentile(90.0) / 1e9 if found.count else 0.0
+            part = s.latency.count / whole if whole else 0.0
+            # By the deck the parts are exact but for the deck that is being dealt.
+            kept = bool(found.count) and p90 <= limit and part >= least - 0.005
+            cells.append(
+                [
+                    g.workload,
+                    *([g.variant] if column else []),
+                    str(g.clients),
+                    s.name,
+                    *all_linked(
+                        [f"{s.latency.count:,}", f"{part * 100:.2f}%", f"{least * 100:g}%" if least else "–",
+                         milliseconds(p90 * 1e9), f"{limit * 1000:,.0f}"],
+                        g.trials,
+                    ),
+                    "kept" if kept else "not kept",
+                ]
+            )  # fmt: skip
+    return Table(
+        "tpcc-limits",
+        "TPC-C: the standard's limits",
+        ["workload", *([column] if column else []), "clients", "transaction", "count", "share", "at least", "p90 ms",
+         "limit ms", "verdict"],
+        cells,
+        "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep; of a delivery "
+        "until it is carried out. A terminal carries out its deliveries itself, while it thinks; the standard's queue "
+        "is not there. An audited run measures for two hours at least.",
+        4 if column else 3,
+        ["count", "at least", "clients"],
+    )  # fmt: skip
+
+
+def checks(data: RunData) -> Table:
+    """The conditions that were checked after trials."""
+    found: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
+    for number, of in data.checks.items():
+        for c in of:
+            found.setdefault((c["clause"], c["title"]), []).append((number, c))
+    cells: list[list[str | Cell]] = []
+    for (clause, title), times in found.items():
+        words = "holds"
+        if broken := [(n, c) for n, c in times if not c["holds"]]:
+            number, first = broken[0]
+            words = f"broken: {first['broken']:,} after trial {number}, e.g. {first['example']}"
+        cells.append([clause, title, f"{len(times)}", words])
+    return Table(
+        "checks",
+        "TPC-C: consistency",
+        ["clause", "condition", "checked", "result"],
+        cells,
+        "Clause 3.3.2 of the standard, checked in the tables after each trial. 3.3.2.11 counts deliveries, which the "
+        "standard's wording, made for tables that are just populated, does not.",
+        2,
+        [],
+    )

@@ -1,0 +1,40 @@
+"""TPC-C's consistency conditions, checked in the tables after a trial."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import PgdynoError
+from pgdyno.load.dataset import Dataset
+from pgdyno.model import Caveat
+from pgdyno.run.listener import Listener
+from pgdyno.store.reading import CHECKS
+from pgdyno.store.rundir import TrialWriter, replace_file
+from pgdyno.tpcc.conditions import CONSISTENCY, Condition, checked
+
+
+def after_trial(target: Target, dataset: Dataset, writer: TrialWriter, listener: Listener) -> list[Caveat]:
+    """Checks, and writes what was found into the trial's folder. A server that is away, or will not let us, is no
+    reason to end the run: then the trial says that it was not checked.
+    """
+
+    def began(condition: Condition, number: int, of: int) -> None:
+        listener.checking(condition.clause, number, of)
+
+    try:
+        # Each query reads whole tables: as long as that takes.
+        with targets.administrative(target, patience_s=None) as conn:
+            found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began))
+    except (psycopg.Error, PgdynoError) as e:
+        writer.event(0, "checking", " ".join(str(e).split()))
+        return [Caveat.UNCHECKED]
+    finally:
+        listener.loaded()
+    replace_file(writer.folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
+    for c in (c for c in found if not c.holds):
+        writer.event(0, "inconsistent", f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}")
+    return [] if all(c.holds for c in found) else [Caveat.INCONSISTENT]

@@ -1,0 +1,68 @@
+"""What clients carry out: scripts, compiled, or TPC-C's transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgdyno import _core, engine
+from pgdyno.errors import SpecError
+from pgdyno.spec.experiment import Tpcc
+
+#: Scripts as runs keep them: name, text, weight.
+Scripts = Sequence[tuple[str, str, int]]
+
+
+def compiled(texts: Scripts, variables: Mapping[str, str], tpcc: Tpcc | None = None) -> _core.Workload:
+    """A workload of these scripts, or of TPC-C; a mistake is a SpecError with file, line, column and caret."""
+    if tpcc is not None:
+        return of_tpcc([(tpcc, variables)])
+    workload = _core.Workload(dict(variables))
+    try:
+        for name, text, weight in texts:
+            workload.add(name, text, weight)
+    except _core.ScriptError as e:
+        raise SpecError(message_of(e)) from e
+    try:
+        # Builds it, which also weighs the scripts.
+        _ = workload.commands
+    except _core.CoreError as e:
+        raise SpecError(f"{texts[0][0]}: {message_of(e)}") from e
+    return workload
+
+
+def of_tpcc(sides: Sequence[tuple[Tpcc, Mapping[str, str]]]) -> _core.Workload:
+    """TPC-C, of one side or of two of a duet, each with its variables."""
+    try:
+        return _core.Workload.tpcc([_options(tpcc, variables) for tpcc, variables in sides])
+    except _core.CoreError as e:
+        raise SpecError(f"tpcc: {message_of(e)}") from e
+
+
+def listing(tpcc: Tpcc) -> list[tuple[str, str, int]]:
+    """TPC-C's transactions as scripts are kept: for people to read, and their weights."""
+    transactions = _core.tpcc_transactions(_options(tpcc, {"warehouses": "1"}))
+    return [(name, text, weight) for (name, text), weight in zip(transactions, tpcc.mix, strict=True)]
+
+
+def _options(tpcc: Tpcc, variables: Mapping[str, str]) -> engine.Tpcc:
+    fields: dict[str, Any] = tpcc.model_dump()
+    fields |= {key: value for key, value in variables.items() if key in fields}
+    waits = float(fields["waits"])
+    a, b, c, d, e = tpcc.mix
+    return engine.Tpcc(
+        warehouses=int(variables.get("warehouses", "1")),
+        sets=int(variables.get("sets", "1")),
+        data_seed=int(variables.get("data_seed", "1")),
+        weights=(a, b, c, d, e),
+        round_trips=fields["round_trips"],
+        # The standard's terminals have a place.
+        home="terminal" if waits else fields["home"],
+        isolation="" if fields["isolation"] == "default" else fields["isolation"],
+        waits=waits,
+    )
+
+
+def message_of(e: _core.CoreError) -> str:
+    """The message in our own words; some errors carry the classic tools' words behind it."""
+    return str(e.args[0])

@@ -1,0 +1,292 @@
+"""What must be true of TPC-C's tables: always (the consistency conditions of clause 3.3.2), and when they are populated
+(clause 4.3.3.1). Each is a query for what breaks it.
+
+Nobody may write meanwhile: each query sees its own moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psycopg
+
+from pgdyno.tpcc.schema import named
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that must be true, by the standard's clause."""
+
+    clause: str
+    title: str
+    #: SELECT of a text for each thing that breaks it; tables stand as {stock}.
+    sql: str
+    #: It holds only as long as no transaction has run.
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A condition and what was found."""
+
+    clause: str
+    title: str
+    #: Things that break it, over all sets.
+    broken: int
+    #: One of them.
+    example: str
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Nothing breaks it."""
+        return self.broken == 0
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines, and for the run's record."""
+        return {**asdict(self), "holds": self.holds}
+
+
+_BY_DISTRICT = "format('warehouse %s, district %s: %s and %s', w, d, a, b)"
+
+CONSISTENCY = [
+    Condition(
+        "3.3.2.1",
+        "W_YTD is the sum of its districts' D_YTD",
+        """select format('warehouse %s: %s and %s', w_id, w_ytd, d) from {warehouse}
+           left join (select d_w_id, sum(d_ytd) d from {district} group by 1) s on d_w_id = w_id
+           where w_ytd is distinct from d""",
+    ),
+    Condition(
+        "3.3.2.2",
+        "D_NEXT_O_ID - 1 is the greatest O_ID, and NO_O_ID where there is one",
+        """select format('warehouse %s, district %s: next %s, orders to %s, new orders to %s',
+             d_w_id, d_id, d_next_o_id, o, n)
+           from {district}
+           left join (select o_w_id, o_d_id, max(o_id) o from {orders} group by 1, 2) x
+             on (o_w_id, o_d_id) = (d_w_id, d_id)
+           left join (select no_w_id, no_d_id, max(no_o_id) n from {new_order} group by 1, 2) y
+             on (no_w_id, no_d_id) = (d_w_id, d_id)
+           where d_next_o_id - 1 is distinct from o or (n is not null and n <> o)""",
+    ),
+    Condition(
+        "3.3.2.3",
+        "the new orders of a district have no gaps",
+        """select format('warehouse %s, district %s: %s rows from %s to %s', no_w_id, no_d_id, count(*),
+             min(no_o_id), max(no_o_id))
+           from {new_order} group by no_w_id, no_d_id having max(no_o_id) - min(no_o_id) + 1 <> count(*)""",
+    ),
+    Condition(
+        "3.3.2.4",
+        "the sum of O_OL_CNT is the number of order lines, by district",
+        f"""select {_BY_DISTRICT} from
+           (select o_w_id w, o_d_id d, sum(o_ol_cnt) a from {{orders}} group by 1, 2) x
+           full join (select ol_w_id w, ol_d_id d, count(*) b from {{order_line}} group by 1, 2) y using (w, d)
+           where a is distinct from b""",
+    ),
+    Condition(
+        "3.3.2.5",
+        "O_CARRIER_ID is null exactly where there is a new order",
+        """select format('order %s of warehouse %s, district %s', coalesce(o_id, no_o_id), coalesce(o_w_id, no_w_id),
+             coalesce(o_d_id, no_d_id))
+           from {orders} full join {new_order} on (no_w_id, no_d_id, no_o_id) = (o_w_id, o_d_id, o_id)
+           where (o_carrier_id is null) <> (no_o_id is not null) or o_id is null""",
+    ),
+    Condition(
+        "3.3.2.6",
+        "O_OL_CNT is the number of lines of each order",
+        """select format('order %s of warehouse %s, district %s: %s and %s', o, w, d, a, b) from
+           (select o_w_id w, o_d_id d, o_id o, o_ol_cnt a from {orders}) x
+           full join (select ol_w_id w, ol_d_id d, ol_o_id o, count(*) b from {order_line} group by 1, 2, 3) y
+           using (w, d, o) where a is distinct from b""",
+    ),
+    Condition(
+        "3.3.2.7",
+        "OL_DELIVERY_D is null exactly where the order's O_CARRIER_ID is",
+        """select format('line %s of order %s of warehouse %s, district %s', ol_number, ol_o_id, ol_w_id, ol_d_id)
+           from {order_line} join {orders} on (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id)
+           where (ol_delivery_d is null) <> (o_carrier_id is null)""",
+    ),
+    Condition(
+        "3.3.2.8",
+        "W_YTD is the sum of its H_AMOUNT",
+        """select format('warehouse %s: %s and %s', w_id, w_ytd, h) from {warehouse}
+           left join (select h_w_id, sum(h_amount) h from {history} group by 1) s on h_w_id = w_id
+           where w_ytd is distinct from h""",
+    ),
+    Condition(
+        "3.3.2.9",
+        "D_YTD is the sum of its H_AMOUNT",
+        f"""select {_BY_DISTRICT} from (select d_w_id w, d_id d, d_ytd a from {{district}}) x
+           left join (select h_w_id w, h_d_id d, sum(h_amount) b from {{history}} group by 1, 2) y using (w, d)
+           where a is distinct from b""",
+    ),
+    Condition(
+        "3.3.2.10",
+        "C_BALANCE is what was delivered less what was paid",
+        """select format('customer %s of warehouse %s, district %s: %s and %s', c, w, d, balance,
+             coalesce(amount, 0) - coalesce(paid, 0)) from
+           (select c_w_id w, c_d_id d, c_id c, c_balance balance from {customer}) x
+           left join (select o_w_id w, o_d_id d, o_c_id c, sum(ol_amount) amount from {orders} join {order_line}
+             on (ol_w_id, ol_d_id, ol_o_id) = (o_w_id, o_d_id, o_id) where ol_delivery_d is not null group by 1, 2, 3) y
+             using (w, d, c)
+           left join (select h_c_w_id w, h_c_d_id d, h_c_id c, sum(h_amount) paid from {history} group by 1, 2, 3) z
+             using (w, d, c)
+           where balance is distinct from coalesce(amount, 0) - coalesce(paid, 0)""",
+    ),
+    # The standard has 2100 alone, which is true until the first delivery. Each delivery is counted at its customer.
+    Condition(
+        "3.3.2.11",
+        "orders less new orders are 2,100 and what was delivered since, by district",
+        f"""select {_BY_DISTRICT} from
+           (select o_w_id w, o_d_id d, count(*) - (select count(*) from {{new_order}}
+              where (no_w_id, no_d_id) = (o_w_id, o_d_id)) a from {{orders}} group by 1, 2) x
+           join (select c_w_id w, c_d_id d, 2100 + sum(c_delivery_cnt) b from {{customer}} group by 1, 2) y using (w, d)
+           where a is distinct from b""",
+    ),
+    Condition(
+        "3.3.2.12",
+        "C_BALANCE and C_YTD_PAYMENT are together what was delivered",
+        """select format('customer %s of warehouse %s, district %s: %s and %s', c, w, d, total,
+             coalesce(amount, 0)) from
+           (select c_w_id w, c_d_id d, c_id c, c_balance + c_ytd_payment total from {customer}) x
+           left join (select o_w_id w, o_d_id d, o_c_id c, sum(ol_amount) amount from {orders} join {order_line}
+             on (ol_w_id, ol_d_id, ol_o_id) = (o_w_id, o_d_id, o_id) where ol_delivery_d is not null group by 1, 2, 3) y
+             using (w, d, c)
+           where total is distinct from coalesce(amount, 0)""",
+    ),
+]
+
+
+def _count(title: str, expected: str, having: str) -> Condition:
+    return Condition(
+        "4.3.3.1", title, f"select format('%s rows', n) from ({having}) x where n <> {expected}", fresh=True
+    )
+
+
+#: A tenth of rows drawn one by one lies within this of a tenth (five standard deviations of the fewest that are asked).
+_TENTH = "abs(part - 0.1) > greatest(0.01, 5 * sqrt(0.09 / n))"
+
+POPULATION = [
+    _count("100,000 items", "100000", "select count(*) n from {item}"),
+    Condition(
+        "4.3.3.1",
+        "100,000 rows of stock and 10 districts in each warehouse",
+        """select format('warehouse %s: %s rows of stock, %s districts', w_id, s, d) from {warehouse}
+           left join (select s_w_id, count(*) s from {stock} group by 1) x on s_w_id = w_id
+           left join (select d_w_id, count(*) d from {district} group by 1) y on d_w_id = w_id
+           where s is distinct from 100000 or d is distinct from 10""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "3,000 customers, orders and rows of history in each district, 900 new orders",
+        """select format('warehouse %s, district %s: %s, %s, %s, %s', d_w_id, d_id, c, o, h, n) from {district}
+           left join (select c_w_id, c_d_id, count(*) c from {customer} group by 1, 2) x
+             on (c_w_id, c_d_id) = (d_w_id, d_id)
+           left join (select o_w_id, o_d_id, count(*) o from {orders} group by 1, 2) y
+             on (o_w_id, o_d_id) = (d_w_id, d_id)
+           left join (select h_w_id, h_d_id, count(*) h from {history} group by 1, 2) z
+             on (h_w_id, h_d_id) = (d_w_id, d_id)
+           left join (select no_w_id, no_d_id, count(*) n from {new_order} group by 1, 2) v
+             on (no_w_id, no_d_id) = (d_w_id, d_id)
+           where (c, o, h, n) is distinct from (3000::bigint, 3000::bigint, 3000::bigint, 900::bigint)""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "each customer of a district has one order; 5 to 15 lines each",
+        """select format('warehouse %s, district %s: %s customers, %s to %s lines', o_w_id, o_d_id,
+             count(distinct o_c_id), min(o_ol_cnt), max(o_ol_cnt))
+           from {orders} group by o_w_id, o_d_id
+           having count(distinct o_c_id) <> 3000 or min(o_ol_cnt) < 5 or max(o_ol_cnt) > 15""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "the last 900 orders of each district are new; the others have a carrier",
+        """select format('order %s of warehouse %s, district %s', o_id, o_w_id, o_d_id) from {orders}
+           where (o_id > 2100) <> (o_carrier_id is null) or o_carrier_id not between 1 and 10""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "order lines: amount 0 where they are delivered, else 0.01 to 9,999.99; quantity 5",
+        """select format('line %s of order %s of warehouse %s, district %s', ol_number, ol_o_id, ol_w_id, ol_d_id)
+           from {order_line} where ol_quantity <> 5 or ol_supply_w_id <> ol_w_id or ol_i_id not between 1 and 100000
+             or (ol_o_id <= 2100 and ol_amount <> 0) or (ol_o_id > 2100 and ol_amount not between 0.01 and 9999.99)""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "a tenth of items and stock is ORIGINAL",
+        f"""select format('%s: %s of %s', t, part, n) from (
+             select 'item' t, count(*) n, avg((i_data like '%ORIGINAL%')::int) part from {{item}}
+             union all select 'stock of warehouse ' || s_w_id, count(*), avg((s_data like '%ORIGINAL%')::int)
+               from {{stock}} group by s_w_id) x where {_TENTH}""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "a tenth of the customers has bad credit; balances, limits and discounts as they begin",
+        f"""select format('warehouse %s: %s of %s', w, part, n) from (
+             select c_w_id w, count(*) n, avg((c_credit = 'BC')::int) part,
+               bool_and(c_balance = -10 and c_ytd_payment = 10 and c_payment_cnt = 1 and c_delivery_cnt = 0
+                 and c_credit_lim = 50000 and c_discount between 0 and 0.5 and c_middle = 'OE') begun
+             from {{customer}} group by 1) x where {_TENTH} or not begun""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.2.3",
+        "the first 1,000 customers of a district have each last name once; all names are of its syllables",
+        """select format('warehouse %s, district %s: %s names', c_w_id, c_d_id,
+             count(distinct c_last) filter (where c_id <= 1000))
+           from {customer} group by c_w_id, c_d_id
+           having count(distinct c_last) filter (where c_id <= 1000) <> 1000
+             or not bool_and(c_last ~ '^((BAR|OUGHT|ABLE|PRI|PRES|ESE|ANTI|CALLY|ATION|EING)){3}$')""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "balances of warehouses and districts, taxes, zip codes and next orders as they begin",
+        """select 'warehouse ' || w_id from {warehouse}
+             where w_ytd <> 300000 or w_tax not between 0 and 0.2 or w_zip !~ '^[0-9]{4}11111$'
+           union all select format('warehouse %s, district %s', d_w_id, d_id) from {district}
+             where d_ytd <> 30000 or d_next_o_id <> 3001 or d_tax not between 0 and 0.2
+               or d_zip !~ '^[0-9]{4}11111$'""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "stock of 10 to 100 pieces, of which nothing is ordered yet",
+        """select format('item %s of warehouse %s', s_i_id, s_w_id) from {stock}
+           where s_quantity not between 10 and 100 or (s_ytd, s_order_cnt, s_remote_cnt) <> (0, 0, 0)""",
+        fresh=True,
+    ),
+]
+
+
+def checked(
+    conn: Connection,
+    sets: int,
+    conditions: list[Condition],
+    began: Callable[[Condition, int, int], object] = lambda *_: None,
+) -> Iterator[Checked]:
+    """Checks them one after the other, over all sets. `began` is called with each, its number and how many there are.
+    Raises psycopg.Error.
+    """
+    for number, condition in enumerate(conditions):
+        began(condition, number, len(conditions))
+        start, broken, example = time.monotonic(), 0, ""
+        for n in range(sets):
+            sql = f"select count(*), min(what) from ({named(condition.sql, n, sets)}) as broken(what)"
+            row = conn.execute(sql.encode()).fetchone()
+            if row is not None and row[0]:
+                broken += int(row[0])
+                example = example or f"{f'set {n + 1}: ' if sets > 1 else ''}{row[1]}"
+        yield Checked(condition.clause, condition.title, broken, example, time.monotonic() - start)

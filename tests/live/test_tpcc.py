@@ -1,0 +1,302 @@
+"""TPC-C on real servers: what is loaded, what transactions do, and that broken tables are found."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pgdyno import _core, engine
+from pgdyno.cluster import target as targets
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
+
+from tests.live.test_load import check, direct, stopped
+from tests.support.cli import pgdyno
+from tests.support.server import DEBIAN_15, Server
+
+TABLES = ("item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock")
+CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from tpcc_{} t"
+
+
+def content(conninfo: str) -> dict[str, Any]:
+    with psycopg.connect(conninfo) as conn:
+        return {t: conn.execute(CONTENT.format(t).encode()).fetchone() for t in TABLES}
+
+
+@pytest.fixture(scope="module")
+def loaded(server: Server) -> Iterator[str]:
+    """Two warehouses, by COPY."""
+    server.sql("create database tpcc_module")
+    conninfo = server.conninfo(dbname="tpcc_module")
+    done = pgdyno("load", "tpcc", "--warehouses", 2, "--target", conninfo)
+    assert done.code == 0, done.err
+    yield conninfo
+    server.sql("drop database tpcc_module with (force)")
+
+
+@pytest.mark.parametrize("version", [18, pytest.param(15, marks=pytest.mark.slow)])
+def test_files_written_directly_hold_what_copy_loads(loaded: str, version: int) -> None:
+    if version == 15 and not DEBIAN_15.exists():
+        pytest.skip("PostgreSQL 15 is not installed")
+    s = stopped(bin_folder=DEBIAN_15 if version == 15 else None)
+    try:
+        done = direct(s, "tpcc", "--warehouses", 2)
+        assert done.code == 0, done.err
+        with s:
+            assert content(s.conninfo()) == content(loaded)
+            check(s)
+    finally:
+        s.remove()
+
+
+def test_seeds_sets_and_foreign_keys(server: Server, database: str, loaded: str) -> None:
+    target = server.conninfo(dbname=database)
+    one = pgdyno("load", "tpcc", "--warehouses", 1, "--seed", 2, "--target", target)
+    assert one.code == 0, one.err
+    first = content(target)
+    assert first["item"] != content(loaded)["item"] and first["item"][0] == 100_000
+    refused = pgdyno("load", "tpcc", "--warehouses", 1, "--sets", 2, "--foreign-keys", "--target", target)
+    assert refused.code == 3 and "--replace" in refused.err
+    more = pgdyno("load", "tpcc", "--warehouses", 1, "--sets", 2, "--foreign-keys", "--replace", "--target", target)
+    assert more.code == 0, more.err
+    with psycopg.connect(target) as conn:
+        names = {
+            r[0] for r in conn.execute("select relname from pg_class where relname like 'tpcc%' and relkind = 'r'")
+        }
+        assert names == {f"tpcc_{t}{n}" for t in TABLES for n in (1, 2)}
+        row = conn.execute("select count(*) from pg_constraint where contype = 'f'").fetchone()
+        assert row == (20,)
+        # The functions of the dataset that was replaced are gone with it.
+        functions = [r[0] for r in conn.execute("select proname from pg_proc where proname like 'tpcc%'")]
+        assert len(functions) == 10 and all("1_" in f or "2_" in f for f in functions)
+
+
+#: What breaks each condition, and nothing that hides it.
+BREAK = {
+    "3.3.2.1": "update tpcc_warehouse set w_ytd = w_ytd + 1 where w_id = 2",
+    "3.3.2.2": "update tpcc_district set d_next_o_id = d_next_o_id + 1 where (d_w_id, d_id) = (2, 3)",
+    "3.3.2.3": "delete from tpcc_new_order where (no_w_id, no_d_id, no_o_id) = (2, 3, 2500)",
+    "3.3.2.4": "delete from tpcc_order_line where (ol_w_id, ol_d_id, ol_o_id, ol_number) = (2, 3, 2500, 1)",
+    "3.3.2.5": "update tpcc_orders set o_carrier_id = 1 where (o_w_id, o_d_id, o_id) = (2, 3, 2500)",
+    "3.3.2.6": "update tpcc_orders set o_ol_cnt = o_ol_cnt + 1 where (o_w_id, o_d_id, o_id) = (2, 3, 2500)",
+    "3.3.2.7": "update tpcc_order_line set ol_delivery_d = now() where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 2500)",
+    "3.3.2.8": "update tpcc_history set h_amount = 11 where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)",
+    "3.3.2.9": "update tpcc_history set h_d_id = 4 where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)",
+    "3.3.2.10": "update tpcc_customer set c_balance = 0, c_ytd_payment = 0 where (c_w_id, c_d_id, c_id) = (2, 3, 7)",
+    "3.3.2.11": "update tpcc_customer set c_delivery_cnt = 1 where (c_w_id, c_d_id, c_id) = (2, 3, 7)",
+    "3.3.2.12": "update tpcc_customer set c_ytd_payment = 11 where (c_w_id, c_d_id, c_id) = (2, 3, 7)",
+}
+
+
+@pytest.mark.parametrize("clause", BREAK)
+def test_a_broken_condition_is_found_by_its_clause(loaded: str, clause: str) -> None:
+    (condition,) = [c for c in CONSISTENCY if c.clause == clause]
+    with psycopg.connect(loaded) as conn:
+        assert all(c.holds for c in checked(conn, 1, [condition]))
+        conn.execute(BREAK[clause].encode())
+        (found,) = checked(conn, 1, [condition])
+        conn.rollback()
+    assert found.broken >= 1 and "warehouse 2" in found.example, found
+
+
+def test_every_condition_of_the_standard_is_there() -> None:
+    assert [c.clause for c in CONSISTENCY] == [f"3.3.2.{n}" for n in range(1, 13)] == list(BREAK)
+
+
+@pytest.mark.parametrize(
+    ("title", "sql"),
+    [
+        ("100,000 items", "delete from tpcc_item where i_id = 7"),
+        ("rows of stock", "delete from tpcc_stock where (s_w_id, s_i_id) = (2, 7)"),
+        ("3,000 customers", "delete from tpcc_history where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)"),
+        ("has one order", "update tpcc_orders set o_c_id = 1 where (o_w_id, o_d_id) = (2, 3) and o_id < 9"),
+        ("the last 900", "update tpcc_orders set o_carrier_id = null where (o_w_id, o_d_id, o_id) = (2, 3, 7)"),
+        ("amount 0", "update tpcc_order_line set ol_quantity = 6 where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
+        ("is ORIGINAL", "update tpcc_item set i_data = 'plain' where i_id % 5 = 0"),
+        ("bad credit", "update tpcc_customer set c_balance = 0 where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("last name", "update tpcc_customer set c_last = 'SMITH' where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("zip codes", "update tpcc_district set d_zip = '123' where (d_w_id, d_id) = (2, 3)"),
+        ("10 to 100 pieces", "update tpcc_stock set s_ytd = 1 where (s_w_id, s_i_id) = (2, 7)"),
+    ],
+)
+def test_what_is_wrong_from_the_beginning_is_found(loaded: str, title: str, sql: str) -> None:
+    (condition,) = [c for c in POPULATION if title in c.title]
+    with psycopg.connect(loaded) as conn:
+        assert all(c.holds for c in checked(conn, 1, [condition]))
+        conn.execute(sql.encode())
+        (found,) = checked(conn, 1, [condition])
+        conn.rollback()
+    assert found.broken >= 1
+
+
+def test_check_tells_whether_tables_are_consistent(server: Server, database: str) -> None:
+    target = server.conninfo(dbname=database)
+    nothing = pgdyno("tpcc", "check", "--target", target)
+    assert nothing.code == 2 and "pgdyno load tpcc" in nothing.err
+    assert pgdyno("load", "tpcc", "--warehouses", 1, "--target", target).code == 0
+    good = pgdyno("tpcc", "check", "--population", "--json", "--target", target)
+    assert good.code == 0 and good.json["holds"] and len(good.json["checks"]) == 12 + len(POPULATION)
+    server.sql("update tpcc_warehouse set w_ytd = 1", dbname=database)
+    bad = pgdyno("tpcc", "check", "--target", target)
+    assert bad.code == 1 and "3.3.2.1" in bad.out and "warehouse 1" in bad.out
+
+
+EXPERIMENT = """
+name = "t"
+title = "t"
+[dataset]
+kind = "tpcc"
+warehouses = 2
+{dataset}
+[workloads.tpcc]
+tpcc = {{ {tpcc} }}
+[axes]
+clients = [4]
+{axes}
+[run]
+duration_s = 2
+warmup_s = 0.2
+repetitions = 1
+max_tries = 100
+collect = []
+"""
+
+
+def run(folder: Path, *args: Any, dataset: str = "", tpcc: str = "", axes: str = "") -> Any:
+    (folder / "t.toml").write_text(EXPERIMENT.format(dataset=dataset, tpcc=tpcc, axes=axes))
+    done = pgdyno("run", folder / "t.toml", "--json", *args, cwd=folder)
+    # 1: transactions failed; which, is for the test to look at.
+    assert done.code in (0, 1), done.err
+    return done.json
+
+
+def trials(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(p.read_text()) for p in sorted(folder.glob("runs/*/trials/*/trial.json"))]
+
+
+def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: Path) -> None:
+    run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
+    for trial in trials(tmp_path):
+        summary = trial["summary"]
+        assert trial["caveats"].count("INCONSISTENT") == trial["caveats"].count("UNCHECKED") == 0
+        counts = {s["name"]: s["latency"]["count"] for s in summary["scripts"]}
+        assert list(counts) == ["new-order", "payment", "order-status", "delivery", "stock-level"]
+        assert all(counts.values()) and not summary["failed"], (counts, summary["failed"])
+        assert 0.35 < counts["new-order"] / sum(counts.values()) < 0.52
+    for path in tmp_path.glob("runs/*/trials/*/checks.json"):
+        assert all(c["holds"] for c in json.loads(path.read_text()))
+    assert len(list(tmp_path.glob("runs/*/trials/*/checks.json"))) == 3
+
+
+@pytest.mark.slow
+def test_sets_partners_and_isolation(tmp_path: Path) -> None:
+    levels = '["read committed", "repeatable read", "serializable"]'
+    run(
+        tmp_path,
+        dataset="sets = 2\nforeign_keys = true\nfillfactor = 90",
+        tpcc='home = "bound"',
+        axes=f'variables = {{ isolation = {levels}, round_trips = ["pipelined", "functions"] }}',
+    )
+    found = trials(tmp_path)
+    assert len(found) == 6
+    for trial in found:
+        assert "INCONSISTENT" not in trial["caveats"], trial["parameters"]
+        # Tried again at once, a transaction can meet the same one many times; and the end of the run ends trying.
+        failed = trial["summary"]["failed"]
+        assert set(failed) <= {"40001"} and sum(failed.values()) < 0.02 * trial["summary"]["committed"], failed
+
+
+def test_what_was_counted_is_in_the_tables(server: Server, database: str, tmp_path: Path) -> None:
+    """Every new order and every payment that was acknowledged, and no more than what was begun."""
+    target = server.conninfo(dbname=database)
+    assert pgdyno("load", "tpcc", "--warehouses", 2, "--target", target).code == 0
+    done = pgdyno("run", "tpcc", "--target", target, "--duration", 2, "--warmup", 0, "--clients", 3, "--repetitions", 1,
+                  "--scale", 2, "--json", cwd=tmp_path)  # fmt: skip
+    assert done.code == 0, done.err
+    (trial,) = trials(tmp_path)
+    counts = {s["name"]: s["latency"]["count"] for s in trial["summary"]["scripts"]}
+    named = {s["name"]: s["latency"]["count"] for s in trial["summary"]["statements"]}
+    rows = server.sql(
+        "select (select sum(d_next_o_id - 3001) from tpcc_district), (select count(*) - 60000 from tpcc_history), "
+        "(select sum(c_delivery_cnt) from tpcc_customer)",
+        dbname=database,
+    )
+    orders, payments, delivered = (int(x) for x in rows[0])
+    assert orders == counts["new-order"] - named["new-order: roll back"]
+    assert payments == counts["payment"]
+    assert delivered == named["delivery: update balance"]
+
+
+def test_a_trial_whose_tables_are_broken_says_so(server: Server, database: str, tmp_path: Path) -> None:
+    target = server.conninfo(dbname=database)
+    assert pgdyno("load", "tpcc", "--warehouses", 1, "--target", target).code == 0
+    server.sql("update tpcc_district set d_ytd = 0 where d_id = 3", dbname=database)
+    done = pgdyno("run", "tpcc", "--target", target, "--duration", 0.5, "--warmup", 0, "--clients", 2,
+                  "--repetitions", 1, "--scale", 1, cwd=tmp_path)  # fmt: skip
+    assert "The tables are not consistent: TPC-C's conditions 3.3.2.1, 3.3.2.9" in " ".join(done.out.split()), done.out
+    (trial,) = trials(tmp_path)
+    assert "INCONSISTENT" in trial["caveats"]
+
+
+def test_terminals_wait_and_deal_the_standards_mix(tmp_path: Path) -> None:
+    # A hundredth of the standard's waits: a cycle of a terminal takes 0.2 s.
+    run(tmp_path, "--clients", 20, "--duration", 6, tpcc="waits = 0.01")
+    (trial,) = trials(tmp_path)
+    summary = trial["summary"]
+    assert 60 < summary["tps"] < 130, summary["tps"]
+    counts = {s["name"]: s["latency"]["count"] for s in summary["scripts"]}
+    assert abs(counts["payment"] / sum(counts.values()) - 10 / 23) < 0.05
+    report = (next(tmp_path.glob("runs/*/report.md"))).read_text()
+    assert "the standard's limits" in report and "with scaled waits" in report
+
+
+def test_a_terminal_that_rests_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """With whole waits the mean cycle is more than 20 s; the run is over when its time is."""
+    start = time.monotonic()
+    run(tmp_path, "--clients", 20, "--duration", 2, tpcc="waits = 1")
+    assert time.monotonic() - start < 60
+
+
+#: What transactions leave behind, less what the clock says.
+LEFT = """
+select (select sum(hashtextextended((s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt)::text, 0))
+          from tpcc_stock),
+       (select sum(hashtextextended((c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt,
+          c_data)::text, 0)) from tpcc_customer),
+       (select sum(hashtextextended((ol_o_id, ol_number, ol_i_id, ol_quantity, ol_amount, ol_dist_info,
+          ol_delivery_d is null)::text, 0)) from tpcc_order_line),
+       (select sum(hashtextextended((o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local)::text, 0)) from tpcc_orders),
+       (select sum(hashtextextended((h_c_id, h_w_id, h_amount, h_data)::text, 0)) from tpcc_history),
+       (select sum(w_ytd) from tpcc_warehouse), (select sum(d_ytd + d_next_o_id) from tpcc_district)"""
+
+
+def test_however_they_travel_transactions_do_the_same(server: Server, loaded: str) -> None:
+    """One client, one seed: the same transactions, so the same tables."""
+    found = []
+    for how in ("statements", "pipelined", "functions"):
+        name = f"tpcc_{how}"
+        server.sql(f"create database {name} template tpcc_module")
+        assert drive(server.conninfo(dbname=name), how, transactions=500) == 500
+        found.append(server.sql(LEFT, dbname=name))
+        server.sql(f"drop database {name} with (force)")
+    assert found[0] == found[1] == found[2]
+    assert found[0] != server.sql(LEFT, dbname="tpcc_module")
+
+
+class Nobody:
+    def started(self, start_ns: int, connect_ns: int) -> None: ...
+    def interval(self, i: Any) -> None: ...
+    def event(self, e: Any) -> None: ...
+
+
+def drive(conninfo: str, how: str, *, transactions: int) -> int:
+    config = _core.ConnConfig(**targets.resolve(conninfo, 10.0).core_arguments())
+    workload = _core.Workload.tpcc([engine.Tpcc(warehouses=2, round_trips=how)])
+    result = _core.run([config], workload, Nobody(), engine.Plan(clients=1, transactions=transactions, seed=5))
+    measured = result.phase("measure")
+    assert measured is not None and result.error is None, result.error
+    return measured.committed
