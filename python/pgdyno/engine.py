@@ -6,6 +6,7 @@ Times are seconds, unless a name says otherwise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 Protocol = Literal["simple", "extended", "prepared"]
@@ -130,3 +131,5 @@ class Tpcc:
     isolation: str = ""
     #: What the standard's keying and think times are multiplied by; 0: no waits.
     waits: float = 0.0
+    #: A file that each order is appended to when its commit is acknowledged: client, set, warehouse, district, order.
+    orders: Path | None = None

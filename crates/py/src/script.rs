@@ -74,6 +74,7 @@ pub struct Tpcc {
     home: String,
     isolation: String,
     waits: f64,
+    orders: Option<std::path::PathBuf>,
 }
 
 impl Tpcc {
@@ -90,6 +91,7 @@ impl Tpcc {
             home: self.home.parse().map_err(|e| errors::other(format!("home: {e}")))?,
             isolation: self.isolation.clone(),
             waits: self.waits,
+            orders: self.orders.clone(),
         })
     }
 }

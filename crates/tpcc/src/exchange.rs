@@ -205,6 +205,19 @@ struct Mail {
     whole: usize,
     /// All questions are answered.
     answered: bool,
+    /// An order that is committed.
+    order: Option<Order>,
+}
+
+/// An order whose commit the server has acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Its warehouse.
+    pub warehouse: u64,
+    /// Its district.
+    pub district: u64,
+    /// Its number there.
+    pub number: u64,
 }
 
 /// See the module.
@@ -239,7 +252,17 @@ impl Exchange {
         .await
     }
 
+    /// Notes an order, when its commit is acknowledged.
+    pub fn acknowledged(&self, order: Order) {
+        self.mail().order = Some(order);
+    }
+
     // ------------------------------------------------------------ the client's side
+
+    /// The order that the transaction has noted.
+    pub fn take_order(&self) -> Option<Order> {
+        self.mail().order.take()
+    }
 
     /// Takes what is to be sent next, at most so many questions, and hands it to `send`; false: nothing is left.
     pub fn take(&self, most: usize, send: impl FnOnce(&[Question])) -> bool {

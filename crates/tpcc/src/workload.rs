@@ -9,6 +9,9 @@ use pgdyno_engine::workload::{Actor, Awaited, Cause, CommandInfo, Failure, Piece
 use pgdyno_engine::{Protocol, Workload};
 use pgdyno_script::ScriptError;
 use pgdyno_wire::{Effect, WireError};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -81,6 +84,9 @@ pub struct Options {
     /// What the standard's keying and think times (clause 5.2.5.7) are multiplied by; 0: no waits. With waits,
     /// transactions are dealt from a deck (clause 5.2.4.2).
     pub waits: f64,
+    /// A file that each order is appended to when its commit is acknowledged, as a line: client, set, warehouse, district
+    /// and order. The kernel has it before the client goes on.
+    pub orders: Option<PathBuf>,
 }
 
 /// Keying time and mean think time in seconds, by transaction (clause 5.2.5.7).
@@ -110,6 +116,7 @@ struct Side {
     first_commands: [usize; 5],
     /// By set, transaction and statement.
     statements: Vec<[Vec<Prepared>; 5]>,
+    orders: Option<File>,
 }
 
 /// A statement as it is sent.
@@ -179,7 +186,12 @@ impl TpccWorkload {
                 }));
             }
             let constants = Constants::of_seed(o.data_seed);
-            sides.push(Side { options: o, constants, first_script, first_commands, statements });
+            let open = |path: &PathBuf| {
+                let file = OpenOptions::new().append(true).create(true).open(path);
+                file.map_err(|e| format!("cannot write {}: {e}", path.display()))
+            };
+            let orders = o.orders.as_ref().map(open).transpose()?;
+            sides.push(Side { options: o, constants, first_script, first_commands, statements, orders });
         }
         Ok(TpccWorkload { shared: Arc::new(Shared { sides, commands, slots }) })
     }
@@ -295,6 +307,8 @@ impl Workload for TpccWorkload {
 struct Client {
     shared: Arc<Shared>,
     side: usize,
+    /// Its number on its side.
+    number: usize,
     rng: Prng,
     set: usize,
     terms: Terms,
@@ -316,6 +330,7 @@ impl Client {
     fn new(shared: Arc<Shared>, side: usize, client: usize, rng: Prng) -> Client {
         let s = &shared.sides[side];
         let (warehouses, sets) = (u64::from(s.options.warehouses), u64::from(s.options.sets));
+        let number = client;
         let client = client as u64;
         let place = match s.options.home {
             Home::Random => None,
@@ -333,6 +348,7 @@ impl Client {
         Client {
             shared,
             side,
+            number,
             rng,
             set,
             terms,
@@ -460,6 +476,17 @@ impl Client {
         })
     }
 
+    /// Appends the order that was acknowledged to the file, if there is one. Lines are short: each is one write, and
+    /// stands whole among those of others.
+    fn log_order(&self) -> Result<(), Box<Failure>> {
+        let (Some(order), Some(mut file)) = (self.exchange.take_order(), self.side().orders.as_ref()) else {
+            return Ok(());
+        };
+        let line =
+            format!("{} {} {} {} {}\n", self.number, self.set + 1, order.warehouse, order.district, order.number);
+        file.write_all(line.as_bytes()).map_err(|e| self.failure(&format!("cannot write down an order: {e}")))
+    }
+
     fn forget(&mut self) {
         self.running = None;
         self.exchange.clear();
@@ -541,6 +568,9 @@ impl Actor for Client {
         let Some(running) = &mut self.running else { return Ok(Step::Done) };
         match running.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => {
+                if !requests.is_dry_run() {
+                    self.log_order()?;
+                }
                 self.running = None;
                 self.input = None;
                 Ok(Step::Done)
@@ -595,6 +625,7 @@ mod tests {
             home: Home::Random,
             isolation: String::new(),
             waits: 0.0,
+            orders: None,
         }
     }
 

@@ -34,8 +34,8 @@ from pgdyno.load.units import pg_size
 _out = console.output()
 
 
-def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:
-    """Initdb with settings for this machine."""
+def settings_of(given: list[str], clients: int) -> list[Setting]:
+    """Settings for this machine and so many clients, with those that were given as NAME=VALUE over them."""
     settings = {s.name: s for s in sized(host.memory_bytes(), host.cores(), clients)}
     for word in given:
         name, equals, value = word.partition("=")
@@ -44,9 +44,15 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
         if name.lower() in OURS:
             raise UsageError(f"--set: {name} is pgdyno's: where the server listens and where its files are")
         settings[name] = Setting(name, value, "given on the command line")
+    return list(settings.values())
+
+
+def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:
+    """Initdb with settings for this machine."""
+    settings = settings_of(given, clients)
     cluster = ManagedCluster(folder)
     with stoppable():
-        cluster.create(list(settings.values()), pg_bin=pg_bin, checksums=checksums)
+        cluster.create(settings, pg_bin=pg_bin, checksums=checksums)
     _say(
         f"created: {cluster.base}",
         f"start it:  pgdyno cluster start {folder}",

@@ -43,6 +43,51 @@ def check(
 
 
 @tpcc.command()
+def acid(
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="A server with tables that pgdyno has loaded. Default: a private one, which is killed as well.",
+            metavar="CONNINFO",
+        ),
+    ] = None,
+    isolation: Annotated[
+        str, typer.Option(help="read committed, repeatable read or serializable.", metavar="LEVEL")
+    ] = "read committed",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the private server; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Of load, before the private server is killed.", min=0.5)] = 5.0,
+    clients: Annotated[int, typer.Option(help="Clients of that load.", min=1, max=1000)] = 8,
+    force: Annotated[bool, typer.Option("--force", help="Although other sessions are active in the database.")] = False,
+    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)] = 10.0,
+    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Test atomicity, isolation and durability, as clause 3 of the standard has it.
+
+    A private server is killed under load, and each order that it had acknowledged is looked for. Exit code 1: a test
+    did not pass, or an order is lost.
+    """
+    from pgdyno.cli import acid as verb
+
+    raise typer.Exit(
+        verb.main(
+            target,
+            isolation=isolation,
+            settings=settings or [],
+            seconds=seconds,
+            clients=clients,
+            force=force,
+            connect_timeout_s=connect_timeout,
+            json_output=json_output,
+            quiet=quiet,
+        )
+    )
+
+
+@tpcc.command()
 def show(
     round_trips: Annotated[
         str, typer.Option(help="statements, pipelined or functions.", metavar="NAME")

@@ -65,6 +65,14 @@ class HeldCluster(ABC):
         if server is not None:
             server.stop(discard=discard)
 
+    def crash(self) -> None:
+        """Kills the server and all its processes at once, as a crash of the machine would, but for the kernel's memory:
+        what was written is still there, synced or not.
+        """
+        server, self._server = self._server, None
+        if server is not None:
+            server.crash()
+
     def put_aside(self) -> None:
         """Stops the server, to be started again later; nobody else shall use its data meanwhile."""
         self.stop()

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from pgdyno import home
 from pgdyno.cluster.account import Account
 from pgdyno.errors import ClusterError
@@ -106,6 +108,24 @@ class ServerProcess:
                     process.send_signal(sig)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(patience)
+            self._process = None
+
+    def crash(self) -> None:
+        """SIGKILL for the postmaster and all its children, at once."""
+        process = self._process
+        if process is None:
+            return
+        with signals_held():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                postmaster = psutil.Process(process.pid)
+                # Stopped, it makes no new children while they are counted.
+                postmaster.suspend()
+                children = postmaster.children(recursive=True)
+                for child in [postmaster, *children]:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        child.kill()
+                process.wait()
+                psutil.wait_procs(children, timeout=10)
             self._process = None
 
     def is_alive(self) -> bool:

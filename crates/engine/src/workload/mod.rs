@@ -249,6 +249,11 @@ impl Requests<'_> {
         self.prepared[slot]
     }
 
+    /// Nothing is sent: only whether anything is left to do is asked.
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Shows a line to the user.
     pub fn show(&mut self, line: String) {
         self.shown.push(line);

@@ -2,7 +2,7 @@
 //! exist, and is rolled back.
 
 use super::{BEGIN, CALL, COMMIT, ROLLBACK, Statement, Terms};
-use crate::exchange::{Arg, Exchange, Unexpected};
+use crate::exchange::{Arg, Exchange, Order, Unexpected};
 use crate::schema::{ITEMS, LINES};
 use pgdyno_base::Prng;
 
@@ -103,7 +103,8 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     db.ask(DISTRICT, &[w, d]);
     let mut rows = db.answers().await;
     rows.some("the customer")?;
-    let order = Arg::Int(rows.some("the district")?.int(0)?);
+    let number = rows.some("the district")?.int(0)?;
+    let order = Arg::Int(number);
 
     let all_local = i.suppliers.iter().all(|s| *s == i.warehouse);
     db.ask(NEXT_ORDER, &[w, d, order]);
@@ -140,6 +141,7 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     }
     db.ask(COMMIT, &[]);
     db.answers().await;
+    db.acknowledged(Order { warehouse: i.warehouse, district: i.district, number });
     Ok(())
 }
 
@@ -153,5 +155,12 @@ pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpect
     .await;
     let order = rows.some("the order")?;
     // NULL: an item does not exist.
-    if order.value(0, 0).is_none() == i.rolls_back { Ok(()) } else { Err(Unexpected("an item is not there".into())) }
+    match (order.value(0, 0), i.rolls_back) {
+        (None, true) => Ok(()),
+        (Some(_), false) => {
+            db.acknowledged(Order { warehouse: i.warehouse, district: i.district, number: order.int(0)? });
+            Ok(())
+        }
+        _ => Err(Unexpected("an item is not there".into())),
+    }
 }

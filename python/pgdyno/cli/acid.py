@@ -1,0 +1,167 @@
+"""`pgdyno tpcc acid`."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno import engine
+from pgdyno.cli import as_json, console
+from pgdyno.cli.cluster import settings_of
+from pgdyno.cli.progress import listener_for
+from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tpcc import dataset_in, show_checked
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.errors import ClusterError, TargetError, UsageError
+from pgdyno.load import loader
+from pgdyno.load.claim import Claim
+from pgdyno.load.listener import LoadListener
+from pgdyno.run.durability import Durability, killed_under_load
+from pgdyno.run.workloads import listing
+from pgdyno.spec.experiment import Tpcc
+from pgdyno.tpcc.acid import Connection, Tested, tested
+from pgdyno.tpcc.conditions import CONSISTENCY, Checked, checked
+from pgdyno.tpcc.schema import TABLES, table
+
+_LEVELS = ("read committed", "repeatable read", "serializable")
+#: Of the private server.
+_WAREHOUSES = 2
+
+
+@dataclass(frozen=True)
+class _Found:
+    tests: list[Tested]
+    checks: list[Checked]
+    #: Of a private server.
+    durability: Durability | None
+
+    @property
+    def passed(self) -> bool:
+        lost = self.durability is not None and self.durability.lost
+        return all(t.passed for t in self.tests) and all(c.holds for c in self.checks) and not lost
+
+
+def main(
+    conninfo: str | None,
+    *,
+    isolation: str,
+    settings: list[str],
+    seconds: float,
+    clients: int,
+    force: bool,
+    connect_timeout_s: float,
+    json_output: bool,
+    quiet: bool,
+) -> int:
+    """Tests, shows, and returns the exit code."""
+    if isolation not in _LEVELS:
+        raise UsageError(f'--isolation: there is no "{isolation}"', f"There are {', '.join(_LEVELS)}.")
+    if conninfo is not None and settings:
+        raise UsageError("--set is for the private server", "Leave it out, or --target.")
+    listener = listener_for(console.errors(), quiet=quiet)
+    with stoppable():
+        try:
+            if conninfo is None:
+                found = _private(settings, isolation, seconds, clients, listener)
+            else:
+                target = targets.resolve(conninfo, connect_timeout_s)
+                with Claim(target, force=force) as claim:
+                    _, sets = dataset_in(claim.conn, target)
+                    tests = _tested(target, sets, isolation, listener)
+                    found = _Found(tests, _checked(target, sets, listener), None)
+        except psycopg.Error as e:
+            message = " ".join(str(e).split())
+            raise TargetError(f"testing failed: {message}", remedy_for(message)) from e
+        finally:
+            listener.loaded()
+            listener.close()
+    _show(found, isolation, json_output)
+    return 0 if found.passed else 1
+
+
+def _private(given: list[str], isolation: str, seconds: float, clients: int, listener: LoadListener) -> _Found:
+    options = engine.Tpcc(warehouses=_WAREHOUSES, isolation=isolation)
+    with ExitStack() as stack:
+        listener.note("starting a private PostgreSQL ...")
+        cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients)))
+        loader.into_server(
+            cluster,
+            loader.dataset_of("tpcc", scale=_WAREHOUSES, rows=None),
+            force=False,
+            replace=False,
+            listener=listener,
+        )
+        tests = _tested(cluster.target, 1, isolation, listener)
+        listener.note(f"{clients} clients for {seconds:g} s, then the server is killed")
+        lost = killed_under_load(
+            cluster, options, clients=clients, seconds=seconds, orders=Path(cluster.base) / "acknowledged"
+        )
+        if not cluster.is_alive():
+            raise ClusterError(f"the server did not come back: {cluster.last_words(3)}")
+        return _Found(tests, _checked(cluster.target, 1, listener), lost)
+
+
+def _tested(target: Target, sets: int, isolation: str, listener: LoadListener) -> list[Tested]:
+    """On the first set."""
+    names = {t: table(t, 0, sets) for t in TABLES}
+    statements: dict[str, str] = {}
+    for _, text, _ in listing(Tpcc()):
+        found = re.findall(r"^-- name: (.+)\n(.+);$", text, re.MULTILINE)
+        statements |= {name: _renamed(sql, sets) for name, sql in found}
+
+    def connect() -> Connection:
+        return targets.administrative(target, patience_s=None)
+
+    return list(tested(connect, names, statements, isolation, lambda c, n, of: listener.checking(c, n, of)))
+
+
+def _renamed(sql: str, sets: int) -> str:
+    """A statement over tables of the first of several sets."""
+    return re.sub(rf"\btpcc_({'|'.join(TABLES)})\b", r"tpcc_\g<1>1", sql) if sets > 1 else sql
+
+
+def _checked(target: Target, sets: int, listener: LoadListener) -> list[Checked]:
+    with targets.administrative(target, patience_s=None) as conn:
+        return list(checked(conn, sets, CONSISTENCY, lambda c, n, of: listener.checking(c.clause, n, of)))
+
+
+def _show(found: _Found, isolation: str, json_output: bool) -> None:
+    d = found.durability
+    if json_output:
+        facts: dict[str, Any] = {"isolation": isolation, "passed": found.passed}
+        facts |= {"tests": [t.as_json() for t in found.tests], "checks": [c.as_json() for c in found.checks]}
+        as_json.write(facts | {"durability": None if d is None else d.as_json()})
+        return
+    out = console.output()
+    shown = Table(box=box.SIMPLE_HEAD, title=f"At {isolation.upper()}", title_justify="left")
+    for name in ("clause", "test", "", "seen"):
+        shown.add_column(name)
+    for t in found.tests:
+        verdict = Text("passed", style="green") if t.passed else Text("not passed", style="red")
+        shown.add_row(t.clause, t.title, verdict, t.seen)
+    out.print(shown)
+    if broken := [c for c in found.checks if not c.holds]:
+        show_checked(broken)
+    else:
+        out.print(f"Consistent afterwards: {len(found.checks)} of {len(found.checks)} conditions of clause 3.3.2 hold.")
+    if d is None:
+        return
+    style = "red" if d.lost else "green"
+    text = f"Killed under load: of {d.acknowledged:,} acknowledged orders {d.lost:,} are lost"
+    out.print(Text(f"{text}; back after {d.recovery_s:.1f} s.", style=style))
+    for number, warehouse, district, order in d.examples:
+        out.print(f"  lost: order {order} of set {number}, warehouse {warehouse}, district {district}")
+    out.print(
+        f"{d.unacknowledged:,} more are there whose connection was lost before the answer. All processes were killed "
+        "at once; the kernel's memory survives that, so what the device keeps in a power cut is not tested."
+    )

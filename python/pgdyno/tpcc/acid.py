@@ -1,0 +1,406 @@
+"""Atomicity and isolation from outside (clauses 3.2 and 3.4 of the standard): transactions that are stopped half-way,
+beside others, by the statements that the workload itself sends.
+
+Each test says what it saw. What isolation a server gives is its level's to say: at READ COMMITTED, which sysbench,
+HammerDB and most applications use, tests 7 to 9 do not pass, and that is no defect of the server.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Row = tuple[Any, ...]
+#: How long a transaction must not have gone on until it counts as waiting, and how long one is waited for.
+_WAITS_S, _PATIENCE_S = 0.5, 20.0
+#: What is tested on: the tables' first warehouse.
+_W, _D, _C, _ITEMS = 1, 1, 17, (11, 23, 35, 47, 59)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A test and what came of it."""
+
+    clause: str
+    title: str
+    passed: bool
+    #: What was seen.
+    seen: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+
+class NotPassedError(Exception):
+    """A test has not passed: what was seen instead."""
+
+
+class Session:
+    """A connection that carries out transactions statement by statement, and stops where it is told."""
+
+    def __init__(self, conn: Connection, statements: dict[str, str], isolation: str) -> None:
+        self.conn = conn
+        self._statements = statements
+        self._isolation = isolation
+
+    def begin(self) -> None:
+        """Begins a transaction."""
+        self.conn.execute(f"begin isolation level {self._isolation}".encode())
+
+    def commit(self) -> None:
+        self.conn.execute("commit")
+
+    def rollback(self) -> None:
+        self.conn.execute("rollback")
+
+    def do(self, name: str, *values: Any) -> list[Row]:
+        """Carries out a statement of the workload's, by its name."""
+        text = re.sub(r"\$(\d+)", lambda m: f"%(p{m[1]})s", self._statements[name].replace("%", "%%"))
+        done = self.conn.execute(text.encode(), {f"p{n}": v for n, v in enumerate(values, 1)})
+        return done.fetchall() if done.description else []
+
+    def new_order(self, customer: int = _C, items: Sequence[int] = _ITEMS) -> int:
+        """New-Order up to its COMMIT; returns the order's number."""
+        self.begin()
+        self.do("new-order: get customer and tax", _W, _D, customer)
+        order = int(self.do("new-order: lock district", _W, _D)[0][0])
+        self.do("new-order: count order in district", _W, _D, order)
+        self.do("new-order: insert order", order, _D, _W, customer, len(items), 1)
+        self.do("new-order: insert new order", order, _D, _W)
+        for n, item in enumerate(items, 1):
+            price = self.do("new-order: get item", item)[0][0]
+            quantity, _, info = self.do("new-order: lock stock", _W, item, _D)[0]
+            left = quantity - 1 if quantity >= 11 else quantity + 90
+            self.do("new-order: update stock", _W, item, left, 1, 0)
+            self.do("new-order: insert order line", order, _D, _W, n, item, _W, 1, price, info)
+        return order
+
+    def payment(self, customer: int, amount: Decimal) -> None:
+        """Payment up to its COMMIT."""
+        self.begin()
+        self.do("payment: pay warehouse", _W, amount)
+        self.do("payment: pay district", _W, _D, amount)
+        self.do("payment: lock customer", _W, _D, customer)
+        self.do("payment: pay customer", _W, _D, customer, amount)
+        self.do("payment: insert history", _D, _W, customer, _D, _W, amount, "acid")
+
+    def delivery(self) -> tuple[int, Decimal] | None:
+        """Delivery of one district up to its COMMIT; returns customer and amount, or nothing to deliver."""
+        self.begin()
+        oldest = self.do("delivery: lock oldest new order", _W, _D)
+        if not oldest:
+            return None
+        of = (_W, _D, oldest[0][0])
+        self.do("delivery: delete new order", *of)
+        customer = int(self.do("delivery: get customer of order", *of)[0][0])
+        self.do("delivery: set carrier", *of, 1)
+        self.do("delivery: deliver lines", *of)
+        amount = Decimal(self.do("delivery: get amount", *of)[0][0])
+        self.do("delivery: update balance", _W, _D, customer, amount)
+        return customer, amount
+
+    def last_order(self, customer: int = _C) -> int:
+        """What Order-Status reads, within a transaction."""
+        return int(self.do("order-status: get last order", _W, _D, customer)[0][0])
+
+
+class Beside:
+    """Something that another session does meanwhile, on a thread: it may have to wait."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._error: BaseException | None = None
+        self._result: Any = None
+
+        def run() -> None:
+            try:
+                self._result = work()
+            except BaseException as e:
+                self._error = e
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def waits(self) -> bool:
+        """Whether it has not ended within a moment."""
+        self._thread.join(_WAITS_S)
+        return self._thread.is_alive()
+
+    def result(self) -> Any:
+        """What it came to; raises what it raised, or NotPassedError where it does not end."""
+        self._thread.join(_PATIENCE_S)
+        if self._thread.is_alive():
+            raise NotPassedError(f"it did not end within {_PATIENCE_S:g} s")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+@dataclass
+class Bench:
+    """Three sessions, and how to look at the tables from outside."""
+
+    one: Session
+    two: Session
+    three: Session
+    look: Connection
+    #: Of the tables, by how they stand in statements.
+    names: dict[str, str]
+
+    def value(self, sql: str, *values: Any) -> Any:
+        row = self.look.execute(sql.encode(), values).fetchone()
+        return None if row is None else row[0] if len(row) == 1 else row
+
+    def next_order(self) -> int:
+        sql = "select d_next_o_id from {district} where (d_w_id, d_id) = (%s, %s)"
+        return int(self.value(sql.format(**self.names), _W, _D))
+
+    def balance(self, customer: int) -> Decimal:
+        sql = "select c_balance from {customer} where (c_w_id, c_d_id, c_id) = (%s, %s, %s)"
+        return Decimal(self.value(sql.format(**self.names), _W, _D, customer))
+
+
+def _money(bench: Bench) -> Any:
+    """What a payment changes."""
+    sql = """select (select w_ytd from {warehouse} where w_id = 1),
+        (select d_ytd from {district} where (d_w_id, d_id) = (1, 1)),
+        (select format('%%s %%s %%s', c_balance, c_ytd_payment, c_payment_cnt) from {customer}
+           where (c_w_id, c_d_id, c_id) = (1, 1, 17)), (select count(*) from {history})"""
+    return bench.value(sql.format(**bench.names))
+
+
+def _atomic_commit(b: Bench) -> str:
+    before = _money(b)
+    b.one.payment(_C, Decimal("12.34"))
+    b.one.commit()
+    after = _money(b)
+    if any(x == y for x, y in zip(before, after, strict=True)):
+        raise NotPassedError("a part of a committed payment is missing")
+    return "warehouse, district, customer and history have changed"
+
+
+def _atomic_rollback(b: Bench) -> str:
+    before = _money(b)
+    b.one.payment(_C, Decimal("12.34"))
+    b.one.rollback()
+    if _money(b) != before:
+        raise NotPassedError("a part of a payment that was rolled back is there")
+    return "nothing has changed"
+
+
+def _order_status_beside_new_order(b: Bench, end: str) -> str:
+    b.two.begin()
+    before = b.two.last_order()
+    b.two.commit()
+    order = b.one.new_order()
+    b.two.begin()
+    beside = Beside(b.two.last_order)
+    if beside.waits():
+        raise NotPassedError("a reader waits for a writer")
+    if beside.result() != before:
+        raise NotPassedError("an order that is not committed is seen")
+    b.two.commit()
+    getattr(b.one, end)()
+    b.two.begin()
+    after = b.two.last_order()
+    b.two.commit()
+    if after != (order if end == "commit" else before):
+        raise NotPassedError(f"after the {end} the last order is {after}")
+    when = "after" if end == "commit" else "neither before nor after"
+    return f"the reader did not wait, and saw the order {when} the {end}"
+
+
+def _isolation_1(b: Bench) -> str:
+    return _order_status_beside_new_order(b, "commit")
+
+
+def _isolation_2(b: Bench) -> str:
+    return _order_status_beside_new_order(b, "rollback")
+
+
+def _two_new_orders(b: Bench, end: str) -> str:
+    first = b.one.new_order()
+    beside = Beside(lambda: b.two.new_order(customer=_C + 1))
+    if not beside.waits():
+        raise NotPassedError("a second new order of the district does not wait")
+    getattr(b.one, end)()
+    try:
+        second = beside.result()
+        b.two.commit()
+        again = ""
+    except psycopg.errors.SerializationFailure:
+        # As a client does that tries again.
+        b.two.rollback()
+        second = b.two.new_order(customer=_C + 1)
+        b.two.commit()
+        again = " after it was tried again (40001)"
+    if second != (first + 1 if end == "commit" else first) or b.next_order() != second + 1:
+        raise NotPassedError(f"orders {first} and {second}, next {b.next_order()}")
+    ended = "committed" if end == "commit" else "rolled back"
+    return f"the second waited, and got number {second} after {first} was {ended}{again}"
+
+
+def _isolation_3(b: Bench) -> str:
+    return _two_new_orders(b, "commit")
+
+
+def _isolation_4(b: Bench) -> str:
+    return _two_new_orders(b, "rollback")
+
+
+def _payment_beside_delivery(b: Bench, end: str) -> str:
+    delivered = b.one.delivery()
+    if delivered is None:
+        b.one.rollback()
+        raise NotPassedError("there is no new order to deliver")
+    customer, amount = delivered
+    paid, before = Decimal("7.00"), b.balance(customer)
+    beside = Beside(lambda: b.two.payment(customer, paid))
+    if not beside.waits():
+        raise NotPassedError("a payment of the customer does not wait")
+    getattr(b.one, end)()
+    again = ""
+    try:
+        beside.result()
+        b.two.commit()
+    except psycopg.errors.SerializationFailure:
+        b.two.rollback()
+        b.two.payment(customer, paid)
+        b.two.commit()
+        again = "; the payment was tried again (40001)"
+    expected = before - paid + (amount if end == "commit" else 0)
+    if b.balance(customer) != expected:
+        raise NotPassedError(f"the balance is {b.balance(customer)} and should be {expected}")
+    return f"the payment waited, and the balance holds {'both' if end == 'commit' else 'the payment alone'}{again}"
+
+
+def _isolation_5(b: Bench) -> str:
+    return _payment_beside_delivery(b, "commit")
+
+
+def _isolation_6(b: Bench) -> str:
+    return _payment_beside_delivery(b, "rollback")
+
+
+def _isolation_7(b: Bench) -> str:
+    """A transaction reads a price, another raises it, the first reads it again."""
+    item = _ITEMS[0]
+    b.one.begin()
+    before = b.one.do("new-order: get item", item)[0][0]
+
+    def raise_price(factor: str) -> None:
+        b.three.begin()
+        b.three.conn.execute("update {item} set i_price = round(i_price * {f}, 2) where i_id = {i}".format(
+            **b.names, f=factor, i=item).encode())  # fmt: skip
+        b.three.commit()
+
+    beside = Beside(lambda: raise_price("1.1"))
+    waited = beside.waits()
+    again = b.one.do("new-order: get item", item)[0][0]
+    b.one.commit()
+    beside.result()
+    b.look.execute("update {item} set i_price = %s where i_id = %s".format(**b.names).encode(), [before, item])
+    if again != before:
+        raise NotPassedError(f"a price was read as {before} and then, in the same transaction, as {again}")
+    return f"the price was the same when it was read again; the update {'waited' if waited else 'did not wait'}"
+
+
+def _isolation_8(b: Bench) -> str:
+    """A delivery finds nothing to deliver, a new order comes, the delivery looks again."""
+    # So that there is nothing: what is new in the district is put aside.
+    where = "where (no_w_id, no_d_id) = (1, 1)"
+    aside = b.look.execute("select no_o_id from {new_order} {w}".format(**b.names, w=where).encode()).fetchall()
+    b.look.execute("delete from {new_order} {w}".format(**b.names, w=where).encode())
+    seen: list[int] = []
+    try:
+        b.one.begin()
+        seen.append(len(b.one.do("delivery: lock oldest new order", _W, _D)))
+
+        def order() -> None:
+            b.two.new_order()
+            b.two.commit()
+
+        beside = Beside(order)
+        waited = beside.waits()
+        seen.append(len(b.one.do("delivery: lock oldest new order", _W, _D)))
+        b.one.commit()
+        beside.result()
+    finally:
+        if b.one.conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            b.one.rollback()
+        insert = "insert into {new_order} (no_w_id, no_d_id, no_o_id) select 1, 1, unnest(%s::int[])"
+        b.look.execute(insert.format(**b.names).encode(), [[r[0] for r in aside]])
+    if seen != [0, 0]:
+        raise NotPassedError("a new order appeared in a delivery that had found none")
+    how = "waited" if waited else "did not wait"
+    return f"a delivery that found no new order found none again; the new order {how}"
+
+
+def _isolation_9(b: Bench) -> str:
+    """An order-status reads the last order, a new one comes, it reads again."""
+    b.one.begin()
+    before = b.one.last_order()
+
+    def order() -> None:
+        b.two.new_order()
+        b.two.commit()
+
+    beside = Beside(order)
+    waited = beside.waits()
+    again = b.one.last_order()
+    b.one.commit()
+    beside.result()
+    if again != before:
+        raise NotPassedError(f"the last order was {before} and then, in the same transaction, {again}")
+    return f"the last order was the same when it was read again; the new order {'waited' if waited else 'did not wait'}"
+
+
+TESTS: list[tuple[str, str, Callable[[Bench], str]]] = [
+    ("3.2.2.1", "a payment that is committed is there whole", _atomic_commit),
+    ("3.2.2.2", "a payment that is rolled back leaves nothing", _atomic_rollback),
+    ("3.4.2.1", "order-status beside a new-order that commits", _isolation_1),
+    ("3.4.2.2", "order-status beside a new-order that rolls back", _isolation_2),
+    ("3.4.2.3", "two new-orders of a district, the first commits", _isolation_3),
+    ("3.4.2.4", "two new-orders of a district, the first rolls back", _isolation_4),
+    ("3.4.2.5", "payment beside a delivery that commits", _isolation_5),
+    ("3.4.2.6", "payment beside a delivery that rolls back", _isolation_6),
+    ("3.4.2.7", "repeatable reads of a price", _isolation_7),
+    ("3.4.2.8", "no phantoms between delivery and new-order", _isolation_8),
+    ("3.4.2.9", "no phantoms between order-status and new-order", _isolation_9),
+]
+
+
+def tested(
+    connect: Callable[[], Connection],
+    names: dict[str, str],
+    statements: dict[str, str],
+    isolation: str,
+    began: Callable[[str, int, int], object] = lambda *_: None,
+) -> Iterator[Tested]:
+    """Carries out all tests. `names`: of the tables, by how they stand in statements; `statements`: the workload's, by
+    their names. The tables are consistent afterwards, with some more orders and payments. Raises psycopg.Error.
+    """
+    for number, (clause, title, test) in enumerate(TESTS):
+        began(clause, number, len(TESTS))
+        with ExitStack() as stack:
+            conns = [stack.enter_context(closing(connect())) for _ in range(4)]
+            for conn in conns:
+                conn.autocommit = True
+            one, two, three = (Session(c, statements, isolation) for c in conns[:3])
+            bench = Bench(one, two, three, conns[3], names)
+            try:
+                seen, passed = test(bench), True
+            except NotPassedError as e:
+                seen, passed = str(e), False
+            except psycopg.errors.SerializationFailure:
+                # The server has refused what would have broken it: a client tries again.
+                seen, passed = "the server refused it (40001), to be tried again", True
+        yield Tested(clause, title, passed, seen)

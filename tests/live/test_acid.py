@@ -1,0 +1,55 @@
+"""TPC-C's clause 3 on real servers: the tests pass where they should, and can fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cli import pgdyno
+from tests.support.server import Server
+
+
+def verdicts(found: Any) -> dict[str, bool]:
+    return {t["clause"]: t["passed"] for t in found["tests"]}
+
+
+def test_what_isolation_a_level_gives(server: Server, database: str) -> None:
+    target = server.conninfo(dbname=database)
+    assert pgdyno("load", "tpcc", "--warehouses", 1, "--sets", 2, "--target", target).code == 0
+    weak = pgdyno("tpcc", "acid", "--target", target, "--json")
+    passed = verdicts(weak.json)
+    assert len(passed) == 11 and weak.code == 1
+    # READ COMMITTED promises neither repeatable reads nor the absence of phantoms.
+    assert [c for c, ok in passed.items() if not ok] == ["3.4.2.7", "3.4.2.8", "3.4.2.9"]
+    for level in ("repeatable read", "serializable"):
+        strong = pgdyno("tpcc", "acid", "--target", target, "--isolation", level, "--json")
+        assert strong.code == 0 and all(verdicts(strong.json).values()), strong.out
+        assert len(strong.json["checks"]) == 12 and strong.json["durability"] is None
+
+
+def test_acknowledged_orders_survive_a_kill_and_the_audit_can_fail() -> None:
+    safe = pgdyno("tpcc", "acid", "--isolation", "repeatable read", "--seconds", 2, "--json")
+    durability = safe.json["durability"]
+    assert safe.code == 0, safe.out
+    assert durability["acknowledged"] > 100 and durability["lost"] == 0
+    # WAL that nobody waits for, and that is written rarely, is lost with the server's memory.
+    risky = pgdyno("tpcc", "acid", "--isolation", "repeatable read", "--seconds", 2, "--json",
+                   "--set", "synchronous_commit=off", "--set", "wal_writer_delay=10s")  # fmt: skip
+    lost = risky.json["durability"]
+    assert risky.code == 1 and lost["lost"] > 0 and len(lost["examples"]) > 0
+    # What is left is consistent all the same.
+    assert all(c["holds"] for c in risky.json["checks"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--isolation", "chaos"], "read committed, repeatable read"),
+        (["--target", "host=/nowhere", "--set", "fsync=off"], "for the private server"),
+        (["--set", "fsync"], "fsync"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], words: str) -> None:
+    done = pgdyno("tpcc", "acid", *arguments)
+    assert done.code == 2 and words in done.err
