@@ -58,6 +58,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/script.py
 	$(BIN)/python benches/client.py
 	$(BIN)/python benches/load.py
+	$(BIN)/python benches/tpcc.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
 	$(BIN)/python benches/collecting.py

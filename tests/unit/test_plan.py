@@ -131,9 +131,9 @@ def test_passwords_are_not_repeated_in_messages() -> None:
 def test_shrinking_divides_and_says_so() -> None:
     e, _, _ = load.read("essd-100b")
     small, changes = shrink.shrunk(e, 10_000, 2, 16 << 30)
-    assert small.all_datasets["dataset"].scale == 100
+    assert small.all_datasets["tpcb"].scale == 100 and small.all_datasets["tpcc"].scale == 1
     assert small.run.duration_s == 2 and small.matrices[0].clients == [8] and small.matrices[0].hot_set == e.matrices[0].hot_set  # fmt: skip
-    assert "dataset: scale 1,000,000 to 100" in changes and "clients 64 to 8" in changes
+    assert "tpcb: scale 1,000,000 to 100" in changes and "clients 64 to 8" in changes
     assert small.run.interval_s <= small.run.duration_s / 8
 
 

@@ -111,6 +111,10 @@ Templates = Annotated[
 ]
 Lang = Annotated[str, typer.Option(help="The report's language: en or zh.", metavar="LANG")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")]
+ReportFormat = Annotated[
+    str,
+    typer.Option("--report-format", help="pgdyno's; or sysbench: lines and summary in its form.", metavar="NAME"),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 

@@ -8,12 +8,23 @@ from pathlib import Path
 
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
-from pgdyno.report import heading, html, terminal, view, words, write
+from pgdyno.report import heading, html, sysbench, terminal, view, words, write
 from pgdyno.store import reading, rundir
 
+FORMATS = ("pgdyno", "sysbench")
 
-def main(path: Path, json_output: bool, lang: str) -> int:
-    """Reads, shows and writes again."""
+
+def refuse_unknown(report_format: str, *, json_output: bool) -> None:
+    """Raises UsageError where there is no such form, or two were asked for."""
+    if report_format not in FORMATS:
+        raise UsageError(f'--report-format: there is no "{report_format}"', f"There are {', '.join(FORMATS)}.")
+    if report_format != "pgdyno" and json_output:
+        raise UsageError(f"--json and --report-format {report_format} contradict each other", "Give one of them.")
+
+
+def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
+    """Reads, shows and writes again; another form than pgdyno's is only shown."""
+    refuse_unknown(report_format, json_output=json_output)
     if lang not in words.LANGUAGES:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
@@ -22,6 +33,9 @@ def main(path: Path, json_output: bool, lang: str) -> int:
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
+    if report_format == "sysbench":
+        sys.stdout.write(sysbench.text(data))
+        return 0
     html.prepare()
     v = view.build(data, lang=lang)
     terminal.render(v, console.output())

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
+from pgdyno.cli.report import refuse_unknown
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
-from pgdyno.report import terminal, view
+from pgdyno.report import sysbench, terminal, view
 from pgdyno.run import resume
 from pgdyno.run.order import decided
 from pgdyno.run.prepared import prepare
@@ -129,8 +130,10 @@ def main(
     json_output: bool,
     quiet: bool,
     fail_if: Sequence[str] = (),
+    report_format: str = "pgdyno",
 ) -> int:
     """Runs, shows, and returns the exit code."""
+    refuse_unknown(report_format, json_output=json_output)
     # A mistake in a bound is said before anything runs.
     bounds = [thresholds.threshold(text) for text in fail_if]
     if servers.embedded and servers.target is not None:
@@ -150,6 +153,8 @@ def main(
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))
     if json_output:
         as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
+    elif outcome.data is not None and report_format == "sysbench":
+        sys.stdout.write(sysbench.text(outcome.data))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()
         out.print()

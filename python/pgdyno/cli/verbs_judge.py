@@ -133,12 +133,13 @@ def scaling(
 def report(
     run_directory: Annotated[Path, typer.Argument(help="A run directory, finished or not.")],
     lang: options.Lang = "en",
+    report_format: options.ReportFormat = "pgdyno",
     json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
 ) -> None:
     """Show a run again, and write its report.html, report.md and tables as CSV anew."""
     from pgdyno.cli import report as verb
 
-    raise typer.Exit(verb.main(run_directory, json_output, lang))
+    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format))
 
 
 def sql(

@@ -46,6 +46,7 @@ def run(
     replace: options.Replace = False,
     pg_bin: options.PgBin = None,
     templates: options.Templates = "use",
+    report_format: options.ReportFormat = "pgdyno",
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -79,6 +80,7 @@ def run(
         json_output=json_output,
         quiet=quiet,
         fail_if=fail_if or [],
+        report_format=report_format,
     )
     raise typer.Exit(code)
 

@@ -120,6 +120,8 @@ class RunData:
     checks: Mapping[int, list[dict[str, Any]]]
     #: All repetitions' values of a configuration together, by the log's tag.
     histogram: Callable[[str, Key], Histogram]
+    #: By trial number: of each interval, by its start, how many values each of the log's tags has.
+    counts_over_time: Callable[[int], dict[int, dict[str, int]]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     #: It is still being written.
@@ -236,6 +238,7 @@ def read(path: Path) -> RunData:
         happened,
         {n: found for n, folder in folders.items() if (found := read_checks(folder, damage.note))},
         together,
+        lambda number: _counts_over_time(folders[number] / LOG, series[number]),
         damage.files,
     )
 
@@ -413,6 +416,13 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
                 note(folder / LINES, f"line {number}: {e}")
             break
     return rows
+
+
+def _counts_over_time(log: Path, rows: list[IntervalRow]) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = {}
+    for start, tag, h in hlog.intervals(log, [r.start_ns for r in rows]):
+        found.setdefault(start, {})[tag] = h.count
+    return found
 
 
 def _buckets_over_time(log: Path, rows: list[IntervalRow]) -> list[tuple[int, list[tuple[int, int]]]]:
