@@ -33,10 +33,11 @@ from tests.support import synthetic  # noqa: E402
 REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(f"cluster {v}" for v in ("create", "start", "stop", "status", "snapshot", "restore", "list", "drop"))
+TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
 JUDGING = ("explain", "compare", "capacity", "history", "scaling")
 VERBS = (
-    "run", "plan", "experiments", "new", "capture", "load", "cluster", *CLUSTER, "storage", "report", *JUDGING, "sql",
-    "export", "pgbench",
+    "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "storage", "report",
+    *JUDGING, "sql", "export", "pgbench",
 )  # fmt: skip
 
 
@@ -95,6 +96,7 @@ def _first(sections: int) -> Callable[[str], str]:
 
 
 GUIDE = "docs/guide/experiments.md"
+TPCC_GUIDE = "docs/guide/tpcc.md"
 _EXPLAIN = (
     "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
     "pgdyno explain e/*"
@@ -107,6 +109,12 @@ QUOTES = {
     "plan": Quote(GUIDE, "pgdyno plan pgbench-compare"),
     "capacity": Quote(GUIDE, "pgdyno capacity --slo 'p99<2ms' --embedded --scale 10"),
     "scaling": Quote(GUIDE, "pgdyno scaling"),
+    "tpcc": Quote(
+        TPCC_GUIDE,
+        "pgdyno run tpcc-compare --scale 10 --clients 8 --duration 6 --warmup 2 --repetitions 3",
+        _until("\nQueries per second"),
+    ),
+    "acid": Quote(TPCC_GUIDE, "pgdyno tpcc acid"),
     "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c1", lambda text: _line(text, "done in")),
 }
 _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)

@@ -159,7 +159,7 @@ def compare(server: Server, dataset: _core.Dataset) -> None:
             "commit",
         ]
         if table.key:
-            steps.append(f"alter table {table.name} add primary key ({table.key})")
+            steps.append(f"alter table {table.name} add primary key ({', '.join(table.key)})")
         dataset.carry_out(config, [[*steps, f"vacuum {table.name}", "checkpoint"]], lambda *_: None)
         ((heap, key),) = server.sql(
             f"""select pg_relation_filepath('{table.name}'), pg_relation_filepath(

@@ -97,6 +97,8 @@ pub struct Row {
     /// In the order of the columns.
     pub values: Vec<Value>,
     bytes: Vec<u8>,
+    /// Only its widths are asked for: texts may hold anything of their length.
+    pub draft: bool,
     /// What the dataset has worked out for a group of rows that this one is of: which, and what.
     pub group: Option<(u64, Vec<u32>)>,
 }

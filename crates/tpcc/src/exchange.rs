@@ -120,7 +120,7 @@ impl Rows {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        if self.columns == 0 { 0 } else { self.ends.len() / self.columns }
+        self.ends.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// A value; `None` is NULL, or that there is none.

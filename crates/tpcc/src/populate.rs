@@ -103,13 +103,14 @@ impl Tpcc {
     }
 
     fn customer(&self, set: u64, number: u64, row: &mut Row) {
+        let draft = row.draft;
         let mut rng = self.stream(set, 3, number);
         let (district, c) = (number / CUSTOMERS, number % CUSTOMERS);
         let (w, d) = (district / DISTRICTS, district % DISTRICTS);
         int(row, c + 1);
         int(row, d + 1);
         int(row, w + 1);
-        row.text_with(|o| letters(&mut rng, 8, 16, o));
+        row.text_with(|o| letters(&mut rng, 8, 16, draft, o));
         row.text(b"OE");
         let name = if c < 1000 { c } else { nurand(&mut rng, 255, self.constants.last_name_load, 0, 999) };
         row.text_with(|o| last_name(name, o));
@@ -117,13 +118,13 @@ impl Tpcc {
         row.text_with(|o| digits(&mut rng, 16, o));
         row.push(Value::Int8(EPOCH));
         row.text(if rng.range_u64(1, 10) == 1 { b"BC" } else { b"GC" });
-        row.push(Value::Numeric(50_000_00));
+        row.push(Value::Numeric(dollars(50_000)));
         row.push(Value::Numeric(rng.range_i64(0, 5_000)));
-        row.push(Value::Numeric(-10_00));
-        row.push(Value::Numeric(10_00));
+        row.push(Value::Numeric(dollars(-10)));
+        row.push(Value::Numeric(dollars(10)));
         int(row, 1);
         int(row, 0);
-        row.text_with(|o| letters(&mut rng, 300, 500, o));
+        row.text_with(|o| letters(&mut rng, 300, 500, draft, o));
     }
 
     fn order(&self, set: u64, number: u64, row: &mut Row) {
@@ -147,6 +148,7 @@ impl Tpcc {
     }
 
     fn order_line(&self, set: u64, number: u64, row: &mut Row) {
+        let draft = row.draft;
         let mut rng = self.stream(set, 7, number);
         let (district, order, line) = self.line(set, number, row);
         let warehouse = district / DISTRICTS + 1;
@@ -159,25 +161,27 @@ impl Tpcc {
         int(row, warehouse);
         row.push(if delivered { Value::Int8(EPOCH) } else { Value::Null });
         int(row, 5);
-        row.push(Value::Numeric(if delivered { 0 } else { rng.range_i64(1, 9_999_99) }));
-        row.text_with(|o| letters(&mut rng, 24, 24, o));
+        row.push(Value::Numeric(if delivered { 0 } else { rng.range_i64(1, dollars(10_000) - 1) }));
+        row.text_with(|o| letters(&mut rng, 24, 24, draft, o));
     }
 
     fn stock(&self, set: u64, number: u64, row: &mut Row) {
+        let draft = row.draft;
         let mut rng = self.stream(set, 8, number);
         int(row, number % ITEMS + 1);
         int(row, number / ITEMS + 1);
         int(row, rng.range_u64(10, 100));
         for _ in 0..DISTRICTS {
-            row.text_with(|o| letters(&mut rng, 24, 24, o));
+            row.text_with(|o| letters(&mut rng, 24, 24, draft, o));
         }
         row.push(Value::Int8(0));
         int(row, 0);
         int(row, 0);
-        row.text_with(|o| data(&mut rng, o));
+        row.text_with(|o| data(&mut rng, draft, o));
     }
 
     fn history(&self, set: u64, number: u64, row: &mut Row) {
+        let draft = row.draft;
         let mut rng = self.stream(set, 4, number);
         let district = number / CUSTOMERS;
         let (w, d) = (district / DISTRICTS + 1, district % DISTRICTS + 1);
@@ -186,9 +190,14 @@ impl Tpcc {
             int(row, value);
         }
         row.push(Value::Int8(EPOCH));
-        row.push(Value::Numeric(10_00));
-        row.text_with(|o| letters(&mut rng, 12, 24, o));
+        row.push(Value::Numeric(dollars(10)));
+        row.text_with(|o| letters(&mut rng, 12, 24, draft, o));
     }
+}
+
+/// In cents.
+const fn dollars(amount: i64) -> i64 {
+    amount * 100
 }
 
 #[inline]
@@ -198,10 +207,11 @@ fn int(row: &mut Row, value: u64) {
 
 /// Two streets, a city, a state, a code (clause 4.3.2.7).
 fn address(rng: &mut Prng, row: &mut Row) {
+    let draft = row.draft;
     for _ in 0..3 {
-        row.text_with(|o| letters(rng, 10, 20, o));
+        row.text_with(|o| letters(rng, 10, 20, draft, o));
     }
-    row.text_with(|o| letters(rng, 2, 2, o));
+    row.text_with(|o| letters(rng, 2, 2, draft, o));
     row.text_with(|o| {
         digits(rng, 4, o);
         o.extend_from_slice(b"11111");
@@ -215,32 +225,33 @@ impl Dataset for Tpcc {
 
     fn row(&self, table: usize, number: u64, row: &mut Row) {
         row.clear();
+        let draft = row.draft;
         let (set, name) = ((table / NAMES.len()) as u64, NAMES[table % NAMES.len()]);
         match name {
             Name::Item => {
                 let mut rng = self.stream(set, 0, number);
                 int(row, number + 1);
                 int(row, rng.range_u64(1, 10_000));
-                row.text_with(|o| letters(&mut rng, 14, 24, o));
-                row.push(Value::Numeric(rng.range_i64(1_00, 100_00)));
-                row.text_with(|o| data(&mut rng, o));
+                row.text_with(|o| letters(&mut rng, 14, 24, draft, o));
+                row.push(Value::Numeric(rng.range_i64(dollars(1), dollars(100))));
+                row.text_with(|o| data(&mut rng, draft, o));
             }
             Name::Warehouse => {
                 let mut rng = self.stream(set, 1, number);
                 int(row, number + 1);
-                row.text_with(|o| letters(&mut rng, 6, 10, o));
+                row.text_with(|o| letters(&mut rng, 6, 10, draft, o));
                 address(&mut rng, row);
                 row.push(Value::Numeric(rng.range_i64(0, 2_000)));
-                row.push(Value::Numeric(300_000_00));
+                row.push(Value::Numeric(dollars(300_000)));
             }
             Name::District => {
                 let mut rng = self.stream(set, 2, number);
                 int(row, number % DISTRICTS + 1);
                 int(row, number / DISTRICTS + 1);
-                row.text_with(|o| letters(&mut rng, 6, 10, o));
+                row.text_with(|o| letters(&mut rng, 6, 10, draft, o));
                 address(&mut rng, row);
                 row.push(Value::Numeric(rng.range_i64(0, 2_000)));
-                row.push(Value::Numeric(30_000_00));
+                row.push(Value::Numeric(dollars(30_000)));
                 int(row, CUSTOMERS + 1);
             }
             Name::Customer => self.customer(set, number, row),

@@ -59,15 +59,22 @@ pub fn last_name(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends between `least` and `most` letters and digits.
+/// Appends between `least` and `most` letters and digits; a `draft` has the length alone.
 #[inline]
-pub fn letters(rng: &mut Prng, least: u64, most: u64, out: &mut Vec<u8>) {
+pub fn letters(rng: &mut Prng, least: u64, most: u64, draft: bool, out: &mut Vec<u8>) {
     let mut left = rng.range_u64(least, most) as usize;
+    // A stream of their own: what comes after them does not depend on whether they are drawn.
+    let seed = rng.next_u64();
+    if draft {
+        out.resize(out.len() + left, b'x');
+        return;
+    }
+    let mut own = Prng::from_seed(seed);
     // Four from each draw: of 16 bits each, all 62 are as likely as can be, within 0.1%.
     while left > 0 {
-        let mut bits = rng.next_u64();
+        let mut bits = own.next_u64();
         for _ in 0..left.min(4) {
-            out.push(LETTERS_AND_DIGITS[((bits & 0xffff) * 62 >> 16) as usize]);
+            out.push(LETTERS_AND_DIGITS[(((bits & 0xffff) * 62) >> 16) as usize]);
             bits >>= 16;
         }
         left -= left.min(4);
@@ -82,10 +89,10 @@ pub fn digits(rng: &mut Prng, count: usize, out: &mut Vec<u8>) {
 
 /// Appends between 26 and 50 letters and digits; in a tenth of the rows the word ORIGINAL stands somewhere in them.
 #[inline]
-pub fn data(rng: &mut Prng, out: &mut Vec<u8>) {
+pub fn data(rng: &mut Prng, draft: bool, out: &mut Vec<u8>) {
     const WORD: &[u8] = b"ORIGINAL";
     let start = out.len();
-    letters(rng, 26, 50, out);
+    letters(rng, 26, 50, draft, out);
     if rng.range_u64(1, 10) == 1 {
         let at = start + rng.range_u64(0, (out.len() - start - WORD.len()) as u64) as usize;
         out[at..at + WORD.len()].copy_from_slice(WORD);
@@ -151,7 +158,7 @@ mod tests {
         let (mut rng, mut original) = (Prng::from_seed(5), 0);
         for _ in 0..20_000 {
             let mut out = Vec::new();
-            data(&mut rng, &mut out);
+            data(&mut rng, false, &mut out);
             assert!((26..=50).contains(&out.len()) && out.is_ascii());
             original += u32::from(out.windows(8).any(|w| w == b"ORIGINAL"));
         }

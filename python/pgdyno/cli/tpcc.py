@@ -11,7 +11,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from pgdyno import _core
 from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
@@ -20,7 +19,7 @@ from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import TargetError, UsageError
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
-from pgdyno.run.workloads import listing
+from pgdyno.run.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Connection, checked
 
@@ -89,7 +88,7 @@ def show(round_trips: str, transaction: str | None) -> int:
         raise UsageError(f'there is no transaction "{transaction}"', f"There are {', '.join(names)}.")
     texts = [text for _, text, _ in listing(Tpcc())]
     if round_trips == "functions":
-        texts = [f"{f.rstrip()};\n" for f in _core.tpcc_functions(0, 1)]
+        texts = [f"{f.rstrip()};\n" for f in functions()]
     for name, text in zip(names, texts, strict=True):
         if transaction in (None, name):
             sys.stdout.write(f"-- {name}\n{text}\n")

@@ -45,7 +45,8 @@ def _intervals(data: RunData, t: TrialRecord) -> Iterator[str]:
         yield (
             f"[ {(r.end_ns - zero) / 1e9:.0f}s ] thds: {t.plan.clients} tps: {r.committed / seconds:4.2f} "
             f"qps: {read + write + other:4.2f} (r/w/o: {read:4.2f}/{write:4.2f}/{other:4.2f}) "
-            f"lat (ms,95%): {r.p95_ns / 1e6:4.2f} err/s: {errors / seconds:4.2f} reconn/s: {r.reconnects / seconds:4.2f}"
+            f"lat (ms,95%): {r.p95_ns / 1e6:4.2f} err/s: {errors / seconds:4.2f} "
+            f"reconn/s: {r.reconnects / seconds:4.2f}"
         )
 
 

@@ -36,7 +36,7 @@ class Rates:
     new_orders: float
     kept: float
     transactions: float
-    #: Half the width of the 95% interval of the first; None: not known.
+    #: Half the width of the 95% interval of the first, as a part of it; None: not known.
     half_width: float | None
     #: Statements a second: reads, writes, and what begins and ends transactions.
     reads: float
@@ -86,7 +86,7 @@ def rates(data: RunData, g: Group) -> Rates | None:
         60 * tps * share,
         60 * tps * share * (1 - undone / scripts["new-order"]) if scripts["new-order"] else 0.0,
         60 * tps,
-        None if half is None else 60 * half * share,
+        half,
         qps * kinds["read"] / sent,
         qps * kinds["write"] / sent,
         qps * kinds["other"] / sent,

@@ -38,6 +38,10 @@ def _clients(where: str) -> str:
     return _named(re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ","))
 
 
+def _warehouses(where: str) -> str:
+    return _clients(re.sub(r"(\d+) warehouses?", r"\1 个仓库", where))
+
+
 def _named(where: str) -> str:
     """With the names of workloads that are known."""
     return where.replace("read-only", "只读").replace("read-write", "读写")
@@ -163,6 +167,30 @@ ZH = {
     "prediction; triangle: its knee.": "线:拟合的通用可扩展性定律(USL);带:其 95% 区间(以连接数为单位),最后一个点之后为预测;三角:拐点。",
     "The search ended before the interval was narrow.": "搜索在区间足够窄之前结束。",
     "rate TPS": "速率 TPS", "done TPS": "完成 TPS", "holds": "满足", "yes": "是", "no": "否",
+    # TPC-C.
+    "TPC-C: new orders a minute": "TPC-C:每分钟新订单数",
+    "TPC-C: the standard's limits": "TPC-C:标准规定的限制",
+    "TPC-C: consistency": "TPC-C:一致性",
+    "warehouses": "仓库数", "waits": "等待", "new orders/min": "新订单/分", "kept/min": "有效/分", "transactions/min": "事务/分",
+    "reads/s": "读/秒", "writes/s": "写/秒", "other/s": "其他/秒", "transaction": "事务", "at least": "至少", "p90 ms": "p90 毫秒",
+    "limit ms": "上限(毫秒)", "clause": "条款", "condition": "条件", "checked": "检查次数", "result": "结果",
+    "kept": "符合", "not kept": "不符合", "none": "无",
+    "TPC-C-like, not audited.": "类 TPC-C,未经审计。",
+    "New orders: as tpmC counts them, with the one in a hundred that the standard has rolled back; kept: without those.":
+    "新订单:按 tpmC 的口径,含标准规定回滚的百分之一;有效:不含这些。",
+    "Transactions: all five kinds, times 60, which some reports call tpmC.": "事务:五种事务合计 × 60,有些报告称之为 tpmC。",
+    "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK.":
+    "读、写、其他:语句数,按 sysbench 的分类;其他为 BEGIN、COMMIT 和 ROLLBACK。",
+    "Waits: the standard's keying and think times; figures with and without them are not comparable.":
+    "等待:标准规定的键入与思考时间;有等待与无等待的数据不可比。",
+    "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep; of a delivery until "
+    "it is carried out.": "条款 5.2.3 与 5.2.5.3:各事务的最低占比,以及十分之九须满足的响应时间;发货事务计到执行完毕。",
+    "A terminal carries out its deliveries itself, while it thinks; the standard's queue is not there.":
+    "发货由终端自己在思考时间内执行,没有标准中的队列。",
+    "An audited run measures for two hours at least.": "经审计的测试至少测量两小时。",
+    "Clause 3.3.2 of the standard, checked in the tables after each trial.": "标准条款 3.3.2,每次试验后在表中检查。",
+    "3.3.2.11 counts deliveries, which the standard's wording, made for tables that are just populated, does not.":
+    "3.3.2.11 计入了发货次数;标准原文针对刚加载的表,不计发货。",
     # Columns and axes.
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
     "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",
@@ -294,6 +322,11 @@ ZH = {
     "什么在增长(表、缓存、检查点)",
     "the experiment was made smaller than it is written (--shrink)": "实验规模小于其定义(--shrink)",
     "its figures are of a toy; run it in full for figures to publish": "数据仅供参考;用于发布请按原规模运行",
+    "the tables were not consistent afterwards: transactions were lost, done twice or in part": "试验后表不一致:有事务丢失、重复或只执行了一部分",
+    "the table of conditions says which; is it a failing disk, fsync = off, or another session that writes?":
+    "违反了哪些条件见一致性表;请检查磁盘故障、fsync = off,或是否有其他会话写入",
+    "the tables could not be checked afterwards": "试验后未能检查表的一致性",
+    "events.jsonl of the trial has the reason; pgdyno tpcc check does it now": "原因见该试验的 events.jsonl;可用 pgdyno tpcc check 补做",
     "the run was interrupted: what is shown is what was measured until then": "运行被中断:显示的是中断前测得的结果",
     "run it again": "请重新运行",
     "a trial could not be finished": "有试验未能完成",
@@ -331,6 +364,14 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      + (f";再测约 {_span(m[6], m[7])}可知" if m[6] else "") + "。"),
     (r"(\d+) more comparisons: (.+)\.", lambda m: f"其余 {m[1]} 项对比:{_counted(m[2])}。"),
     (r"(\d+) more in the tables\.", r"另有 \1 项见下表。"),
+    (r"(\S+)( ±\S+)? new orders a minute \((.+?), (without waits|at the standard's pace|with scaled waits), (.+)\)"
+     r"(?:: (\S+) of what its warehouses can ask for)?\. TPC-C-like, not audited\.",
+     lambda m: f"每分钟 {m[1]}{m[2] or ''} 个新订单({m[3]},"
+     + {"without waits": "无等待", "at the standard's pace": "按标准节奏", "with scaled waits": "按比例等待"}[m[4]]
+     + f",{_warehouses(m[5])})"
+     + (f",为其仓库上限的 {m[6]}" if m[6] else "") + "。类 TPC-C,未经审计。"),
+    (r"The tables are not consistent: TPC-C's conditions? (.+) did not hold after a trial\.",
+     r"表不一致:试验后 TPC-C 条件 \1 不成立。"),
     (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+)?(?:, p99 (\S+) ms)? with (\S+) clients?"
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{_named(m[1])}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"

@@ -45,6 +45,11 @@ def listing(tpcc: Tpcc) -> list[tuple[str, str, int]]:
     return [(name, text, weight) for (name, text), weight in zip(transactions, tpcc.mix, strict=True)]
 
 
+def functions() -> list[str]:
+    """CREATE FUNCTION of TPC-C's transactions, in the order of `listing`."""
+    return _core.tpcc_functions(0, 1)
+
+
 def _options(tpcc: Tpcc, variables: Mapping[str, str]) -> engine.Tpcc:
     fields: dict[str, Any] = tpcc.model_dump()
     fields |= {key: value for key, value in variables.items() if key in fields}

@@ -36,7 +36,9 @@ fn between(dataset: &dyn Dataset, table: usize, first: u64, end: u64) -> Vec<u64
     let kinds = t.kinds();
     // As the server's own rule has it, with the fill factor.
     let reserve = SIZE * (100 - t.fillfactor as usize) / 100;
-    let (mut row, mut made, mut pages, mut free) = (Row::default(), Vec::new(), Vec::new(), 0);
+    let mut row = Row::default();
+    row.draft = true;
+    let (mut made, mut pages, mut free) = (Vec::new(), Vec::new(), 0);
     for number in first..end {
         dataset.row(table, number, &mut row);
         made.clear();

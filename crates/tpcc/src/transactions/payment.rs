@@ -90,7 +90,8 @@ impl Input {
             (terms.other_warehouse(rng, warehouse), rng.range_u64(1, DISTRICTS))
         };
         let customer = Customer::draw(rng, terms);
-        let amount = rng.range_i64(1_00, 5_000_00);
+        // From 1.00 to 5,000.00.
+        let amount = rng.range_i64(100, 500_000);
         Input { warehouse, district, customer_warehouse, customer_district, customer, amount }
     }
 }
