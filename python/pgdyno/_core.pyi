@@ -270,6 +270,8 @@ class Table:
     key: list[str]
     indexes: list[tuple[str, list[str]]]
     brin: str | None
+    #: Of a partition: the table, the column, from which value to which (None: open).
+    partition: tuple[str, str, int | None, int | None] | None
     #: All its rows are of one width: sizes are exact.
     even: bool
     fillfactor: int

@@ -28,6 +28,7 @@ def test_what_isolation_a_level_gives(server: Server, database: str) -> None:
         assert len(strong.json["checks"]) == 12 and strong.json["durability"] is None
 
 
+@pytest.mark.slow
 def test_acknowledged_orders_survive_a_kill_and_the_audit_can_fail() -> None:
     safe = pgdyno("tpcc", "acid", "--isolation", "repeatable read", "--seconds", 2, "--json")
     durability = safe.json["durability"]

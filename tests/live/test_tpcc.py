@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,29 @@ def test_seeds_sets_and_foreign_keys(server: Server, database: str, loaded: str)
         assert len(functions) == 10 and all("1_" in f or "2_" in f for f in functions)
 
 
+def test_partitions_hold_the_same(server: Server, database: str, loaded: str) -> None:
+    target = server.conninfo(dbname=database)
+    words = ("--warehouses", 2, "--partitions", 2, "--foreign-keys")
+    done = pgdyno("load", "tpcc", *words, "--target", target)
+    assert done.code == 0, done.err
+    assert content(target) == content(loaded)
+    row = server.sql(
+        "select count(*) from pg_inherits i join pg_class c on c.oid = inhrelid and relkind = 'r'", dbname=database
+    )
+    assert row == [(12,)]
+    assert drive(target, "functions", transactions=200) == 200
+    assert pgdyno("tpcc", "check", "--target", target).code == 0
+    s = stopped()
+    try:
+        done = direct(s, "tpcc", *words)
+        assert done.code == 0, done.err
+        with s:
+            assert content(s.conninfo()) == content(loaded)
+            check(s)
+    finally:
+        s.remove()
+
+
 #: What breaks each condition, and nothing that hides it.
 BREAK = {
     "3.3.2.1": "update tpcc_warehouse set w_ytd = w_ytd + 1 where w_id = 2",
@@ -145,6 +169,11 @@ def test_check_tells_whether_tables_are_consistent(server: Server, database: str
     assert bad.code == 1 and "3.3.2.1" in bad.out and "warehouse 1" in bad.out
 
 
+#: As sysbench 1.0.20 prints an interval.
+SYSBENCH_LINE = re.compile(
+    r"\[ \d+s \] thds: \d+ tps: [\d.]+ qps: [\d.]+ \(r/w/o: [\d.]+/[\d.]+/[\d.]+\) lat \(ms,95%\): [\d.]+ "
+    r"err/s: [\d.]+ reconn/s: [\d.]+"
+)
 EXPERIMENT = """
 name = "t"
 title = "t"
@@ -187,6 +216,16 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
         assert list(counts) == ["new-order", "payment", "order-status", "delivery", "stock-level"]
         assert all(counts.values()) and not summary["failed"], (counts, summary["failed"])
         assert 0.35 < counts["new-order"] / sum(counts.values()) < 0.52
+    (path,) = tmp_path.glob("runs/*")
+    # In sysbench's form, and in Chinese.
+    lines = pgdyno("report", path, "--report-format", "sysbench").out.splitlines()
+    assert sum(bool(SYSBENCH_LINE.fullmatch(line)) for line in lines) == 3 * 2, lines[:6]
+    total = [int(line.split()[-1]) for line in lines if line.startswith("        total:")]
+    assert len(total) == 3 and all(total)
+    parts = [int(line.split()[-1]) for line in lines if re.match(r"        (read|write|other):", line)]
+    assert sum(parts) == sum(total)
+    shown = pgdyno("report", path, "--lang", "zh")
+    assert "每分钟" in shown.out and "new orders" not in shown.out and "TPC-C:一致性" in shown.out, shown.out
     for path in tmp_path.glob("runs/*/trials/*/checks.json"):
         assert all(c["holds"] for c in json.loads(path.read_text()))
     assert len(list(tmp_path.glob("runs/*/trials/*/checks.json"))) == 3

@@ -149,6 +149,29 @@ pub struct Index {
     pub columns: Vec<usize>,
 }
 
+/// What makes a table a partition, by range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// The partitioned table.
+    pub parent: String,
+    /// The column by which it is.
+    pub column: usize,
+    /// The least value, and the first that is too great; none: open.
+    pub from: Option<i64>,
+    /// See `from`.
+    pub to: Option<i64>,
+}
+
+impl Partition {
+    /// Partition `number` of `count`, of `each` values from 1 on; the first and the last are open, so that any value has one.
+    pub fn of(parent: &str, column: usize, number: u64, count: u64, each: u64) -> Partition {
+        let bound = |n: u64| (n * each + 1) as i64;
+        let from = (number > 0).then(|| bound(number));
+        let to = (number + 1 < count).then(|| bound(number + 1));
+        Partition { parent: parent.to_owned(), column, from, to }
+    }
+}
+
 /// A table of a dataset.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -162,6 +185,8 @@ pub struct Table {
     pub key: Vec<usize>,
     /// Indexes that the server makes when the rows are there.
     pub indexes: Vec<Index>,
+    /// It is a partition of another.
+    pub partition: Option<Partition>,
     /// The column of a BRIN index, if it has one.
     pub brin: Option<usize>,
     /// How wide the values of a row are, column by column; where rows differ, of a typical one.

@@ -34,6 +34,8 @@ pub struct Table {
     key: Vec<&'static str>,
     indexes: Vec<(String, Vec<&'static str>)>,
     brin: Option<&'static str>,
+    /// Of a partition: the table, the column, and from which value to which.
+    partition: Option<(String, &'static str, Option<i64>, Option<i64>)>,
     even: bool,
     fillfactor: u64,
     query: String,
@@ -74,7 +76,7 @@ impl Dataset {
             "feed" => Arc::new(Feed::new(size, tables, fillfactor)),
             "tpcc" => {
                 let warehouses = u32::try_from(size).map_err(|_| errors::other("these are too many warehouses"))?;
-                Arc::new(Tpcc::new(warehouses, tables, fillfactor, seed))
+                Arc::new(Tpcc::new(warehouses, tables, partitions, fillfactor, seed))
             }
             _ => return Err(errors::other(format!("there is no dataset \"{kind}\": tpcb, pk, feed, tpcc"))),
         };
@@ -96,6 +98,7 @@ impl Dataset {
                     .iter()
                     .map(|i| (i.name.clone(), i.columns.iter().map(|c| t.columns[*c].name).collect()))
                     .collect(),
+                partition: t.partition.as_ref().map(|p| (p.parent.clone(), t.columns[p.column].name, p.from, p.to)),
                 even: t.breaks.is_empty(),
                 brin: t.brin.map(|c| t.columns[c].name),
                 fillfactor: t.fillfactor,

@@ -2,9 +2,11 @@
 //! made by anybody, and the whole is the same.
 
 use crate::random::{Constants, data, digits, last_name, letters, nurand, permutation};
-use crate::schema::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, LINES, NAMES, NEW_ORDERS, Name, table};
+use crate::schema::{
+    CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, LINES, NAMES, NEW_ORDERS, Name, by_warehouse, table,
+};
 use pgdyno_base::Prng;
-use pgdyno_load::rows::{EPOCH, Key, Value};
+use pgdyno_load::rows::{EPOCH, Index, Key, Partition, Value};
 use pgdyno_load::{Dataset, Row, Table};
 
 /// Rows between two of an item table's places where a page begins in any case.
@@ -18,15 +20,18 @@ pub struct Tpcc {
     seed: u64,
     constants: Constants,
     tables: Vec<Table>,
+    /// Of each table: its set, and which of the nine it is, or is a partition of.
+    of: Vec<(u64, Name)>,
     /// By set: the number of the first order line of each district, and of the end.
     lines: Vec<Vec<u64>>,
 }
 
 impl Tpcc {
-    /// `warehouses` warehouses in each of `sets` sets.
-    pub fn new(warehouses: u32, sets: u32, fillfactor: u64, seed: u64) -> Tpcc {
+    /// `warehouses` warehouses in each of `sets` sets; the large tables in so many partitions by warehouse, 0: in none.
+    pub fn new(warehouses: u32, sets: u32, partitions: u32, fillfactor: u64, seed: u64) -> Tpcc {
         let (warehouses, constants) = (u64::from(warehouses), Constants::of_seed(seed));
-        let mut new = Tpcc { seed, constants, tables: Vec::new(), lines: Vec::new() };
+        let partitions = u64::from(partitions).min(warehouses);
+        let mut new = Tpcc { seed, constants, tables: Vec::new(), of: Vec::new(), lines: Vec::new() };
         for set in 0..sets {
             let mut starts = vec![0];
             for district in 0..warehouses * DISTRICTS {
@@ -51,7 +56,19 @@ impl Tpcc {
                     }
                     Name::Stock => (warehouses * ITEMS, per_warehouse(ITEMS)),
                 };
-                new.tables.push(table(name, set, sets, 0..rows, breaks, fillfactor));
+                let whole = table(name, set, sets, 0..rows, breaks, fillfactor);
+                let parts = match by_warehouse(name) {
+                    Some(column) if partitions > 0 => {
+                        let first = |w: u64| match name {
+                            Name::OrderLine => starts[(w * DISTRICTS) as usize],
+                            _ => rows / warehouses * w,
+                        };
+                        cut(&whole, column, warehouses, partitions, first)
+                    }
+                    _ => vec![whole],
+                };
+                new.of.extend(parts.iter().map(|_| (u64::from(set), name)));
+                new.tables.extend(parts);
             }
             new.lines.push(starts);
         }
@@ -195,6 +212,26 @@ impl Tpcc {
     }
 }
 
+/// Cuts a table into partitions of as many warehouses each; `first` is the number of a warehouse's first row.
+fn cut(whole: &Table, column: usize, warehouses: u64, partitions: u64, first: impl Fn(u64) -> u64) -> Vec<Table> {
+    let each = warehouses.div_ceil(partitions);
+    let count = warehouses.div_ceil(each);
+    let part = |p: u64| {
+        let rows = first(p * each)..first(((p + 1) * each).min(warehouses));
+        Table {
+            name: format!("{}_{}", whole.name, p + 1),
+            breaks: whole.breaks.iter().copied().filter(|b| rows.contains(b)).collect(),
+            indexes: (whole.indexes.iter())
+                .map(|i| Index { name: format!("{}_{}", i.name, p + 1), columns: i.columns.clone() })
+                .collect(),
+            partition: Some(Partition::of(&whole.name, column, p, count, each)),
+            rows,
+            ..whole.clone()
+        }
+    };
+    (0..count).map(part).collect()
+}
+
 /// In cents.
 const fn dollars(amount: i64) -> i64 {
     amount * 100
@@ -226,7 +263,7 @@ impl Dataset for Tpcc {
     fn row(&self, table: usize, number: u64, row: &mut Row) {
         row.clear();
         let draft = row.draft;
-        let (set, name) = ((table / NAMES.len()) as u64, NAMES[table % NAMES.len()]);
+        let (set, name) = self.of[table];
         match name {
             Name::Item => {
                 let mut rng = self.stream(set, 0, number);
@@ -269,7 +306,7 @@ impl Dataset for Tpcc {
     }
 
     fn key(&self, table: usize, number: u64, row: &mut Row) -> Key {
-        let (set, name) = ((table / NAMES.len()) as u64, NAMES[table % NAMES.len()]);
+        let (set, name) = self.of[table];
         let in_district = |district: u64, third: u64, fourth: u64| {
             [district / DISTRICTS + 1, district % DISTRICTS + 1, third, fourth].map(|v| v as i64)
         };
@@ -313,7 +350,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_their_orders() {
-        let tpcc = Tpcc::new(2, 1, 100, 7);
+        let tpcc = Tpcc::new(2, 1, 0, 100, 7);
         let orders = rows(&tpcc, Name::Orders);
         let lines = rows(&tpcc, Name::OrderLine);
         let counts: Vec<i64> = orders.iter().map(|o| integer(o[6])).collect();
@@ -334,7 +371,7 @@ mod tests {
     /// Of each district every customer has one order (clause 4.3.3.1).
     #[test]
     fn customers_of_orders_are_a_permutation() {
-        let tpcc = Tpcc::new(1, 1, 100, 7);
+        let tpcc = Tpcc::new(1, 1, 0, 100, 7);
         let mut customers: Vec<i64> = rows(&tpcc, Name::Orders)[..3000].iter().map(|o| integer(o[3])).collect();
         customers.sort_unstable();
         assert!(customers.iter().enumerate().all(|(i, c)| *c == i as i64 + 1));
@@ -342,7 +379,7 @@ mod tests {
 
     #[test]
     fn keys_rise_and_are_those_of_their_rows() {
-        let tpcc = Tpcc::new(2, 2, 100, 7);
+        let tpcc = Tpcc::new(2, 2, 0, 100, 7);
         for (number, table) in tpcc.tables().iter().enumerate().filter(|(_, t)| !t.key.is_empty()) {
             let (mut row, mut scratch, mut before) = (Row::default(), Row::default(), [0; 4]);
             for n in (0..table.count()).step_by(17) {
@@ -358,7 +395,7 @@ mod tests {
 
     #[test]
     fn rows_do_not_depend_on_who_makes_them_or_when() {
-        let (a, b) = (Tpcc::new(3, 2, 100, 7), Tpcc::new(3, 2, 100, 7));
+        let (a, b) = (Tpcc::new(3, 2, 0, 100, 7), Tpcc::new(3, 2, 0, 100, 7));
         let mut shared = Row::default();
         for table in 0..a.tables().len() {
             let count = a.tables()[table].count();
@@ -371,15 +408,39 @@ mod tests {
         }
         let (mut x, mut y) = (Row::default(), Row::default());
         a.row(3, 5, &mut x);
-        Tpcc::new(3, 2, 100, 8).row(3, 5, &mut y);
+        Tpcc::new(3, 2, 0, 100, 8).row(3, 5, &mut y);
         assert_ne!(x.values, y.values);
         a.row(3 + NAMES.len(), 5, &mut y);
         assert_ne!(x.values, y.values, "sets have rows of their own");
     }
 
     #[test]
+    fn partitions_hold_the_same_rows() {
+        let (whole, cut) = (Tpcc::new(5, 1, 0, 100, 7), Tpcc::new(5, 1, 2, 100, 7));
+        // Of 3 and 2 warehouses.
+        assert_eq!(cut.tables().len(), 3 + 6 * 2);
+        for (n, table) in cut.tables().iter().enumerate().filter(|(_, t)| t.partition.is_some()) {
+            let partition = table.partition.as_ref().unwrap();
+            let of = whole.tables().iter().position(|t| t.name == partition.parent).unwrap();
+            let first = table.name.ends_with("_1");
+            let bounds = if first { (None, Some(4)) } else { (Some(4), None) };
+            assert_eq!((partition.from, partition.to), bounds, "{}", table.name);
+            let (mut a, mut b) = (Row::default(), Row::default());
+            for number in [table.rows.start, table.rows.end - 1] {
+                cut.row(n, number, &mut a);
+                whole.row(of, number, &mut b);
+                assert_eq!(a.values, b.values);
+                let w = integer(a.values[partition.column]);
+                assert_eq!((w < 4, (1..=5).contains(&w)), (first, true), "{}", table.name);
+            }
+        }
+        let rows = |t: &Tpcc| t.tables().iter().map(Table::count).sum::<u64>();
+        assert_eq!(rows(&whole), rows(&cut));
+    }
+
+    #[test]
     fn pages_begin_where_they_must_whoever_looks() {
-        let tpcc = Tpcc::new(2, 1, 100, 7);
+        let tpcc = Tpcc::new(2, 1, 0, 100, 7);
         for (number, table) in tpcc.tables().iter().enumerate().filter(|(_, t)| !t.breaks.is_empty()) {
             let pages = place::pages(&tpcc, number, 1);
             assert_eq!(pages, place::pages(&tpcc, number, 4));

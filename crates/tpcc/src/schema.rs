@@ -210,6 +210,16 @@ fn primary_key(name: Name) -> Vec<usize> {
     }
 }
 
+/// The column that holds the warehouse, of tables that are partitioned by it.
+pub fn by_warehouse(name: Name) -> Option<usize> {
+    match name {
+        Name::Item | Name::Warehouse | Name::District => None,
+        Name::History => Some(4),
+        Name::Stock => Some(1),
+        Name::Customer | Name::Orders | Name::NewOrder | Name::OrderLine => Some(2),
+    }
+}
+
 /// How wide typical values are.
 fn width(kind: Kind) -> Width {
     match kind {
@@ -241,6 +251,7 @@ pub fn table(name: Name, set: u32, sets: u32, rows: Range<u64>, breaks: Vec<u64>
         key: primary_key(name),
         indexes,
         brin: None,
+        partition: None,
         rows,
         breaks,
         fillfactor,

@@ -44,7 +44,9 @@ def load(
     user: Annotated[str, typer.Option(help="With --data: the server's superuser.")] = "postgres",
     dbname: Annotated[str, typer.Option(help="With --data: the database.")] = "postgres",
     fillfactor: Annotated[int, typer.Option(help="Percent of each page that is filled.", min=10, max=100)] = 100,
-    partitions: Annotated[int, typer.Option(help="tpcb: partitions of pgbench_accounts, by range.", min=0)] = 0,
+    partitions: Annotated[
+        int, typer.Option(help="tpcb: of pgbench_accounts, by range. tpcc: of large tables, by warehouse.", min=0)
+    ] = 0,
     unlogged: Annotated[bool, typer.Option("--unlogged", help="Tables without WAL.")] = False,
     tablespace: Annotated[str, typer.Option(help="Where the tables go.", metavar="NAME")] = "",
     index_tablespace: Annotated[str, typer.Option(help="Where the indexes go.", metavar="NAME")] = "",

@@ -103,7 +103,7 @@ class Connected:
             with done.phase("keys"):
                 self._tell("keys")
                 self.carry_out([[*FOR_INDEXES, s] for s in [*data.primary_keys(), *data.indexes()]])
-                self.carry_out([[*data.parent_key(), *data.finish()]])
+                self.carry_out([[*data.parent_keys(), *data.parent_indexes(), *data.finish()]])
             with done.phase("vacuum"):
                 self._tell("vacuum")
                 self.vacuum()
@@ -123,10 +123,9 @@ class Connected:
         """
         data = self.dataset
         # ANALYZE of a partitioned table does its partitions as well.
-        ways = {t.name: "freeze" if data.is_partition(t) else "freeze, analyze" for t in data.tables}
+        ways = {t.name: "freeze" if t.partition else "freeze, analyze" for t in data.tables}
         self.carry_out([[f"vacuum ({way}) {name}"] for name, way in ways.items()])
-        if data.parent:
-            self.carry_out([[f"analyze {data.parent}"]])
+        self.carry_out([[f"analyze {parent}"] for parent in data.parents])
         self.carry_out(_batches(data.marks()))
 
     def fill(self) -> list[list[Step]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +22,7 @@ NAMES = {
     "tpcb": re.compile(r"pgbench_(accounts(_\d+)?|branches|history|tellers)"),
     "pk": re.compile("pk"),
     "feed": re.compile(r"feed\d*"),
-    "tpcc": re.compile(r"tpcc_(item|warehouse|district|customer|history|orders|new_order|order_line|stock)\d*"),
+    "tpcc": re.compile(r"tpcc_(item|warehouse|district|customer|history|orders|new_order|order_line|stock)\d*(_\d+)?"),
 }
 #: On feed's time.
 INDEXES = ("brin", "btree", "none")
@@ -81,7 +80,7 @@ class Dataset:
             )
         if self.kind != "tpcc" and (self.seed != 1 or self.foreign_keys):
             raise UsageError(f"{self.kind} has no seed and no foreign keys", "tpcc has.")
-        if self.kind != "tpcb" and self.partitions:
+        if self.kind not in ("tpcb", "tpcc") and self.partitions:
             raise UsageError(f"{self.kind} has no partitions", "Leave --partitions out.")
         if self.kind not in ("feed", "tpcc") and self.tables_wanted != 1:
             raise UsageError(f"{self.kind} has the tables that it has", "Leave --tables out.")
@@ -112,19 +111,24 @@ class Dataset:
         """Its tables; partitions stand for their parent."""
         return self.core.tables
 
-    @property
-    def parent(self) -> str:
-        """The partitioned table, or nothing."""
-        return "pgbench_accounts" if self.partitions else ""
-
-    def is_partition(self, table: _core.Table) -> bool:
-        """Whether it is a partition of the parent."""
-        return bool(self.parent) and table.name.startswith(self.parent)
+    @cached_property
+    def parents(self) -> dict[str, _core.Table]:
+        """The partitioned tables, each with its first partition."""
+        found: dict[str, _core.Table] = {}
+        for t in self.tables:
+            if t.partition is not None:
+                found.setdefault(t.partition[0], t)
+        return found
 
     @cached_property
     def relations(self) -> list[str]:
-        """All its tables, the parent of partitions among them."""
-        return [*([self.parent] if self.parent else []), *(t.name for t in self.tables)]
+        """All its tables, the parents of partitions before them."""
+        return [n for t in self.tables for n in self._with_parent(t)]
+
+    def _with_parent(self, table: _core.Table) -> list[str]:
+        """A table's name, behind that of its parent where it is the first partition."""
+        first = table.partition is not None and self.parents[table.partition[0]].name == table.name
+        return [table.partition[0], table.name] if first and table.partition is not None else [table.name]
 
     @property
     def rows(self) -> int:
@@ -178,21 +182,18 @@ class Dataset:
         unlogged = " unlogged" if self.unlogged else ""
         space = f" tablespace {quoted(self.tablespace)}" if self.tablespace else ""
         statements = []
-        leaves = [t for t in self.tables if self.is_partition(t)]
         for table in self.tables:
             with_ = f" with (fillfactor={table.fillfactor})" if table.key or table.fillfactor != 100 else ""
             columns = ", ".join(" ".join(filter(None, column)) for column in table.columns)
-            if table not in leaves:
+            if table.partition is None:
                 statements.append(f"create{unlogged} table {table.name} ({columns}){with_}{space}")
                 continue
-            if table is leaves[0]:
-                statements.append(f"create table {self.parent} ({columns}) partition by range ({table.key[0]}){space}")
-            # Open at both ends: any key has a partition. As pgbench has it, the last ones may be beyond the last row.
-            number, each = leaves.index(table), math.ceil(self.rows_of_key / self.partitions)
-            low = "minvalue" if number == 0 else str(number * each + 1)
-            high = "maxvalue" if number == len(leaves) - 1 else str((number + 1) * each + 1)
+            parent, column, first, end = table.partition
+            if self.parents[parent].name == table.name:
+                statements.append(f"create table {parent} ({columns}) partition by range ({column}){space}")
+            low, high = ("minvalue" if first is None else first), ("maxvalue" if end is None else end)
             statements.append(
-                f"create{unlogged} table {table.name} partition of {self.parent} "
+                f"create{unlogged} table {table.name} partition of {parent} "
                 f"for values from ({low}) to ({high}){with_}{space}"
             )
         return statements
@@ -201,10 +202,14 @@ class Dataset:
         """ALTER TABLE … ADD PRIMARY KEY, for each table; independent of each other."""
         return [self._primary_key(t.name, t.key) for t in self.tables if t.key]
 
-    def parent_key(self) -> list[str]:
-        """The primary key of the parent of partitions, which takes over theirs."""
-        key = next((t.key for t in self.tables if self.is_partition(t)), None)
-        return [self._primary_key(self.parent, key)] if key else []
+    def parent_keys(self) -> list[str]:
+        """The primary keys of partitioned tables, which take over those of their partitions."""
+        return [self._primary_key(parent, first.key) for parent, first in self.parents.items() if first.key]
+
+    def parent_indexes(self) -> list[str]:
+        """The same of their other indexes."""
+        named = [(p, i.removesuffix("_1"), c) for p, first in self.parents.items() for i, c in first.indexes]
+        return [f"create index {index} on {parent} ({', '.join(columns)})" for parent, index, columns in named]
 
     def _primary_key(self, table: str, key: list[str]) -> str:
         space = f" using index tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
@@ -238,9 +243,7 @@ class Dataset:
     def create_marked(self, state: str) -> list[str]:
         """CREATE TABLE and its mark, for each table in turn; a parent before its partitions."""
         marks, out = self._marks(state), []
-        leaf = next((t.name for t in self.tables if self.is_partition(t)), None)
-        names = [n for t in self.tables for n in ([self.parent, t.name] if t.name == leaf else [t.name])]
-        for name, create in zip(names, self.create(), strict=True):
+        for name, create in zip(self.relations, self.create(), strict=True):
             out += [create, marks[name]]
         return out
 

@@ -150,7 +150,7 @@ class Direct:
                 conn.execute(f"create schema {SCHEMA}".encode())
                 conn.execute(f"comment on schema {SCHEMA} is {literal(_SCHEMA_COMMENT)}".encode())
                 conn.execute(f"set search_path to {SCHEMA}".encode())
-                statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_key()]
+                statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_keys()]
                 for statement in statements:
                     conn.execute(statement.encode())
             # What the end will do is tried now, on empty tables: an index of the same name, a view on what is replaced.
@@ -222,7 +222,7 @@ class Direct:
         where = quoted(self.schema)
         with conn.transaction():
             conn.execute(f"set local search_path to {SCHEMA}".encode())
-            for statement in [*(FOR_INDEXES if data.kind == "tpcc" else ()), *data.indexes()]:
+            for statement in [*(FOR_INDEXES if data.kind == "tpcc" else ()), *data.indexes(), *data.parent_indexes()]:
                 conn.execute(statement.encode())
             conn.execute(f"set local search_path to {where}".encode())
             for statement in dropping.statements(drop):

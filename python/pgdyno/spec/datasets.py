@@ -77,7 +77,7 @@ class Dataset(Strict):
     rows: Annotated[int, Field(ge=0, le=10**12)] | None = None
     #: How many tables of feed; of tpcc, how many sets of its nine tables (`sets` says the same).
     tables: Annotated[int, Field(ge=1, le=10_000)] = 1
-    #: Partitions of pgbench_accounts, by range; 0: none.
+    #: Partitions of pgbench_accounts by range, of tpcc's large tables by warehouse; 0: none.
     partitions: Annotated[int, Field(ge=0, le=10_000)] = 0
     fillfactor: Annotated[int, Field(ge=10, le=100)] = 100
     unlogged: bool = False
@@ -137,7 +137,8 @@ class Dataset(Strict):
             (("tables",), ("feed", "tpcc")),
             (("index",), ("feed",)),
             (("seed", "foreign_keys", "check"), ("tpcc",)),
-            (("partitions", "adopt"), ("tpcb",)),
+            (("partitions",), ("tpcb", "tpcc")),
+            (("adopt",), ("tpcb",)),
             (("files", "fill", "after"), ("sql",)),
             (("dump",), ("dump",)),
             (("fillfactor", "unlogged", "tablespace", "index_tablespace"), OURS),

@@ -28,6 +28,7 @@ impl Feed {
             key: Vec::new(),
             indexes: Vec::new(),
             breaks: Vec::new(),
+            partition: None,
             brin: Some(2),
             widths: vec![Width::Fixed(4), Width::Fixed(8), Width::Fixed(8)],
             fillfactor,

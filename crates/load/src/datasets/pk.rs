@@ -32,6 +32,7 @@ impl Pk {
             key: vec![0],
             indexes: Vec::new(),
             breaks: Vec::new(),
+            partition: None,
             brin: None,
             widths: vec![Width::Fixed(if wide { 8 } else { 4 }), Width::Text(TEXT), Width::Fixed(8)],
             fillfactor,

@@ -1,6 +1,6 @@
 //! `tpcb`: pgbench's four tables, equal in schema and content to what `pgbench -i` makes.
 
-use crate::rows::{Column, Dataset, Key, Kind, Row, Table, Value, single};
+use crate::rows::{Column, Dataset, Key, Kind, Partition, Row, Table, Value, single};
 use crate::size::Width;
 
 /// Rows of pgbench_accounts in one unit of scale.
@@ -34,6 +34,7 @@ impl Tpcb {
             key,
             indexes: Vec::new(),
             breaks: Vec::new(),
+            partition: None,
             brin: None,
             widths,
             fillfactor,
@@ -83,7 +84,9 @@ impl Tpcb {
         } else {
             let each = all.div_ceil(u64::from(partitions));
             tables.extend((0..u64::from(partitions)).map(|p| {
-                accounts(&format!("pgbench_accounts_{}", p + 1), (p * each).min(all)..((p + 1) * each).min(all))
+                let rows = (p * each).min(all)..((p + 1) * each).min(all);
+                let partition = Some(Partition::of("pgbench_accounts", 0, p, partitions.into(), each));
+                Table { partition, ..accounts(&format!("pgbench_accounts_{}", p + 1), rows) }
             }));
         }
         let history = vec![

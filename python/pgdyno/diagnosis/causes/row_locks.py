@@ -48,8 +48,8 @@ def _judge(e: Evidence) -> Finding | None:
         CAUSE,
         f"Transactions wait for each other's row locks {part(cost)} of the clients' time{words}.",
         cost, "the clients' time", Confidence.HIGH,
-        "Spread the updates over more rows (of TPC-B: a scale above the number of clients); update the hot row last in "
-        "the transaction; shorten what comes between it and COMMIT.",
+        "Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); "
+        "update the hot row last in the transaction; shorten what comes between it and COMMIT.",
         [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s")],
     )  # fmt: skip
 

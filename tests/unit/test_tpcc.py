@@ -1,0 +1,135 @@
+"""TPC-C without a server: what is refused, and how figures are put together."""
+
+from __future__ import annotations
+
+import pytest
+from pgdyno import _core, engine
+from pgdyno.errors import SpecError, UsageError
+from pgdyno.load.dataset import Dataset
+from pgdyno.load.loader import dataset_of
+from pgdyno.report.tpcc import kind_of
+from pgdyno.run.workloads import compiled, listing
+from pgdyno.spec import load
+from pgdyno.spec.experiment import Tpcc
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION
+from pgdyno.tpcc.schema import TABLES, foreign_keys, named, signature, table
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("begin isolation level serializable", "other"),
+        ("commit", "other"),
+        ("rollback", "other"),
+        ("select c_id from tpcc_customer for update", "read"),
+        ("update tpcc_stock set s_quantity = 1", "write"),
+        ("delete from tpcc_new_order", "write"),
+        ("select tpcc_new_order_transaction($1)", "write"),
+        ("select tpcc_order_line_delivery($1, $2)", "write"),
+        ("select tpcc_orders_status($1)", "read"),
+        ("select tpcc_stock3_level($1)", "read"),
+        ("select tpcc_history2_payment($1)", "write"),
+        ("", "write"),
+    ],
+)
+def test_statements_are_of_sysbenchs_kinds(sql: str, kind: str) -> None:
+    assert kind_of(sql) == kind
+
+
+def test_names_of_sets() -> None:
+    assert (table("stock", 0, 1), table("stock", 1, 3)) == ("tpcc_stock", "tpcc_stock2")
+    for condition in [*CONSISTENCY, *POPULATION]:
+        text = named(condition.sql, 1, 2)
+        assert not any("{" + t + "}" in text for t in TABLES)
+    assert len(foreign_keys(0, 1)) == 10 and all("tpcc_" in k for k in foreign_keys(0, 1))
+
+
+def test_functions_are_known_by_name_and_arguments() -> None:
+    functions = _core.tpcc_functions(1, 2)
+    assert signature(functions[0]) == "tpcc_new_order2_transaction(int, int, int, int[], int[], int[])"
+    assert signature(functions[1]) == "tpcc_history2_payment(int, int, int, int, int, text, numeric)"
+    assert len({signature(f) for f in functions}) == 5
+
+
+def test_the_dataset_says_what_it_is_and_what_it_cannot_be() -> None:
+    assert dataset_of("tpcc", scale=10, rows=None).name == "tpcc warehouses=10"
+    d = dataset_of("tpcc", scale=10, rows=None, tables=2, seed=3, foreign_keys=True, check=False)
+    assert d.name == "tpcc warehouses=10 sets=2 seed=3 foreign_keys"
+    # Whether it is checked is no part of what it is.
+    assert d == dataset_of("tpcc", scale=10, rows=None, tables=2, seed=3, foreign_keys=True)
+    for bad in (
+        {"kind": "tpcc", "size": 0},
+        {"kind": "tpcc", "size": 1, "tables_wanted": 5000},
+        {"kind": "tpcb", "size": 1, "seed": 2},
+        {"kind": "pk", "size": 1, "foreign_keys": True},
+    ):
+        with pytest.raises(UsageError):
+            Dataset(**bad)  # type: ignore[arg-type]
+    with pytest.raises(UsageError):
+        dataset_of("tpcc", scale=None, rows=5)
+
+
+def test_a_thousand_warehouses_are_a_hundred_gigabytes() -> None:
+    d = dataset_of("tpcc", scale=1000, rows=None)
+    assert 100e9 < d.heap_bytes + d.key_bytes < 110e9
+    assert {t.name: t.end for t in d.tables}["tpcc_stock"] == 100_000_000
+
+
+HEAD = 'name = "t"\ntitle = "t"\n[dataset]\n{dataset}\n[workloads.w]\ntpcc = {{ {tpcc} }}\n{rest}\n'
+
+
+def parsed(dataset: str = 'kind = "tpcc"\nwarehouses = 2', tpcc: str = "", rest: str = "") -> object:
+    return load.parse(HEAD.format(dataset=dataset, tpcc=tpcc, rest=rest), "t.toml")
+
+
+def test_experiments_take_the_words_of_the_trade() -> None:
+    e = load.parse(HEAD.format(dataset='kind = "tpcc"\nwarehouses = 7\nsets = 3', tpcc="", rest=""), "t.toml")
+    d = e.all_datasets["dataset"]
+    assert (d.scale, d.tables) == (7, 3)
+    assert type(e).model_validate(e.model_dump()) == e
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tpcc": 'round_trips = "telepathy"'}, "round_trips"),
+        ({"tpcc": "mix = [1, 1, 1]"}, "mix"),
+        ({"tpcc": "mix = [0, 0, 0, 0, 0]"}, "all 0"),
+        ({"tpcc": "waits = 1.0, mix = [1, 1, 1, 1, 1]"}, "deck"),
+        ({"tpcc": "waits = -1"}, "waits"),
+        ({"dataset": 'kind = "tpcc"\nwarehouses = 2\nscale = 3'}, "say the same"),
+        ({"dataset": 'kind = "tpcb"\nsets = 2'}, "sets"),
+        ({"dataset": 'kind = "tpcb"\nseed = 2'}, "seed goes with tpcc"),
+        ({"rest": '[[workloads.w.scripts]]\ntext = "select 1;"'}, "either scripts or tpcc"),
+        ({"rest": "[run]\nmax_tries = 0"}, "max_tries"),
+    ],
+)
+def test_mistakes_are_named(given: dict[str, str], words: str) -> None:
+    with pytest.raises(SpecError) as e:
+        parsed(**given)
+    assert words in str(e.value)
+
+
+def test_what_is_varied_overrides_what_is_written() -> None:
+    workload = compiled([], {"warehouses": "3", "round_trips": "functions", "isolation": "serializable"}, Tpcc())
+    sql = [c.sql for c in workload.commands]
+    assert "begin isolation level serializable" in sql and any("tpcc_new_order_transaction" in s for s in sql)
+    with pytest.raises(SpecError):
+        compiled([], {"round_trips": "pigeons"}, Tpcc())
+
+
+def test_samples_are_statements_with_values() -> None:
+    workload = _core.Workload.tpcc([engine.Tpcc(warehouses=2)])
+    found = workload.sample(0, 7)
+    assert found[0][1:] == ("begin", "begin") and found[-1][2] == "commit"
+    assert all("$" not in whole for _, _, whole in found)
+    commands = [c for c in workload.commands if c.script == 0]
+    assert all(commands[n].sql == text for n, text, _ in found)
+
+
+def test_listings_are_what_runs_keep() -> None:
+    texts = listing(Tpcc(mix=[1, 2, 3, 4, 5]))
+    assert [w for _, _, w in texts] == [1, 2, 3, 4, 5]
+    assert "-- name: payment: insert history\n" in texts[1][1]
+    last_load, last_run, customer, item = _core.tpcc_constants(1)
+    assert 65 <= abs(last_load - last_run) <= 119 and customer <= 1023 and item <= 8191
