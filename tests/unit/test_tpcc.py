@@ -46,7 +46,7 @@ def test_names_of_sets() -> None:
 
 def test_functions_are_known_by_name_and_arguments() -> None:
     functions = _core.tpcc_functions(1, 2)
-    assert signature(functions[0]) == "tpcc_new_order2_transaction(int, int, int, int[], int[], int[])"
+    assert signature(functions[0]) == "tpcc_new_order2_transaction(int, int, int, int[], int[], int[], boolean)"
     assert signature(functions[1]) == "tpcc_history2_payment(int, int, int, int, int, text, numeric)"
     assert len({signature(f) for f in functions}) == 5
 

@@ -158,7 +158,7 @@ def _show(found: _Found, isolation: str, json_output: bool) -> None:
         return
     style = "red" if d.lost else "green"
     text = f"Killed under load: of {d.acknowledged:,} acknowledged orders {d.lost:,} are lost"
-    out.print(Text(f"{text}; back after {d.recovery_s:.1f} s.", style=style))
+    out.print(Text(f"{text}; recovered in {d.recovery_s:.1f} s.", style=style))
     for number, warehouse, district, order in d.examples:
         out.print(f"  lost: order {order} of set {number}, warehouse {warehouse}, district {district}")
     out.print(

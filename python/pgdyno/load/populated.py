@@ -9,7 +9,7 @@ from pgdyno.cluster.target import Target, remedy_for
 from pgdyno.errors import TargetError
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.listener import LoadListener
-from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked, of_warehouses
 
 
 def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener) -> None:
@@ -17,7 +17,7 @@ def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener)
     try:
         with targets.administrative(target, patience_s=None) as conn:
             conn.execute(f"set search_path to {quoted(schema)}".encode())
-            wanted = [*POPULATION, *CONSISTENCY]
+            wanted = [of_warehouses(dataset.size), *POPULATION, *CONSISTENCY]
             for c in checked(conn, dataset.tables_wanted, wanted, lambda c, n, of: listener.checking(c.clause, n, of)):
                 if not c.holds:
                     raise TargetError(

@@ -191,6 +191,18 @@ ZH = {
     "Clause 3.3.2 of the standard, checked in the tables after each trial.": "标准条款 3.3.2,每次试验后在表中检查。",
     "3.3.2.11 counts deliveries, which the standard's wording, made for tables that are just populated, does not.":
     "3.3.2.11 计入了发货次数;标准原文针对刚加载的表,不计发货。",
+    "W_YTD is the sum of its districts' D_YTD": "W_YTD 等于其各区 D_YTD 之和",
+    "D_NEXT_O_ID - 1 is the greatest O_ID, and NO_O_ID where there is one": "D_NEXT_O_ID - 1 等于最大的 O_ID 与 NO_O_ID",
+    "the new orders of a district have no gaps": "各区未发货订单号连续",
+    "the sum of O_OL_CNT is the number of order lines, by district": "各区 O_OL_CNT 之和等于订单行数",
+    "O_CARRIER_ID is null exactly where there is a new order": "O_CARRIER_ID 为空当且仅当订单未发货",
+    "O_OL_CNT is the number of lines of each order": "O_OL_CNT 等于每个订单的行数",
+    "OL_DELIVERY_D is null exactly where the order's O_CARRIER_ID is": "OL_DELIVERY_D 为空当且仅当其订单的 O_CARRIER_ID 为空",
+    "W_YTD is the sum of its H_AMOUNT": "W_YTD 等于其 H_AMOUNT 之和",
+    "D_YTD is the sum of its H_AMOUNT": "D_YTD 等于其 H_AMOUNT 之和",
+    "C_BALANCE is what was delivered less what was paid": "C_BALANCE 等于已发货金额减去已付金额",
+    "orders less new orders are 2,100 and what was delivered since, by district": "各区订单数减未发货数等于 2,100 加此后的发货数",
+    "C_BALANCE and C_YTD_PAYMENT are together what was delivered": "C_BALANCE 与 C_YTD_PAYMENT 之和等于已发货金额",
     # Columns and axes.
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
     "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",
@@ -365,11 +377,11 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\d+) more comparisons: (.+)\.", lambda m: f"其余 {m[1]} 项对比:{_counted(m[2])}。"),
     (r"(\d+) more in the tables\.", r"另有 \1 项见下表。"),
     (r"(\S+)( ±\S+)? new orders a minute \((.+?), (without waits|at the standard's pace|with scaled waits), (.+)\)"
-     r"(?:: (\S+) of what its warehouses can ask for)?\. TPC-C-like, not audited\.",
+     r"(?:: (\S+) of what these can ask for)?\. TPC-C-like, not audited\.",
      lambda m: f"每分钟 {m[1]}{m[2] or ''} 个新订单({m[3]},"
      + {"without waits": "无等待", "at the standard's pace": "按标准节奏", "with scaled waits": "按比例等待"}[m[4]]
      + f",{_warehouses(m[5])})"
-     + (f",为其仓库上限的 {m[6]}" if m[6] else "") + "。类 TPC-C,未经审计。"),
+     + (f",为这些终端上限的 {m[6]}" if m[6] else "") + "。类 TPC-C,未经审计。"),
     (r"The tables are not consistent: TPC-C's conditions? (.+) did not hold after a trial\.",
      r"表不一致:试验后 TPC-C 条件 \1 不成立。"),
     (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+)?(?:, p99 (\S+) ms)? with (\S+) clients?"

@@ -15,6 +15,7 @@ from typing import Any
 from pgdyno import _core, engine
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.held import HeldCluster
+from pgdyno.errors import TrialError
 from pgdyno.tpcc.schema import table
 
 #: Orders that are shown of those that are lost.
@@ -33,7 +34,7 @@ class Durability:
     examples: list[tuple[int, int, int, int]]
     #: Orders that are there and were not acknowledged: the connection was lost before the answer.
     unacknowledged: int
-    #: Seconds from the kill until the server took connections again.
+    #: Seconds from starting the server again until it took connections.
     recovery_s: float
 
     def as_json(self) -> dict[str, Any]:
@@ -76,25 +77,27 @@ def killed_under_load(
     plan = engine.Plan(
         clients=clients, duration_s=seconds + 60, interval_s=0.1, drain_timeout_s=0.1, max_tries=10, on_error="count"
     )
-    killed: list[float] = []
 
     def kill() -> None:
         time.sleep(seconds)
-        killed.append(time.monotonic())
         cluster.crash()
         observer.killed.set()
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    _core.run([config], workload, observer, plan)
+    result = _core.run([config], workload, observer, plan)
     killer.join()
+    before_start = time.monotonic()
     cluster.start()
     recovered = time.monotonic()
     acknowledged = _read(orders)
+    if not acknowledged or not isinstance(result.raised, _OverError):
+        why = result.error or "the load had ended before" if acknowledged else "no order was acknowledged"
+        raise TrialError(f"durability was not tested: {why}", "Give the load longer (--seconds), or fewer --clients.")
     there, whole = _orders_in(cluster, options), _whole_in(cluster, options)
     lost = sorted(acknowledged - whole)
     return Durability(
-        len(acknowledged), len(lost), lost[:_SHOWN], len(there - before - acknowledged), recovered - killed[0]
+        len(acknowledged), len(lost), lost[:_SHOWN], len(there - before - acknowledged), recovered - before_start
     )
 
 

@@ -141,6 +141,12 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
             except ValidationError as e:
                 reason = e.errors()[0]["msg"].removeprefix("Value error, ")
                 raise SpecError(f"axes.variables.{key}: {reason} (it is {value!r})") from e
+        trips = {str(v) for v in varied.get("round_trips", [tpcc.round_trips])}
+        if "pipelined" in trips and "simple" in (axes.protocol or [experiment.run.protocol]):
+            raise SpecError(
+                "round_trips: the simple protocol has no pipelines",
+                'Use protocol = "prepared", or leave pipelined out.',
+            )
         waits = [float(w) for w in varied.get("waits", [tpcc.waits])]
         if any(waits) and experiment.run.is_duet:
             raise SpecError("a duet has no waits: its slices are shorter than they are", 'Use order = "interleaved".')

@@ -271,6 +271,11 @@ POPULATION = [
 ]
 
 
+def of_warehouses(count: int) -> Condition:
+    """So many warehouses in each set."""
+    return _count(f"{count:,} warehouses", str(count), "select count(*) n from {warehouse}")
+
+
 def checked(
     conn: Connection,
     sets: int,

@@ -20,6 +20,9 @@ begin
             where ol_w_id = w and ol_d_id = d and ol_o_id = an_order;
         update {customer} set c_balance = c_balance + amount, c_delivery_cnt = c_delivery_cnt + 1
             where c_w_id = w and c_d_id = d and c_id = c;
+        if not found then
+            raise no_data_found using message = format('customer %s is not there', c);
+        end if;
         delivered := delivered + 1;
     end loop;
     return delivered;

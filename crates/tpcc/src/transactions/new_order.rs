@@ -58,7 +58,7 @@ pub const CALLS: &[Statement] = &[
     ("begin", "begin"),
     ("commit", "commit"),
     ("roll back", "rollback"),
-    ("new order", "select {new_order}_transaction($1, $2, $3, $4::int[], $5::int[], $6::int[])"),
+    ("new order", "select {new_order}_transaction($1, $2, $3, $4::int[], $5::int[], $6::int[], $7)"),
 ];
 
 /// What it is given.
@@ -150,7 +150,7 @@ pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpect
     let mut rows = super::call(&db, in_block, !i.rolls_back, |db| {
         let (w, d, c) = (Arg::Int(i.warehouse), Arg::Int(i.district), Arg::Int(i.customer));
         let (items, suppliers) = (Arg::Ints(&i.items), Arg::Ints(&i.suppliers));
-        db.ask(CALL, &[w, d, c, items, suppliers, Arg::Ints(&i.quantities)]);
+        db.ask(CALL, &[w, d, c, items, suppliers, Arg::Ints(&i.quantities), Arg::Bool(i.rolls_back)]);
     })
     .await;
     let order = rows.some("the order")?;
