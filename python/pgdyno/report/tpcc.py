@@ -21,8 +21,8 @@ _LIMITS = {
     "delivery": (80.0, 0.04),
     "stock-level": (20.0, 0.04),
 }
-#: New orders a minute that a terminal asks for at most, with the standard's waits and the deck of 23 cards, were answers
-#: there at once: ten in 10 (18 + 12) + 10 (3 + 12) + (2 + 10) + (2 + 5) + (2 + 5) s.
+#: New orders a minute that a terminal asks for at most, with the standard's waits and the deck of 23 cards, were
+#: answers there at once: ten in 10 (18 + 12) + 10 (3 + 12) + (2 + 10) + (2 + 5) + (2 + 5) s.
 _MOST_A_TERMINAL = 60 * 10 / 476
 #: Functions that write; the others read.
 _WRITES = re.compile(r"^select \w+_(transaction|payment|delivery)\(")
