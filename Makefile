@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Everything that the native module is made of: a change in any of it builds it anew.
-RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST := $(shell find crates -name '*.rs' -o -name '*.sql' -o -name Cargo.toml) Cargo.toml Cargo.lock
 STAMP := $(VENV)/.pgdyno-built
 DEPS := $(VENV)/.pgdyno-deps
 

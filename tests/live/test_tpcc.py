@@ -224,6 +224,8 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
     assert len(total) == 3 and all(total)
     parts = [int(line.split()[-1]) for line in lines if re.match(r"        (read|write|other):", line)]
     assert sum(parts) == sum(total)
+    page = (path / "report.html").read_text()
+    assert "TPC-C: new orders a minute" in page and "TPC-C: consistency" in page
     shown = pgdyno("report", path, "--lang", "zh")
     assert "每分钟" in shown.out and "new orders a minute" not in shown.out and "一致性" in shown.out, shown.out
     for path in tmp_path.glob("runs/*/trials/*/checks.json"):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+import pgdyno
 import pytest
 from pgdyno import _core, engine
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.loader import dataset_of
+from pgdyno.report import sections
 from pgdyno.report.tpcc import kind_of
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION
 from pgdyno.tpcc.schema import TABLES, foreign_keys, named, signature, table
+
+ROOT = Path(pgdyno.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -34,6 +41,19 @@ from pgdyno.tpcc.schema import TABLES, foreign_keys, named, signature, table
 )
 def test_statements_are_of_sysbenchs_kinds(sql: str, kind: str) -> None:
     assert kind_of(sql) == kind
+
+
+def test_every_table_has_a_section_of_the_page() -> None:
+    """But for the table of trials, which is the page's own; what is in none is not on the page."""
+    made = set()
+    for path in (ROOT / "report").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_table = isinstance(node, ast.Call) and ast.unparse(node.func) == "Table"
+            if is_table and node.args and isinstance(node.args[0], ast.Constant):
+                made.add(node.args[0].value)
+    placed = {t for _, _, _, open_, folded in sections._PLAN for t in (*open_, *folded)}
+    assert made - placed == {"trials"}, made - placed
+    assert placed - made <= {"rows", "qps", "capacity", "storage", "syncs"}, placed - made
 
 
 def test_names_of_sets() -> None:

@@ -79,7 +79,7 @@ ZH = {
     "Contents": "目录", "Method": "方法", "Trials": "试验", "The same again": "重现命令", "Scripts of": "脚本:", "more": "更多",
     "Settings that are not the server's defaults": "与服务器默认值不同的参数",
     "What differs": "差异在哪里", "How much it bears": "能承受多少", "How fast it is": "有多快", "How long a transaction takes": "一个事务要多久",
-    "How steady it was": "是否平稳", "What it was measured on": "测量环境的数据与存储", "By script": "各脚本",
+    "How steady it was": "是否平稳", "Is it right": "结果是否正确", "What it was measured on": "测量环境的数据与存储", "By script": "各脚本",
     "Each ratio with its interval": "各比值及其区间", "script": "脚本", "share": "占比", "B by A": "B 与 A 之比",
     "read-only": "只读", "read-write": "读写", "memory": "内存",
     "Lines: the interval that the verdict stands on; dots: the ratio.": "线:结论所依据的区间;点:比值。",
