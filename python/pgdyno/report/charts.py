@@ -8,6 +8,7 @@ from typing import Any
 
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import IntervalRow
+from pgdyno.report import tpcc
 from pgdyno.store.reading import RunData
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -34,14 +35,9 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
     """Name, title, note and description of each chart."""
     if not groups:
         return []
-    some, bars = _representative(groups), list(groups)[:MOST_BARS]
+    some = _representative(groups)
     return [
-        (
-            "qps",
-            "Queries per second by configuration",
-            "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known." + _of(bars, groups),
-            _qps(bars),
-        ),
+        *_by_configuration(data, groups),
         (
             "throughput",
             "Throughput over time",
@@ -66,6 +62,23 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
             _distribution(data, some),
         ),
     ]
+
+
+def _by_configuration(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
+    """QPS of scripts; of TPC-C new orders a minute: the same transactions may take few statements or many."""
+    orders = {id(g): r for g in groups if (r := tpcc.rates(data, g)) is not None}
+    scripts, others = [g for g in groups if id(g) not in orders], [g for g in groups if id(g) in orders]
+    note = "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known."
+    found = []
+    if bars := scripts[:MOST_BARS]:
+        values = [(g, g.over("qps").mean, g.half_width("qps")) for g in bars]
+        title = "Queries per second by configuration"
+        found.append(("qps", title, note + _of(bars, scripts), _bars(values, "QPS")))
+    if bars := others[:MOST_BARS]:
+        values = [(g, orders[id(g)].new_orders, orders[id(g)].half_width) for g in bars]
+        title = "New orders a minute by configuration"
+        found.append(("new-orders", title, note + _of(bars, others), _bars(values, "new orders/min")))
+    return found
 
 
 def _representative(groups: Sequence[Group]) -> list[Group]:
@@ -117,31 +130,33 @@ def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> di
     return {"field": field, "type": kind, "title": title, **more}
 
 
-def _qps(groups: Sequence[Group]) -> dict[str, object]:
-    values = []
-    for g in groups:
-        e, half = g.over("qps"), g.half_width("qps") or 0.0
+def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str) -> dict[str, object]:
+    """A bar a configuration: its figure and half the width of its interval, as a part."""
+    values: list[dict[str, object]] = []
+    groups = [g for g, _, _ in figures]
+    for g, mean, part in figures:
+        half = part or 0.0
         values.append(
             {
                 "workload": g.workload,
                 "line of": line_of(g, groups),
                 "clients": g.clients,
-                "QPS": round(e.mean),
-                "low": round(e.mean * (1 - min(1.0, half))),
-                "high": round(e.mean * (1 + half)),
+                name: round(mean),
+                "low": round(mean * (1 - min(1.0, half))),
+                "high": round(mean * (1 + half)),
             }
         )
     x = _axis("clients", "clients", "ordinal", axis={"labelAngle": 0})
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     offset = {"field": "line of", "sort": lines}
-    tip = [{"field": f} for f in ("workload", "line of", "clients", "QPS", "low", "high")]
+    tip = [{"field": f} for f in ("workload", "line of", "clients", name, "low", "high")]
     layers = [
         {
             "mark": "bar",
             "encoding": {
                 "x": x,
                 "xOffset": offset,
-                "y": _axis("QPS", "QPS", axis={"format": "~s"}),
+                "y": _axis(name, name, axis={"format": "~s"}),
                 "color": _colour(lines, _legend(groups)),
                 "tooltip": tip,
             },

@@ -27,7 +27,7 @@ _PLAN = (
     ("why", "Why", ("timeline-1", "timeline-2"), (), ("findings",)),
     ("differences", "What differs", ("ratios",), ("comparisons",), ()),
     ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
-    ("speed", "How fast it is", ("scaling", "qps"), ("tpcc", "tpcc-limits", "qps", "rows"), ("detail",)),
+    ("speed", "How fast it is", ("scaling", "new-orders", "qps"), ("tpcc", "tpcc-limits", "qps", "rows"), ("detail",)),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
     ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
     ("right", "Is it right", (), ("checks",), ()),

@@ -155,6 +155,7 @@ ZH = {
     "What went wrong": "异常",
     "Every trial": "全部试验",
     "Queries per second by configuration": "各配置的 QPS",
+    "New orders a minute by configuration": "各配置的每分钟新订单数",
     "Throughput over time": "吞吐随时间变化",
     "Latency percentiles over time": "延迟百分位随时间变化",
     "Latency distribution": "延迟分布",
