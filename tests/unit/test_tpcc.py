@@ -13,6 +13,7 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.load.loader import dataset_of
 from pgdyno.report import sections
 from pgdyno.report.tpcc import kind_of
+from pgdyno.run.prepared import prepare
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Tpcc
@@ -153,3 +154,22 @@ def test_listings_are_what_runs_keep() -> None:
     assert "-- name: payment: insert history\n" in texts[1][1]
     last_load, last_run, customer, item = _core.tpcc_constants(1)
     assert 65 <= abs(last_load - last_run) <= 119 and customer <= 1023 and item <= 8191
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [21]"}, "10 terminals of each of 2 warehouses"),
+        ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [4]\n[run]\nrate = 5.0"}, "closed loop"),
+        ({"tpcc": "waits = 1.0", "rest": '[axes]\nclients = [4]\n[run]\norder = "duet"'}, "duet"),
+        ({"tpcc": 'round_trips = "pipelined"', "rest": '[run]\nprotocol = "simple"'}, "no pipelines"),
+        ({"rest": '[axes]\nvariables = { isolation = ["chaos"] }'}, "axes.variables.isolation"),
+        ({"dataset": 'kind = "tpcb"'}, "needs its own tables"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_anything_is_made(tmp_path: Path, given: dict[str, str], words: str) -> None:
+    d = {"dataset": 'kind = "tpcc"\nwarehouses = 2', "tpcc": "", "rest": ""} | given
+    (tmp_path / "t.toml").write_text(HEAD.format(**d))
+    with pytest.raises(SpecError) as e:
+        prepare(str(tmp_path / "t.toml"), lambda x: (x, []), tmp_path)
+    assert words in str(e.value)

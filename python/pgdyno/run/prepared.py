@@ -20,6 +20,9 @@ from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Axes, Experiment
 from pgdyno.store import manifest
 
+#: Of a warehouse (clause 4.2.2).
+_TERMINALS = 10
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -150,6 +153,16 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
         waits = [float(w) for w in varied.get("waits", [tpcc.waits])]
         if any(waits) and experiment.run.is_duet:
             raise SpecError("a duet has no waits: its slices are shorter than they are", 'Use order = "interleaved".')
+        for key in axes.dataset or experiment.all_datasets:
+            data = experiment.all_datasets[key]
+            scales = axes.scale or ([data.scale] if isinstance(data.scale, int) else [])
+            most = max(axes.clients) if any(waits) and isinstance(axes.clients, list) else 0
+            if scales and most > _TERMINALS * min(scales) * data.tables:
+                raise SpecError(
+                    f"{most} clients with waits are more than the {_TERMINALS} terminals of each of "
+                    f"{min(scales) * data.tables} warehouses",
+                    "Give fewer clients, or more warehouses.",
+                )
         if any(waits) and experiment.run.rate is not None:
             raise SpecError("waits goes with a closed loop", "Leave rate out.")
 
