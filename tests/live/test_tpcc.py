@@ -208,13 +208,18 @@ def trials(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: Path) -> None:
-    run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
+    found = run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
+    assert "new orders a minute" in found["answer"][0] and len(found["tpcc"]) == 3
+    assert all(r["new_orders_per_min"] > r["kept_per_min"] > 1000 for r in found["tpcc"])
+    assert len(found["checks"]) == 3 * 12 and all(c["holds"] for c in found["checks"])
     for trial in trials(tmp_path):
         summary = trial["summary"]
         assert trial["caveats"].count("INCONSISTENT") == trial["caveats"].count("UNCHECKED") == 0
         counts = {s["name"]: s["latency"]["count"] for s in summary["scripts"]}
         assert list(counts) == ["new-order", "payment", "order-status", "delivery", "stock-level"]
         assert all(counts.values()) and not summary["failed"], (counts, summary["failed"])
+        nurand = trial["parameters"]["nurand"]
+        assert 65 <= abs(nurand["last_name_load"] - nurand["last_name_run"]) <= 119
         assert 0.35 < counts["new-order"] / sum(counts.values()) < 0.52
     (path,) = tmp_path.glob("runs/*")
     # In sysbench's form, and in Chinese.

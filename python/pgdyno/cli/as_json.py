@@ -15,7 +15,7 @@ from pgdyno.figures import FIGURES
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import groups_of
-from pgdyno.report import answer, findings, verdicts
+from pgdyno.report import tpcc, verdicts, view
 from pgdyno.store.reading import RunData
 
 
@@ -34,11 +34,7 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
     return {
         "exit_code": exit_code,
         "error": error,
-        "answer": [
-            *answer.of_run(data, groups, along),
-            *findings.of_comparisons(data, along.rows),
-            *findings.sentences(causes, groups),
-        ],
+        "answer": view.answered(data, groups, along, causes),
         "comparisons": [row(r) for r in along.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
@@ -57,6 +53,8 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
         ],
         "pooled": pooled,
         "findings": [f.as_json() for f in causes],
+        "tpcc": tpcc.as_json(data, groups),
+        "checks": [{"trial": n, **c} for n, found in data.checks.items() for c in found],
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.evidence import Recorded
+from pgdyno.diagnosis.finding import Finding
 from pgdyno.format import printable
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
@@ -113,12 +115,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
-        answer=[
-            *tpcc.sentences(data, groups),
-            *answer.of_run(data, groups, along),
-            *findings.of_comparisons(data, along.rows),
-            *findings.sentences(found_causes, groups),
-        ],
+        answer=answered(data, groups, along, found_causes),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
@@ -133,6 +130,16 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     )
     view = _printable(view)
     return view if lang == "en" else words.translated(view, data, lang)
+
+
+def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes: Sequence[Finding]) -> list[str]:
+    """The sentences that every form of a report begins with."""
+    return [
+        *tpcc.sentences(data, groups),
+        *answer.of_run(data, groups, along),
+        *findings.of_comparisons(data, along.rows),
+        *findings.sentences(causes, groups),
+    ]
 
 
 def _printable(view: View) -> View:

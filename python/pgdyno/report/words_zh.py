@@ -173,7 +173,7 @@ ZH = {
     "TPC-C: the standard's limits": "TPC-C:标准规定的限制",
     "TPC-C: consistency": "TPC-C:一致性",
     "warehouses": "仓库数", "waits": "等待", "new orders/min": "新订单/分", "kept/min": "有效/分", "transactions/min": "事务/分",
-    "reads/s": "读/秒", "writes/s": "写/秒", "other/s": "其他/秒", "transaction": "事务", "at least": "至少", "p90 ms": "p90 毫秒",
+    "reads/s": "读/秒", "writes/s": "写/秒", "other/s": "其他/秒", "retried/s": "重试/秒", "transaction": "事务", "at least": "至少", "p90 ms": "p90 毫秒",
     "limit ms": "上限(毫秒)", "clause": "条款", "condition": "条件", "checked": "检查次数", "result": "结果",
     "kept": "符合", "not kept": "不符合", "none": "无",
     "TPC-C-like, not audited.": "类 TPC-C,未经审计。",
@@ -182,11 +182,12 @@ ZH = {
     "Transactions: all five kinds, times 60, which some reports call tpmC.": "事务:五种事务合计 × 60,有些报告称之为 tpmC。",
     "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK.":
     "读、写、其他:语句数,按 sysbench 的分类;其他为 BEGIN、COMMIT 和 ROLLBACK。",
+    "Retried: met a serialization failure or a deadlock, and were begun again.": "重试:因序列化失败或死锁而重新执行的事务。",
     "Waits: the standard's keying and think times; figures with and without them are not comparable.":
     "等待:标准规定的键入与思考时间;有等待与无等待的数据不可比。",
     "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep; of a delivery until "
     "it is carried out.": "条款 5.2.3 与 5.2.5.3:各事务的最低占比,以及十分之九须满足的响应时间;发货事务计到执行完毕。",
-    "A terminal carries out its deliveries itself, while it thinks; the standard's queue is not there.":
+    "A terminal's own session carries out its deliveries, while it thinks; the standard's queue is not there.":
     "发货由终端自己在思考时间内执行,没有标准中的队列。",
     "An audited run measures for two hours at least.": "经审计的测试至少测量两小时。",
     "Clause 3.3.2 of the standard, checked in the tables after each trial.": "标准条款 3.3.2,每次试验后在表中检查。",

@@ -43,7 +43,7 @@ from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
 from pgdyno.run.trial import Begun, TrialContext, run_trial
-from pgdyno.run.workloads import compiled
+from pgdyno.run.workloads import compiled, constants
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -240,6 +240,8 @@ class Session:
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
+        if tpcc is not None:
+            parameters |= {"nurand": constants(variables)}
         writer = self.recorder.begin_trial(trial, parameters)
         if refused:
             writer.event(0, "preparing", refused)

@@ -45,6 +45,12 @@ def listing(tpcc: Tpcc) -> list[tuple[str, str, int]]:
     return [(name, text, weight) for (name, text), weight in zip(transactions, tpcc.mix, strict=True)]
 
 
+def constants(variables: Mapping[str, str]) -> dict[str, int]:
+    """The constants of NURand of a dataset, for the record."""
+    names = ("last_name_load", "last_name_run", "customer", "item")
+    return dict(zip(names, _core.tpcc_constants(int(variables.get("data_seed", "1"))), strict=True))
+
+
 def functions() -> list[str]:
     """CREATE FUNCTION of TPC-C's transactions, in the order of `listing`."""
     return _core.tpcc_functions(0, 1)

@@ -41,7 +41,7 @@ impl<D: Driver> Worker<D> {
             self.clients[i].state = State::Idle;
         }
         if !self.turns.is_open() && !self.is_over(now) {
-            let rest = self.clients[i].actor.rest();
+            let rest = self.clients[i].actor.rest(now);
             if rest > Nanos::ZERO {
                 self.clients[i].state = State::Sleeping;
                 self.set_timer(i, now + rest);

@@ -154,9 +154,9 @@ pub trait Workload: Send + Sync {
 
 /// What one client does. Commands are numbered over the whole workload.
 pub trait Actor: Send {
-    /// How long the client rests before it begins its next transaction, in a closed loop; not a part of its latency. Asked
-    /// again when that time is over: then it is zero, unless there is more of it.
-    fn rest(&mut self) -> Nanos {
+    /// How long the client rests from `now` on before it begins its next transaction, in a closed loop; not a part of its
+    /// latency. Asked again when that time is over: then it is zero, unless there is more of it.
+    fn rest(&mut self, _now: Nanos) -> Nanos {
         Nanos::ZERO
     }
     /// Begins a transaction; says of which script. `choose` is the worker's stream for choosing.
