@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,11 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
     series = {p.number: data.series[i % 30 + 1] for i, p in enumerate(plans)}
     buckets = {p.number: data.buckets[i % 30 + 1] for i, p in enumerate(plans)}
     some = data.pooled[plans[0].key]
-    many = type(data)(
-        data.path, data.manifest, copies, series, buckets, {p.key: some for p in plans}, {p.key: [] for p in plans},
-        {p.key: [] for p in plans}, defaultdict(list), defaultdict(list), defaultdict(list),
+    nothing = {p.key: [] for p in plans}
+    many = replace(
+        data, trials=copies, series=series, buckets=buckets, pooled={p.key: some for p in plans},
+        pooled_statements=nothing, pooled_scripts=nothing, samples=defaultdict(list), over_time=defaultdict(list),
+        events=defaultdict(list),
     )  # fmt: skip
     page = opened(html.render(view.build(many)), tmp_path)
     assert page["wrong"] == []

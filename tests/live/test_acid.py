@@ -14,6 +14,7 @@ def verdicts(found: Any) -> dict[str, bool]:
     return {t["clause"]: t["passed"] for t in found["tests"]}
 
 
+@pytest.mark.slow
 def test_what_isolation_a_level_gives(server: Server, database: str) -> None:
     target = server.conninfo(dbname=database)
     assert pgdyno("load", "tpcc", "--warehouses", 1, "--sets", 2, "--target", target).code == 0

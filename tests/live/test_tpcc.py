@@ -76,6 +76,7 @@ def test_seeds_sets_and_foreign_keys(server: Server, database: str, loaded: str)
         assert len(functions) == 10 and all("1_" in f or "2_" in f for f in functions)
 
 
+@pytest.mark.slow
 def test_partitions_hold_the_same(server: Server, database: str, loaded: str) -> None:
     target = server.conninfo(dbname=database)
     words = ("--warehouses", 2, "--partitions", 2, "--foreign-keys")
@@ -277,6 +278,7 @@ def test_what_was_counted_is_in_the_tables(server: Server, database: str, tmp_pa
     assert delivered == named["delivery: update balance"]
 
 
+@pytest.mark.slow
 def test_a_trial_whose_tables_are_broken_says_so(server: Server, database: str, tmp_path: Path) -> None:
     target = server.conninfo(dbname=database)
     assert pgdyno("load", "tpcc", "--warehouses", 1, "--target", target).code == 0
@@ -301,6 +303,7 @@ def test_terminals_wait_and_deal_the_standards_mix(tmp_path: Path) -> None:
     assert "the standard's limits" not in report and "with scaled waits" in report
 
 
+@pytest.mark.slow
 def test_a_terminal_that_rests_does_not_hold_up_the_end(tmp_path: Path) -> None:
     """With whole waits the mean cycle is more than 20 s; the run is over when its time is."""
     start = time.monotonic()

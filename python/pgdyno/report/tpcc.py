@@ -72,9 +72,12 @@ def _number(value: Any, default: float) -> float:
 def rates(data: RunData, g: Group) -> Rates | None:
     """The figures of a configuration; None where it is no TPC-C, or nothing was committed."""
     definition = _definition(data, g.workload)
+    # Before histograms are read: a run may have thousands of configurations that are not.
+    if definition is None:
+        return None
     scripts = {s.name: s.latency.count for s in data.pooled_scripts[g.key]}
     whole = sum(scripts.values())
-    if definition is None or not whole or "new-order" not in scripts:
+    if not whole or "new-order" not in scripts:
         return None
     tps, qps, half = g.over("tps").mean, g.over("qps").mean, g.half_width()
     share = scripts["new-order"] / whole
