@@ -596,7 +596,7 @@ def test_the_plan_is_what_becomes(cluster: Server) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("tpcc",), 'there is no dataset "tpcc"'),
+        (("tpch",), 'there is no dataset "tpch"'),
         (("tpcb",), "load where?"),
         (("tpcb", "--rows=5", "--plan"), "the size of tpcb is its --scale"),
         (("pk", "--rows=5", "--scale=1", "--plan"), "say the same"),
