@@ -734,12 +734,12 @@ mod tests {
         let mut client = Client::new(workload.shared.clone(), 0, 0, Prng::from_seed(1));
         let (mut now, mut choose, mut seen) = (Nanos::ZERO, Prng::from_seed(2), 0);
         for _ in 0..2000 {
-            now = now + client.rest(now);
+            now += client.rest(now);
             assert_eq!(client.rest(now), Nanos::ZERO);
             let script = client.begin(&mut choose);
             // Longer than any thinking of 5 s in the mean can be: only the keying is left.
             let took = if script == 3 { Nanos::from_secs(51) } else { Nanos::from_secs(1) };
-            now = now + took;
+            now += took;
             if script == 3 {
                 let mut after = Client::new(workload.shared.clone(), 0, 0, client.rng.clone());
                 (after.before, after.began, after.deck) = (client.before, client.began, client.deck.clone());
