@@ -352,3 +352,13 @@ def drive(conninfo: str, how: str, *, transactions: int) -> int:
     measured = result.phase("measure")
     assert measured is not None and result.error is None, result.error
     return measured.committed
+
+
+@pytest.mark.slow
+def test_how_much_of_it_holds_an_objective(tmp_path: Path) -> None:
+    words = ["--slo", "p50<20ms", "--scale", 1, "--clients", 4, "--duration", 1, "--warmup", 0.2, "--interval", 0.1]
+    done = pgdyno("capacity", "tpcc", *words, "--embedded", "-q", "--json", cwd=tmp_path, timeout=170)
+    assert done.code in (0, 1), done.err
+    found = done.json["manifest"]["capacity"]
+    assert found["rate"] > 50 and found["closed_tps"] > 100, found
+    assert all(c["holds"] for c in done.json["checks"])
