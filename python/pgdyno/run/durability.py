@@ -92,7 +92,8 @@ def killed_under_load(
     recovered = time.monotonic()
     acknowledged = _read(orders)
     if not acknowledged or not isinstance(result.raised, _OverError):
-        why = result.error or "the load had ended before" if acknowledged else "no order was acknowledged"
+        why = "no order was acknowledged" if not acknowledged else "the load had ended before the server was killed"
+        why += f" ({result.error})" if result.error else ""
         raise TrialError(f"durability was not tested: {why}", "Give the load longer (--seconds), or fewer --clients.")
     there, whole = _orders_in(cluster, options), _whole_in(cluster, options)
     lost = sorted(acknowledged - whole)
