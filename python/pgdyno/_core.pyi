@@ -41,6 +41,8 @@ class ConnConfig:
         options: str | None = None,
         application_name: str = "pgdyno",
         settings: dict[str, str] | None = None,
+        read_write: bool = False,
+        members: list[tuple[str, int]] | None = None,
     ) -> None: ...
     @property
     def endpoint(self) -> str: ...
@@ -225,6 +227,12 @@ class Workload:
     @staticmethod
     def tpcc(sides: Sequence[Tpcc]) -> Workload:
         """TPC-C's transactions, of one side or of two of a duet. Raises CoreError."""
+
+    @staticmethod
+    def ledger(run: int, records: Path | None = None) -> Workload:
+        """The ledger: numbered rows of `run`; what became of each is appended to a file for each client in `records`.
+        Raises CoreError.
+        """
 
     @property
     def scripts(self) -> list[tuple[str, int]]: ...

@@ -17,10 +17,12 @@ pub struct ConnConfig {
 
 #[pymethods]
 impl ConnConfig {
+    /// `members`: further addresses and ports of the same cluster, tried in turn after the first; `read_write`: those
+    /// whose sessions are read-only are passed over.
     #[new]
     #[pyo3(signature = (*, host, port, user, dbname, password=None, hostaddr=None, sslmode="prefer", sslrootcert=None,
                         sslcert=None, sslkey=None, channel_binding="prefer", options=None,
-                        application_name="pgdyno", settings=None))]
+                        application_name="pgdyno", settings=None, read_write=false, members=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -38,14 +40,20 @@ impl ConnConfig {
         options: Option<String>,
         application_name: &str,
         settings: Option<BTreeMap<String, String>>,
+        read_write: bool,
+        members: Option<Vec<(String, u16)>>,
     ) -> PyResult<ConnConfig> {
         let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
         let channel_binding: ChannelBinding = channel_binding.parse().map_err(other)?;
         let endpoint = if host.starts_with('/') || host.starts_with('@') {
             Endpoint::Unix(PathBuf::from(format!("{host}/.s.PGSQL.{port}")))
         } else {
-            let target = (hostaddr.as_deref().unwrap_or(&host).to_owned(), port);
-            let found = py.detach(move || target.to_socket_addrs().map(Iterator::collect::<Vec<_>>));
+            let mut targets = vec![(hostaddr.as_deref().unwrap_or(&host).to_owned(), port)];
+            targets.extend(members.unwrap_or_default());
+            let found = py.detach(move || {
+                let resolved: std::io::Result<Vec<_>> = targets.iter().map(|t| t.to_socket_addrs()).collect();
+                resolved.map(|all| all.into_iter().flatten().collect::<Vec<_>>())
+            });
             let addresses = found.map_err(|e| {
                 ConnectError::new_err(format!("cannot connect to {host} port {port}: the name does not resolve: {e}"))
             })?;
@@ -66,7 +74,17 @@ impl ConnConfig {
         let mut parameters = vec![("application_name".to_owned(), application_name.to_owned())];
         parameters.extend(settings.unwrap_or_default());
         parameters.extend(options.filter(|o| !o.is_empty()).map(|o| ("options".to_owned(), o)));
-        let inner = Config { user, database: dbname, password, parameters, ssl_mode, channel_binding, endpoint, tls };
+        let inner = Config {
+            user,
+            database: dbname,
+            password,
+            parameters,
+            ssl_mode,
+            channel_binding,
+            endpoint,
+            read_write,
+            tls,
+        };
         Ok(ConnConfig { inner })
     }
 

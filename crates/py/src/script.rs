@@ -3,6 +3,7 @@
 use crate::errors;
 use pgdyno_base::Prng;
 use pgdyno_engine as engine;
+use pgdyno_ledger as ledger;
 use pgdyno_script::vm::Step;
 use pgdyno_script::{Options, Symbols, Value, Vm, compile};
 use pgdyno_tpcc as tpcc;
@@ -40,7 +41,7 @@ impl From<&engine::workload::CommandInfo> for Command {
     }
 }
 
-/// Weighted scripts, and the variables that their clients begin with; or TPC-C.
+/// Weighted scripts, and the variables that their clients begin with; or TPC-C; or the ledger.
 #[pyclass(module = "pgdyno._core")]
 pub struct Workload {
     symbols: Symbols,
@@ -49,11 +50,17 @@ pub struct Workload {
     options: Options,
     /// Of TPC-C, by side; then there are no scripts.
     tpcc: Vec<tpcc::Options>,
+    /// Of the ledger; then there is nothing else.
+    ledger: Option<ledger::Options>,
 }
 
 impl Workload {
     /// What the engine runs.
     pub fn build(&self, random_seed: u64) -> Result<Arc<dyn engine::Workload>, String> {
+        if let Some(options) = &self.ledger {
+            let built = ledger::LedgerWorkload::new(options.clone());
+            return Ok(Arc::new(built.map_err(|e| format!("cannot write the ledger's records: {e}"))?));
+        }
         if !self.tpcc.is_empty() {
             return Ok(Arc::new(tpcc::TpccWorkload::new(self.tpcc.clone())?));
         }
@@ -131,7 +138,17 @@ impl Workload {
             sides: vec![engine::Side::default()],
             options: Options { strict, marks },
             tpcc: Vec::new(),
+            ledger: None,
         }
+    }
+
+    /// The ledger: numbered rows of `run`; each client's record is appended to a file in the folder `records`.
+    #[staticmethod]
+    #[pyo3(signature = (run, records=None))]
+    fn ledger(run: i64, records: Option<std::path::PathBuf>) -> Workload {
+        let mut workload = Workload::new(None, true, false);
+        workload.ledger = Some(ledger::Options { run, records });
+        workload
     }
 
     /// TPC-C, of one side or of two of a duet.
@@ -213,7 +230,7 @@ impl Workload {
     /// All commands, of all scripts.
     #[getter]
     fn commands(&self) -> PyResult<Vec<Command>> {
-        if self.scripts.is_empty() && self.tpcc.is_empty() {
+        if self.scripts.is_empty() && self.tpcc.is_empty() && self.ledger.is_none() {
             return Ok(Vec::new());
         }
         let built = self.build(0).map_err(errors::other)?;

@@ -134,6 +134,8 @@ pub struct Config {
     pub channel_binding: ChannelBinding,
     /// Where the server is.
     pub endpoint: Endpoint,
+    /// Sessions that refuse writes are ended, and the next address is tried: libpq's `target_session_attrs=read-write`.
+    pub read_write: bool,
     /// TLS's settings; needed unless `ssl_mode` is disable or the endpoint is a Unix-domain socket.
     pub tls: Option<crate::tls::TlsSettings>,
 }
@@ -161,6 +163,7 @@ impl Config {
             ssl_mode: SslMode::Disable,
             channel_binding: ChannelBinding::Prefer,
             endpoint,
+            read_write: false,
             tls: None,
         }
     }

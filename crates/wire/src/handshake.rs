@@ -21,6 +21,16 @@ pub struct SessionInfo {
     pub encrypted: bool,
 }
 
+impl SessionInfo {
+    /// Whether it refuses writes, by what servers report since version 14: libpq's `target_session_attrs=read-write`.
+    pub fn is_read_only(&self) -> bool {
+        let is_on = |(name, value): &(String, String)| {
+            matches!(name.as_str(), "in_hot_standby" | "default_transaction_read_only") && value == "on"
+        };
+        self.parameters.iter().any(is_on)
+    }
+}
+
 /// A session that begins. Until AuthenticationOk the server may only ask for authentication, or refuse; behind it comes
 /// what it tells of the session, and ReadyForQuery ends it.
 pub(crate) struct Handshake {

@@ -152,6 +152,7 @@ impl<D: Driver> Worker<D> {
                     _ => None,
                 };
                 ask_policy!(self, i, now, noticed, command, &notice);
+                self.clients[i].actor.noticed(&notice);
                 Ok(())
             }
         }
@@ -174,7 +175,7 @@ impl<D: Driver> Worker<D> {
             client.transaction.statements += 1;
             if label.since > Nanos::ZERO {
                 let now = self.sockets.now();
-                self.ledger.command(label.command as usize, now - label.since);
+                self.tally.command(label.command as usize, now - label.since);
             }
         }
         Ok(())
@@ -250,7 +251,7 @@ impl<D: Driver> Worker<D> {
                 }
             }
             client.transaction.statements += 1;
-            self.ledger.command(command, now - since);
+            self.tally.command(command, now - since);
         }
         self.drive(i, now)
     }

@@ -6,7 +6,7 @@ use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::plan::Voice;
 use crate::worker::turns::Turn;
-use crate::workload::{Awaited, Failure, Requests, Step};
+use crate::workload::{Awaited, Failure, Requests, Settled, Step};
 use pgdyno_base::Nanos;
 use pgdyno_wire::TransactionStatus;
 
@@ -32,7 +32,7 @@ impl<D: Driver> Worker<D> {
 
     /// Whether the time for the measurement is over.
     pub(super) fn is_over(&self, now: Nanos) -> bool {
-        self.stage.ending || now >= self.ledger.origin + self.plan.end()
+        self.stage.ending || now >= self.tally.origin + self.plan.end()
     }
 
     /// Begins the next transaction of a free client, if there is one now; else the client waits or is finished.
@@ -57,7 +57,7 @@ impl<D: Driver> Worker<D> {
                 }
                 Turn::Skip { script } => {
                     self.clients[i].begun += 1;
-                    self.ledger.skipped(self.who(i), script, now)?;
+                    self.tally.skipped(self.who(i), script, now)?;
                 }
                 Turn::Wait => return Ok(false),
                 Turn::Finish => {
@@ -76,7 +76,7 @@ impl<D: Driver> Worker<D> {
         client.transaction = Transaction { active: true, due, script, ..Transaction::default() };
         client.begun += 1;
         client.connection.conversation.forget_commits();
-        self.ledger.scheduled(script);
+        self.tally.scheduled(script);
         if self.is_talkative() {
             let name = self.workload.scripts()[script].clone();
             self.debug(i, now, &format!("executing script \"{name}\""));
@@ -92,7 +92,7 @@ impl<D: Driver> Worker<D> {
         let transaction = &mut self.clients[i].transaction;
         if self.turns.is_open() {
             transaction.lag = now - transaction.due;
-            self.ledger.lagged(transaction.lag);
+            self.tally.lagged(transaction.lag);
         } else {
             transaction.due = now;
         }
@@ -156,6 +156,9 @@ impl<D: Driver> Worker<D> {
                         self.clients[i].marked = None;
                     }
                     self.clients[i].state = State::Busy { command, sent_at };
+                    if let Some(patience) = self.plan.answer_timeout {
+                        self.set_timer(i, sent_at + patience);
+                    }
                     self.show_written(i, sent_at, Some(what));
                     return self.send(i, out);
                 }
@@ -234,7 +237,8 @@ impl<D: Driver> Worker<D> {
             return Ok(false);
         }
         let t = std::mem::take(&mut client.transaction);
-        self.ledger.committed(self.who(i), &t, now)?;
+        self.settled(i, Settled::Committed)?;
+        self.tally.committed(self.who(i), &t, now)?;
         if self.plan.connect_each {
             self.hang_up(i);
         }
@@ -245,7 +249,7 @@ impl<D: Driver> Worker<D> {
     #[inline]
     fn end_mark(&mut self, i: Token, now: Nanos) {
         if let Some((command, since)) = self.clients[i].marked.take() {
-            self.ledger.command(command, now - since);
+            self.tally.command(command, now - since);
         }
     }
 

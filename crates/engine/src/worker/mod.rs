@@ -3,7 +3,7 @@
 //! - `sockets`: the driver, and the bytes to and from it;
 //! - `reach`: which server a client connects to, by which address, and when again;
 //! - `turns`: which transaction comes next, and when;
-//! - `timers`; `ledger`: the interval that is being recorded, the log of transactions; [`events`]: what is reported;
+//! - `timers`; `tally`: the interval that is being recorded, the log of transactions; [`events`]: what is reported;
 //! - [`crate::policy`]: what is done about trouble.
 //!
 //! The worker puts them together: `phases` is a run from its beginning to its end, `sessions` makes connections and mourns
@@ -13,11 +13,11 @@
 mod answers;
 mod drive;
 pub(crate) mod events;
-mod ledger;
 mod phases;
 mod reach;
 mod sessions;
 mod sockets;
+mod tally;
 mod timers;
 mod trouble;
 mod turns;
@@ -28,7 +28,6 @@ use crate::plan::{Plan, Voice};
 use crate::policy::{self, Policy};
 use crate::workload::Workload;
 use events::Events;
-use ledger::{Ledger, Who};
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_record::{Interval, TransactionLog};
 use pgdyno_wire::Config;
@@ -36,6 +35,7 @@ use reach::Reach;
 use sockets::Sockets;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
+use tally::{Tally, Who};
 use timers::Timers;
 use turns::Turns;
 
@@ -99,7 +99,7 @@ pub struct Worker<D: Driver> {
     reach: Reach,
     turns: Turns,
     timers: Timers,
-    ledger: Ledger,
+    tally: Tally,
     events: Events,
     stage: Stage,
     /// Lines and requests of the step at hand.
@@ -152,7 +152,7 @@ impl<D: Driver> Worker<D> {
             reach: Reach::new(configs, first_client, clients.len(), streams.jitter),
             turns: Turns::new(first_client, streams.choose, streams.throttle),
             timers: Timers::default(),
-            ledger: Ledger::new(&plan, workload.scripts().len(), commands),
+            tally: Tally::new(&plan, workload.scripts().len(), commands),
             events: Events::new(report, matches!(plan.voice, Voice::Pgbench { .. })),
             stage: Stage {
                 running: false,
@@ -172,7 +172,7 @@ impl<D: Driver> Worker<D> {
     /// Says which worker of the run this is, and where it logs its transactions.
     pub fn logging(mut self, number: usize, log: Option<TransactionLog>) -> Worker<D> {
         self.number = number;
-        self.ledger.log_to(log);
+        self.tally.log_to(log);
         self
     }
 

@@ -1,6 +1,6 @@
 //! The run from its first interval to its last: warm-up, measurement, drain, goodbye.
 
-use super::ledger::Used;
+use super::tally::Used;
 use super::{STOP_CHECK, STOP_NOW, Worker};
 use crate::client::State;
 use crate::driver::{Driver, Event, Token};
@@ -25,15 +25,15 @@ impl<D: Driver> Worker<D> {
         self.stage.running = true;
         self.events.begin(origin);
         let (now, used) = (self.sockets.now(), self.used());
-        self.ledger.begin(origin, now, used);
+        self.tally.begin(origin, now, used);
         let result = self.run_loop();
-        self.settle();
+        let settled = self.settle();
         let now = self.sockets.now();
-        let next = self.ledger.close(now, self.plan.measure_until_done);
+        let next = self.tally.close(now, self.plan.measure_until_done);
         self.next_interval(next);
         self.say_goodbye();
         let now = self.sockets.now();
-        result.and(self.ledger.finish(now))
+        result.and(settled).and(self.tally.finish(now))
     }
 
     fn used(&mut self) -> Used {
@@ -45,10 +45,10 @@ impl<D: Driver> Worker<D> {
         // Until the agreed time nothing happens.
         loop {
             let now = self.sockets.now();
-            if now >= self.ledger.origin || self.stop.load(Ordering::Relaxed) != 0 {
+            if now >= self.tally.origin || self.stop.load(Ordering::Relaxed) != 0 {
                 break;
             }
-            self.wait(now, Nanos(self.ledger.origin.0.min((now + STOP_CHECK).0)), &mut events)?;
+            self.wait(now, Nanos(self.tally.origin.0.min((now + STOP_CHECK).0)), &mut events)?;
             for event in &events {
                 self.handle(*event)?;
             }
@@ -56,7 +56,7 @@ impl<D: Driver> Worker<D> {
         let now = self.sockets.now();
         let share = self.clients.len() as f64 / self.plan.clients as f64;
         let turn = (self.number + 1) as f64 / self.plan.active_workers() as f64;
-        self.turns.begin(&self.plan, share, turn, self.ledger.origin);
+        self.turns.begin(&self.plan, share, turn, self.tally.origin);
         self.take_turn(now)?;
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;
@@ -68,7 +68,7 @@ impl<D: Driver> Worker<D> {
         while self.stage.unfinished > 0 {
             let now = self.sockets.now();
             self.turn_intervals(now)?;
-            if !self.stage.ending && now >= self.ledger.origin + self.plan.end() {
+            if !self.stage.ending && now >= self.tally.origin + self.plan.end() {
                 self.begin_drain(now, self.plan.drain_timeout)?;
             }
             self.start_due(now)?;
@@ -85,7 +85,7 @@ impl<D: Driver> Worker<D> {
                 // Nothing but a timer has woken us: how late, is the machine's doing. Drivers may also come back early.
                 let woken = self.sockets.now();
                 if woken >= due {
-                    self.ledger.interval.wakeup_delay.record(woken - due);
+                    self.tally.interval.wakeup_delay.record(woken - due);
                 }
             }
             for event in &events {
@@ -132,6 +132,10 @@ impl<D: Driver> Worker<D> {
             }
             State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
             State::Sleeping => self.next_transaction(i, now)?,
+            State::Busy { .. } | State::RollingBack => {
+                let patience = self.plan.answer_timeout.unwrap_or_default();
+                self.lost(i, now, &format!("no answer within {patience}"))?;
+            }
             _ => {}
         }
         Ok(())
@@ -140,16 +144,16 @@ impl<D: Driver> Worker<D> {
     /// When a transaction is due, and when something has to be done even if nothing happens.
     fn wake_at(&self, now: Nanos) -> (Nanos, Nanos) {
         let due = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.next_due().unwrap_or(Nanos::MAX));
-        let end = if self.stage.ending { Nanos::MAX } else { self.ledger.origin + self.plan.end() };
-        let until = due.min(self.ledger.interval_end()).min(end).min(self.stage.drain_deadline).min(now + STOP_CHECK);
+        let end = if self.stage.ending { Nanos::MAX } else { self.tally.origin + self.plan.end() };
+        let until = due.min(self.tally.interval_end()).min(end).min(self.stage.drain_deadline).min(now + STOP_CHECK);
         (due, until)
     }
 
     /// Closes the intervals that are over by `now`: also those in which this worker was not awake, so that no interval
     /// is missing from the series.
     fn turn_intervals(&mut self, now: Nanos) -> Result<(), EngineError> {
-        while now >= self.ledger.interval_end() {
-            let (turn, next) = (self.ledger.interval.slice.turn, self.ledger.next_slice());
+        while now >= self.tally.interval_end() {
+            let (turn, next) = (self.tally.interval.slice.turn, self.tally.next_slice());
             self.next_interval(next);
             if next.phase == Phase::Drain && !self.stage.ending {
                 self.begin_drain(now, self.plan.drain_timeout)?;
@@ -164,7 +168,7 @@ impl<D: Driver> Worker<D> {
     fn take_turn(&mut self, now: Nanos) -> Result<(), EngineError> {
         let plan = self.plan.clone();
         let Some(duet) = &plan.duet else { return Ok(()) };
-        for i in self.turns.take_turn(duet, self.ledger.interval.slice.turn) {
+        for i in self.turns.take_turn(duet, self.tally.interval.slice.turn) {
             self.next_transaction(i, now)?;
         }
         Ok(())
@@ -175,7 +179,7 @@ impl<D: Driver> Worker<D> {
         // With a connection for each transaction, to be without one is no outage.
         let needs = !self.plan.connect_each;
         let disconnected = self.clients.iter().filter(|c| needs && !c.is_online()).count();
-        self.ledger.turn(next, used, disconnected, &mut self.events);
+        self.tally.turn(next, used, disconnected, &mut self.events);
     }
 
     /// Begins nothing more, but for what was due before the end.
@@ -209,22 +213,23 @@ impl<D: Driver> Worker<D> {
         self.stage.stopping = true;
         let patience = if stop == STOP_NOW { Nanos::ZERO } else { STOP_DRAIN };
         let patience = patience.min(self.plan.drain_timeout);
-        if self.ledger.is_draining() {
+        if self.tally.is_draining() {
             self.stage.drain_deadline = self.stage.drain_deadline.min(now + patience);
             return Ok(());
         }
         self.turns.stop(now);
-        let next = self.ledger.cut(now);
+        let next = self.tally.cut(now);
         self.next_interval(next);
         self.begin_drain(now, patience)
     }
 
     /// Accounts for everything that has not come to its end, so that the outcomes balance.
-    fn settle(&mut self) {
-        for client in &mut self.clients {
-            let t = std::mem::take(&mut client.transaction);
+    fn settle(&mut self) -> Result<(), EngineError> {
+        for i in 0..self.clients.len() {
+            let t = std::mem::take(&mut self.clients[i].transaction);
             if t.active {
-                self.ledger.unfinished(&t);
+                self.tally.unfinished(&t);
+                self.settled_by_fate(i)?;
             }
         }
         if self.plan.begin_what_was_due {
@@ -232,9 +237,10 @@ impl<D: Driver> Worker<D> {
             let now = self.sockets.now();
             self.turns.stop(now);
             while self.turns.take_left() && self.stop.load(Ordering::Relaxed) != STOP_NOW {
-                self.ledger.never_begun();
+                self.tally.never_begun();
             }
         }
+        Ok(())
     }
 
     /// Ends all sessions; statements still under way are cancelled first, so that nothing goes on in the server.

@@ -45,6 +45,16 @@ impl Reach {
         }
     }
 
+    /// The `n`th address in words; of a single one the target's own.
+    pub fn place(&self, i: Token, n: usize) -> String {
+        match (&self.config(i).endpoint, self.address(i, n)) {
+            (Endpoint::Tcp { addresses, .. }, Some(Address::Tcp(at))) if addresses.len() > 1 => {
+                format!("{} port {}", at.ip(), at.port())
+            }
+            (endpoint, _) => endpoint.to_string(),
+        }
+    }
+
     /// How many addresses it has.
     pub fn addresses(&self, i: Token) -> usize {
         match &self.config(i).endpoint {

@@ -5,7 +5,7 @@ use crate::client::{Client, State};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::policy::Decision;
-use crate::workload::{Label, Requests, Step};
+use crate::workload::{Label, Requests, Settled, Step};
 use pgdyno_base::Nanos;
 use pgdyno_wire::{Attempt, Conversation, Event, Fate, Refusal, SessionInfo, SqlState, WireError, frontend};
 use std::sync::atomic::Ordering;
@@ -128,7 +128,7 @@ impl<D: Driver> Worker<D> {
         let mut out = Vec::new();
         match Conversation::start(config, attempt, &mut out) {
             Ok(mut conversation) => {
-                conversation.read_notices(self.events.is_classic());
+                conversation.read_notices(self.events.is_classic() || self.workload.reads_notices());
                 self.clients[i].connection.conversation = conversation;
                 self.clients[i].state = State::Beginning;
                 self.send_raw(i, &out)
@@ -150,6 +150,10 @@ impl<D: Driver> Worker<D> {
 
     /// The session has begun.
     pub(super) fn session_began(&mut self, i: Token, info: &SessionInfo, now: Nanos) -> Result<(), EngineError> {
+        if self.reach.config(i).read_write && info.is_read_only() {
+            let error = self.reach.cannot_connect(i, "the session is read-only: a standby?".into());
+            return self.connect_failed(i, now, error);
+        }
         self.reach.connecting -= 1;
         let client = &mut self.clients[i];
         client.state = State::Idle;
@@ -160,7 +164,7 @@ impl<D: Driver> Worker<D> {
         client.connection.backend = (info.process, info.secret.clone());
         client.connection.encrypted = info.encrypted;
         if self.stage.running {
-            self.ledger.interval.connect.record(now - client.connecting_since);
+            self.tally.interval.connect.record(now - client.connecting_since);
         }
         if self.plan.connect_each {
             // The connection of one transaction is there.
@@ -171,8 +175,8 @@ impl<D: Driver> Worker<D> {
             return self.drive(i, now);
         }
         if std::mem::replace(&mut client.was_connected, true) && self.stage.running {
-            self.ledger.interval.reconnects += 1;
-            let text = format!("connected again to {}", self.reach.config(i).endpoint);
+            self.tally.interval.reconnects += 1;
+            let text = format!("connected again to {}", self.reach.place(i, self.clients[i].address));
             self.events.happened("reconnected", self.first_client + i, now, text);
         }
         if self.stage.running { self.next_transaction(i, now) } else { Ok(()) }
@@ -207,7 +211,7 @@ impl<D: Driver> Worker<D> {
         if !matches!(error, WireError::Protocol(_)) {
             return self.lost(i, now, &error.to_string());
         }
-        self.ledger.interval.violations += 1;
+        self.tally.interval.violations += 1;
         self.lose(i, now, "protocol_violation", SqlState::PROTOCOL_VIOLATION, &error.to_string())
     }
 
@@ -257,7 +261,7 @@ impl<D: Driver> Worker<D> {
         if !self.stage.running {
             return Err(self.reach.cannot_connect(i, reason.to_owned()));
         }
-        self.ledger.interval.lost += 1;
+        self.tally.interval.lost += 1;
         if ends_client {
             return self.abort(i);
         }
@@ -284,9 +288,11 @@ impl<D: Driver> Worker<D> {
         if fate == Fate::Committed && self.is_at_its_end(i) {
             let client = &mut self.clients[i];
             let t = std::mem::take(&mut client.transaction);
-            client.actor.abandon();
-            return self.ledger.committed(self.who(i), &t, now);
+            self.settled(i, Settled::Committed)?;
+            self.clients[i].actor.abandon();
+            return self.tally.committed(self.who(i), &t, now);
         }
+        self.settled_by_fate(i)?;
         let client = &mut self.clients[i];
         let t = std::mem::take(&mut client.transaction);
         client.actor.abandon();
@@ -296,16 +302,30 @@ impl<D: Driver> Worker<D> {
             // Nobody but the server knows; a pipeline may hold any number of commits. Of a script that commits several times,
             // a part is done.
             Fate::Unknown | Fate::Committed if ends_client => {
-                self.ledger.interval.count(t.script, |o| o.unknown += 1);
+                self.tally.interval.count(t.script, |o| o.unknown += 1);
                 Ok(())
             }
-            Fate::Unknown | Fate::Committed => self.ledger.unknown(who, &t, now),
+            Fate::Unknown | Fate::Committed => self.tally.unknown(who, &t, now),
             Fate::Nothing if ends_client => {
-                self.ledger.unfinished(&t);
+                self.tally.unfinished(&t);
                 Ok(())
             }
-            Fate::Nothing => self.ledger.failed(who, &t, code, now),
+            Fate::Nothing => self.tally.failed(who, &t, code, now),
         }
+    }
+
+    /// Tells the actor what became of its transaction, whose connection is lost or given up.
+    pub(super) fn settled_by_fate(&mut self, i: Token) -> Result<(), EngineError> {
+        let outcome = match self.clients[i].connection.conversation.fate() {
+            Fate::Nothing => Settled::Failed,
+            Fate::Unknown | Fate::Committed => Settled::Unknown,
+        };
+        self.settled(i, outcome)
+    }
+
+    /// Tells the actor what became of its transaction.
+    pub(super) fn settled(&mut self, i: Token, outcome: Settled) -> Result<(), EngineError> {
+        self.clients[i].actor.settled(outcome).map_err(|e| EngineError::System(e.to_string()))
     }
 
     /// Whether the client's transaction has nothing left to send.

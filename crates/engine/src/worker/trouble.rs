@@ -5,7 +5,7 @@ use crate::client::{State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
 use crate::policy::Decision;
-use crate::workload::{Failure, Label};
+use crate::workload::{Failure, Label, Settled};
 use pgdyno_base::Nanos;
 use pgdyno_wire::{Refusal, ServerError, SqlState, TransactionStatus};
 
@@ -69,7 +69,8 @@ impl<D: Driver> Worker<D> {
             Decision::EndClient => self.abort(i),
             Decision::CommitAndEndClient => {
                 let t = std::mem::take(&mut self.clients[i].transaction);
-                self.ledger.committed(self.who(i), &t, now)?;
+                self.settled(i, Settled::Committed)?;
+                self.tally.committed(self.who(i), &t, now)?;
                 self.abort(i)
             }
             Decision::EndRun(code, error) => {
@@ -89,6 +90,9 @@ impl<D: Driver> Worker<D> {
         client.state = State::RollingBack;
         let mut out = Vec::new();
         client.connection.conversation.ask(Label::NONE, &mut out).query("ROLLBACK");
+        if let Some(patience) = self.plan.answer_timeout {
+            self.set_timer(i, now + patience);
+        }
         self.debug(i, now, "receiving");
         self.send(i, &out)
     }
@@ -110,7 +114,7 @@ impl<D: Driver> Worker<D> {
         let in_time = self.plan.latency_limit.is_none_or(|limit| now - t.due <= limit);
         let again = code.is_retryable() && tries_left && in_time && !over;
         ask_policy!(self, i, now, tried, &t, again);
-        self.ledger.command_error(command, again);
+        self.tally.command_error(command, again);
         if again {
             let client = &mut self.clients[i];
             client.transaction = Transaction { retries: t.retries + 1, statements: 0, last: None, ..t };
@@ -127,20 +131,24 @@ impl<D: Driver> Worker<D> {
     /// Counts the client's transaction as failed; the script begins anew.
     fn fail(&mut self, i: Token, code: SqlState, now: Nanos) -> Result<(), EngineError> {
         let t = std::mem::take(&mut self.clients[i].transaction);
+        if t.active {
+            self.settled(i, Settled::Failed)?;
+        }
         self.clients[i].actor.abandon();
         if !t.active {
             return Ok(());
         }
-        self.ledger.failed(self.who(i), &t, code, now)
+        self.tally.failed(self.who(i), &t, code, now)
     }
 
     /// The client ends early. Its connection is closed at once, so that it holds no locks.
     pub(super) fn abort(&mut self, i: Token) -> Result<(), EngineError> {
         let t = std::mem::take(&mut self.clients[i].transaction);
         if t.active {
-            self.ledger.unfinished(&t);
+            self.tally.unfinished(&t);
+            self.settled_by_fate(i)?;
         }
-        self.ledger.interval.aborted += 1;
+        self.tally.interval.aborted += 1;
         self.turns.forget(i);
         self.finish(i);
         if self.plan.exit_on_abort { Err(EngineError::Aborted(self.number)) } else { Ok(()) }

@@ -7,7 +7,7 @@ pub mod script;
 use crate::plan::Protocol;
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Conversation, Effect, WireError};
+use pgdyno_wire::{Conversation, Effect, ServerError, WireError};
 use script::ScriptActor;
 
 /// A command as the engine and the reports see it.
@@ -136,6 +136,17 @@ pub enum Cause {
     Name(u32, &'static str, String),
 }
 
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The client has the answer to its COMMIT.
+    Committed,
+    /// Nothing was committed: an error was answered, or COMMIT had not been sent.
+    Failed,
+    /// COMMIT was sent, and the connection was lost before its answer: only the server knows.
+    Unknown,
+}
+
 /// What all clients share.
 pub trait Workload: Send + Sync {
     /// Names of the scripts.
@@ -148,6 +159,10 @@ pub trait Workload: Send + Sync {
     }
     /// A client's part. `rng` is its own stream of random numbers.
     fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor>;
+    /// Its actors read the server's notices.
+    fn reads_notices(&self) -> bool {
+        false
+    }
     /// An error with the place of a command in its script.
     fn locate(&self, command: usize, message: &str) -> ScriptError;
 }
@@ -175,6 +190,12 @@ pub trait Actor: Send {
     fn retry(&mut self);
     /// The connection is gone: what was open on it is no more.
     fn disconnected(&mut self) {}
+    /// What became of its transaction; asked once for each that was begun, retries included. An error ends the run.
+    fn settled(&mut self, _outcome: Settled) -> std::io::Result<()> {
+        Ok(())
+    }
+    /// The server has sent a notice or a warning.
+    fn noticed(&mut self, _notice: &ServerError) {}
     /// Reads what came of a command whose rows are read.
     fn read(&mut self, _command: usize, _piece: Piece<'_>) -> Result<(), WireError> {
         Ok(())

@@ -21,7 +21,7 @@ pub(super) struct Used {
 }
 
 /// See the module.
-pub(super) struct Ledger {
+pub(super) struct Tally {
     timeline: Timeline,
     pub interval: Interval,
     log: Option<TransactionLog>,
@@ -34,10 +34,10 @@ pub(super) struct Ledger {
     used: Used,
 }
 
-impl Ledger {
-    pub fn new(plan: &Plan, scripts: usize, commands: usize) -> Ledger {
+impl Tally {
+    pub fn new(plan: &Plan, scripts: usize, commands: usize) -> Tally {
         let timeline = plan.timeline();
-        Ledger {
+        Tally {
             timeline,
             interval: Interval::new(timeline.first(), scripts, commands),
             log: None,
