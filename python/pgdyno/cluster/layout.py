@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Sequence
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
@@ -52,9 +53,9 @@ class Layout:
         folder.mkdir(mode=0o700)
         account.own(folder)
 
-    def configure(self, account: Account, settings: list[Setting]) -> None:
-        """Writes who gets in, and the settings."""
-        self._let_in(account)
+    def configure(self, account: Account, settings: list[Setting], access: Sequence[str] = ()) -> None:
+        """Writes who gets in, and the settings; `access`: lines of pg_hba.conf for others than ourselves."""
+        self._let_in(account, access)
         with account.rights():
             major = int((self.data / "PG_VERSION").read_text().split(".")[0])
         self._settings(account, [s.line for s in settings if s.since <= major])
@@ -79,12 +80,12 @@ class Layout:
         kept = [x for x in lines if x.split("=")[0].strip() not in {*ours, "unix_socket_directories"} and x[:1] != "#"]
         self._settings(account, kept + [f"{name} = {value}" for name, value in ours.items()])
 
-    def _let_in(self, account: Account) -> None:
+    def _let_in(self, account: Account, others: Sequence[str] = ()) -> None:
         users = {account.name, our_name()}
         idents = "".join(f"pgdyno {user} {SUPERUSER}\n" for user in sorted(users))
         self._write(account, self.data / "pg_ident.conf", idents)
-        access = "local all all peer map=pgdyno\nlocal replication all peer map=pgdyno\n"
-        self._write(account, self.data / "pg_hba.conf", access)
+        access = ["local all all peer map=pgdyno", "local replication all peer map=pgdyno", *others]
+        self._write(account, self.data / "pg_hba.conf", "\n".join(access) + "\n")
 
     def _settings(self, account: Account, lines: list[str]) -> None:
         folder = str(self.socket).replace("'", "''")

@@ -38,14 +38,18 @@ class ServerProcess:
         stays: bool = False,
         patient: bool = False,
         hold: Callable[[int], None] | None = None,
+        launch: Sequence[str] = (),
     ) -> None:
-        """`hold` is told the process id as soon as there is one, and again when the server takes connections."""
+        """`hold` is told the process id as soon as there is one, and again when the server takes connections. `launch`:
+        words before the command, which take it elsewhere and make it the account's.
+        """
         self.program = program
         self.data = data
         self.log = log
         self._account = account
         self._options = [x for option in options for x in ("-c", option)]
         self._stays = stays
+        self._launch = list(launch)
         self._hold = hold or (lambda _: None)
         #: Somebody's data: it may recover, and write its buffers, for as long as that takes.
         self._patient = patient
@@ -66,7 +70,7 @@ class ServerProcess:
         with home.opened_to_append(self.log) as log, signals_held():
             self._words_from = log.tell()
             self._process = subprocess.Popen(
-                [self.program, "-D", self.data, *self._options],
+                [*self._launch, self.program, "-D", self.data, *self._options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -74,7 +78,7 @@ class ServerProcess:
                 env=environment(),
                 start_new_session=True,
                 preexec_fn=partial(_die_with, os.getpid(), signal.SIGINT) if dies else None,
-                **self._account.popen(),
+                **({} if self._launch else self._account.popen()),
             )
         self._hold(self._process.pid)
         deadline = time.monotonic() + timeout_s
@@ -116,16 +120,8 @@ class ServerProcess:
         if process is None:
             return
         with signals_held():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                postmaster = psutil.Process(process.pid)
-                # Stopped, it makes no new children while they are counted.
-                postmaster.suspend()
-                children = postmaster.children(recursive=True)
-                for child in [postmaster, *children]:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        child.kill()
-                process.wait()
-                psutil.wait_procs(children, timeout=10)
+            kill_all(process.pid)
+            process.wait()
             self._process = None
 
     def is_alive(self) -> bool:
@@ -144,6 +140,19 @@ class ServerProcess:
             return False
         mine = self._process is not None and lines[:1] == [str(self._process.pid)]
         return mine and len(lines) >= 8 and lines[7].strip() == "ready"
+
+
+def kill_all(postmaster_id: int) -> None:
+    """SIGKILL for a postmaster and all its children, at once; waits until they are gone."""
+    with signals_held(), contextlib.suppress(psutil.NoSuchProcess):
+        postmaster = psutil.Process(postmaster_id)
+        # Stopped, it makes no new children while they are counted.
+        postmaster.suspend()
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family, timeout=10)
 
 
 def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:

@@ -1,0 +1,462 @@
+"""A primary and its standbys, in a folder: made, started, stopped, removed; and finished, where a pgdyno was killed
+in the middle of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.layout import DATABASE
+from pgdyno.cluster.process import environment
+from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
+from pgdyno.errors import ClusterError, LocalError, RefusedError
+from pgdyno.replication import network as networks
+from pgdyno.replication import quorum, record, state
+from pgdyno.replication.member import Member
+from pgdyno.replication.record import Record
+
+#: The role that standbys connect as, and the one that clients do.
+REPLICATION_ROLE = "pgdyno_replication"
+CLIENT_ROLE = "pgdyno"
+#: How long a standby may take until it streams.
+STREAMING_S = 60.0
+_PORT = 5432
+
+#: What replication needs, on every member: any of them may be the primary.
+_NEEDED = [
+    Setting("wal_level", "replica", "standbys"),
+    Setting("max_wal_senders", "20", "standbys and base backups"),
+    Setting("max_replication_slots", "20", "one a standby"),
+    Setting("hot_standby", "on", "standbys take queries"),
+    Setting("wal_log_hints", "on", "pg_rewind"),
+    Setting("wal_keep_size", "1GB", "a member that was away can be rewound"),
+    Setting("wal_retrieve_retry_interval", "200ms", "a standby looks for its primary again soon"),
+    Setting("wal_receiver_timeout", "5s", "a standby gives up on a primary that is cut off"),
+    Setting("wal_sender_timeout", "5s", "a primary gives up on a standby that is cut off"),
+]
+
+
+@dataclass(frozen=True)
+class BaseBackup:
+    """One standby's base backup."""
+
+    member: str
+    #: Of its data directory.
+    bytes: int
+    seconds: float
+
+
+class ReplicatedCluster:
+    """See the module. Raises RefusedError where `base` holds none."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base.absolute()
+        self.record: Record = record.load(self.base)
+        found = self.record.network
+        self.network = None if found is None else networks.Network(found[0], found[1], self.record.members)
+        self.members = [self._member(name) for name in self.record.members]
+
+    def _member(self, name: str) -> Member:
+        address = "127.0.0.1" if self.network is None else self.network.address(name)
+        member = Member(name, self.base / name, address, self.record.ports[name], [])
+        if self.network is not None:
+            member.launch = self.network.launch(name, member.cluster.account)
+        return member
+
+    def member(self, name: str) -> Member:
+        """The member of that name. Raises RefusedError."""
+        for m in self.members:
+            if m.name == name:
+                return m
+        raise RefusedError(f"{name} is no member of {self.base}", f"Members: {', '.join(self.record.members)}.")
+
+    @property
+    def primary(self) -> Member:
+        """The primary, as pgdyno has made it."""
+        return self.member(self.record.primary)
+
+    def others(self, member: Member) -> list[Member]:
+        """All members but that."""
+        return [m for m in self.members if m.name != member.name]
+
+    @property
+    def promise(self) -> quorum.Promise:
+        """What synchronous_standby_names says, with the primary as it is."""
+        return quorum.read(self.record.synchronous_standby_names, [m.name for m in self.others(self.primary)])
+
+    def states(self) -> list[state.State]:
+        """All members as they are now."""
+        return state.of_all(self.members)
+
+    def target_of(self, member: Member) -> Target:
+        """How clients reach one member."""
+        return Target(
+            host=member.address,
+            port=member.port,
+            user=CLIENT_ROLE,
+            dbname=DATABASE,
+            password=self.record.client_password,
+            options={"sslmode": "disable"},
+            connect_timeout_s=5.0,
+        )
+
+    @property
+    def conninfo(self) -> str:
+        """How clients reach whoever is the primary, in libpq's words; with the password."""
+        hosts, ports = ",".join(m.address for m in self.members), ",".join(str(m.port) for m in self.members)
+        return (
+            f"host={hosts} port={ports} user={CLIENT_ROLE} dbname={DATABASE} password={self.record.client_password} "
+            "target_session_attrs=read-write"
+        )
+
+    # ------------------------------------------------------------ what is under way
+
+    @contextlib.contextmanager
+    def doing(self, what: str, primary: str) -> Iterator[None]:
+        """Notes what is begun, until it has ended well: whoever is killed within leaves the note."""
+        self.record.unfinished = (what, primary)
+        self.record.save(self.base)
+        yield
+        self.record.primary = primary
+        self.record.unfinished = None
+        self.record.save(self.base)
+
+    # ------------------------------------------------------------ configuration
+
+    def settings_for(self, member: Member, primary: Member) -> list[Setting]:
+        """What a member is configured with while `primary` is the primary."""
+        settings = [Setting(*s) for s in self.record.settings]
+        if member.name == primary.name:
+            return settings
+        passfile = str(self.base / member.name / "passfile")
+        source = {
+            "host": primary.address,
+            "port": primary.port,
+            "user": REPLICATION_ROLE,
+            "application_name": member.name,
+            "passfile": passfile,
+            "connect_timeout": 3,
+            "sslmode": "disable",
+        }
+        return [
+            *settings,
+            Setting("primary_conninfo", " ".join(f"{k}={_quoted(str(v))}" for k, v in source.items()), "its primary"),
+            Setting("primary_slot_name", member.name, "its slot there"),
+        ]
+
+    def configure(self, member: Member, primary: Member) -> None:
+        """Writes a member's configuration."""
+        self._write_passfile(member)
+        member.configure(self.settings_for(member, primary), self._access())
+
+    def _access(self) -> list[str]:
+        members = sorted({m.address for m in self.members})
+        client = "127.0.0.1" if self.network is None else self.network.client
+        return [
+            *(f"host replication {REPLICATION_ROLE} {a}/32 scram-sha-256" for a in members),
+            f"host all {CLIENT_ROLE} {client}/32 scram-sha-256",
+            *(f"host all {CLIENT_ROLE} {a}/32 scram-sha-256" for a in members if a != client),
+        ]
+
+    def _write_passfile(self, member: Member) -> None:
+        path = self.base / member.name / "passfile"
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        lines = [f"{m.address}:{m.port}:*:{REPLICATION_ROLE}:{self.record.replication_password}" for m in self.members]
+        path.write_text("\n".join(lines) + "\n")
+        member.cluster.account.own(path)
+
+    # ------------------------------------------------------------ made and removed
+
+    def build(self, *, pg_bin: Path | None, watch: Callable[[str, int], object]) -> list[BaseBackup]:
+        """Makes the members that are not there yet, and starts all. `watch` is told of each base backup which member it
+        is for and how many bytes there are. What is half done is done again.
+        """
+        backups = []
+        with self.doing("create", self.record.primary):
+            if self.network is not None:
+                self.network.up()
+            for member in [self.primary, *self.others(self.primary)]:
+                if member.name in self.record.built:
+                    continue
+                self._discard(member)
+                if member.name == self.record.primary:
+                    self._build_primary(member, pg_bin)
+                else:
+                    backups.append(self.base_backup(member, self.primary, watch))
+                self.record.built.append(member.name)
+                self.record.save(self.base)
+            self.start()
+        return backups
+
+    def _build_primary(self, member: Member, pg_bin: Path | None) -> None:
+        settings = self.settings_for(member, member)
+        # Nobody is there yet that a commit could wait for.
+        alone = [s for s in settings if s.name != "synchronous_standby_names"]
+        member.cluster.create(alone, pg_bin=pg_bin)
+        self._write_passfile(member)
+        member.configure(alone, self._access())
+        member.start()
+        with targets.administrative(member.local) as conn:
+            for role, rights, password in (
+                (REPLICATION_ROLE, "replication", self.record.replication_password),
+                (CLIENT_ROLE, "in role pg_monitor", self.record.client_password),
+            ):
+                words = sql.SQL("create role {} login password {} " + rights)
+                conn.execute(words.format(sql.Identifier(role), sql.Literal(password)))
+            conn.execute(
+                sql.SQL("alter database {} owner to {}").format(sql.Identifier(DATABASE), sql.Identifier(CLIENT_ROLE))
+            )
+            if member.major < 15:
+                conn.execute(sql.SQL("grant create on schema public to {}").format(sql.Identifier(CLIENT_ROLE)))
+
+    def base_backup(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
+        """A standby from nothing: pg_basebackup of the running primary, over the network, with a slot that is made by
+        it.
+        """
+        began = time.monotonic()
+        member.cluster.prepare()
+        try:
+            member.take_programs_of(source)
+            self._write_passfile(member)
+            drop_slot(source, member.name)
+            self._pg_basebackup(member, source, watch)
+            self.configure(member, source)
+            member.mark_as_standby()
+        except BaseException:
+            member.cluster.abandon()
+            raise
+        size = sum(f.stat().st_size for f in member.data.rglob("*") if f.is_file())
+        return BaseBackup(member.name, size, time.monotonic() - began)
+
+    def _pg_basebackup(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> None:
+        account = member.cluster.account
+        # pg_basebackup makes its own folder, and pgdyno's is not the account's to write in.
+        member.cluster.layout.make_folder(member.data, account)
+        passfile = self.base / member.name / "passfile"
+        conninfo = (
+            f"host={source.address} port={source.port} user={REPLICATION_ROLE} passfile={_quoted(str(passfile))} "
+            "sslmode=disable connect_timeout=10"
+        )
+        words: list[str | Path] = [
+            *member.launch, source.program("pg_basebackup"), "-D", member.data, "-d", conninfo, "-X", "stream", "-C",
+            "-S", member.name, "-c", "fast", "-R", "--no-sync", "--no-password",
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            env=environment(),
+            **({} if member.launch else account.popen()),
+        )
+        try:
+            while True:
+                try:
+                    _, said = process.communicate(timeout=0.5)
+                    break
+                except subprocess.TimeoutExpired:
+                    watch(member.name, _bytes_in(member.data))
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if process.returncode != 0:
+            reason = " ".join(said.split())
+            kind = LocalError if "No space left" in reason else ClusterError
+            raise kind(f"pg_basebackup for {member.name} failed: {reason}")
+
+    def _discard(self, member: Member) -> None:
+        """Removes a member that is not whole."""
+        member.stop()
+        folder = self.base / member.name
+        if folder.exists():
+            (folder / "passfile").unlink(missing_ok=True)
+            if (folder / "cluster.json").exists() or (folder / "data").exists():
+                shutil.rmtree(folder / "data", ignore_errors=True)
+                shutil.rmtree(folder / "socket", ignore_errors=True)
+                shutil.rmtree(folder / "programs", ignore_errors=True)
+                for file in ("cluster.json", "cluster.json.unfinished", "server.log"):
+                    (folder / file).unlink(missing_ok=True)
+
+    def rebuild(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
+        """A member anew, from a base backup."""
+        self._discard(member)
+        return self.base_backup(member, source, watch)
+
+    def destroy(self) -> None:
+        """Stops all members and removes the folder."""
+        for m in self.members:
+            m.kill()
+        if self.network is not None:
+            self.network.down()
+        for m in self.members:
+            self._discard(m)
+            with contextlib.suppress(OSError):
+                (self.base / m.name).rmdir()
+        (self.base / record.FILE).unlink(missing_ok=True)
+        # Whatever else lies there is somebody else's.
+        with contextlib.suppress(OSError):
+            self.base.rmdir()
+
+    # ------------------------------------------------------------ started and stopped
+
+    def start(self) -> None:
+        """Starts all: the primary, then its standbys, and waits until they stream."""
+        if self.network is not None:
+            self.network.up()
+            self.network.mend_all()
+        primary = self.primary
+        for m in self.members:
+            m.refuse_if_unbuilt()
+            m.thaw()
+        self.configure(primary, primary)
+        primary.start()
+        primary.reload()
+        for m in self.others(primary):
+            ensure_slot(primary, m.name)
+            m.start()
+        for m in self.others(primary):
+            self.wait_streaming(m)
+
+    def stop(self) -> None:
+        """Stops all: the primary first, so that its standbys get all of it; then the network."""
+        for m in [self.primary, *self.others(self.primary)]:
+            m.stop()
+        if self.network is not None:
+            self.network.down()
+
+    def is_streaming(self, member: Member) -> bool:
+        """Whether the primary streams to it."""
+        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+            return _streams(conn, member.name)
+
+    def wait_streaming(self, member: Member, patience_s: float = STREAMING_S) -> None:
+        """Waits until the primary streams to it. Raises ClusterError."""
+        deadline = time.monotonic() + patience_s
+        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+            while not _streams(conn, member.name):
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"{member.name} does not stream from {self.primary.name} within {patience_s:g} s: "
+                        f"{member.last_words()}",
+                        "Build it anew: pgdyno cluster rejoin.",
+                    )
+                time.sleep(0.02)
+
+    def wait_caught_up(self, patience_s: float = STREAMING_S) -> None:
+        """Waits until all standbys that stream have replayed what the primary has now. Raises ClusterError."""
+        deadline = time.monotonic() + patience_s
+        ask = "select bool_and(replay_lsn >= %s::pg_lsn) from pg_stat_replication where state = 'streaming'"
+        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+            row = conn.execute("select pg_current_wal_flush_lsn()").fetchone()
+            now = row[0] if row else None
+            while not (found := conn.execute(ask, [now]).fetchone()) or not found[0]:
+                if time.monotonic() > deadline:
+                    raise ClusterError("the standbys do not catch up", "pgdyno cluster status shows how far they are.")
+                time.sleep(0.02)
+
+
+def create(
+    base: Path,
+    standbys: int,
+    synchronous_standby_names: str,
+    settings: Sequence[Setting],
+    *,
+    in_namespaces: bool,
+) -> ReplicatedCluster:
+    """Writes down a new cluster; `build` makes it. Raises RefusedError where something is in the folder."""
+    members = [f"node{n + 1}" for n in range(standbys + 1)]
+    quorum.read(synchronous_standby_names, members[1:])
+    if base.exists() and any(base.iterdir()):
+        raise RefusedError(f"{base} is not empty", "Name a folder that does not exist yet.")
+    base.mkdir(mode=0o755, parents=True, exist_ok=True)
+    base.chmod(base.stat().st_mode | 0o111)
+    network = None
+    if in_namespaces:
+        used = networks.taken()
+        number = next((n for n in range(1, 255) if n not in used), None)
+        if number is None:
+            raise RefusedError("all networks of 198.18.0.0/16 are in use here", "Stop clusters that are not needed.")
+        network = (secrets.token_hex(3), number)
+    own = {
+        s.name: s
+        for s in [
+            *settings,
+            *_NEEDED,
+            Setting("synchronous_standby_names", synchronous_standby_names, "whom a commit waits for"),
+        ]
+    }
+    given = {s.name: s for s in settings if s.reason == "given on the command line"}
+    made = Record(
+        members=members,
+        ports=dict.fromkeys(members, _PORT) if network else dict(zip(members, _free_ports(len(members)), strict=True)),
+        synchronous_standby_names=synchronous_standby_names,
+        primary=members[0],
+        replication_password=secrets.token_urlsafe(18),
+        client_password=secrets.token_urlsafe(18),
+        settings=[(s.name, s.value, s.reason, s.since) for s in {**own, **given}.values()],
+        network=network,
+        unfinished=("create", members[0]),
+    )
+    made.save(base)
+    return ReplicatedCluster(base)
+
+
+def ensure_slot(primary: Member, name: str) -> None:
+    """Makes a standby's slot, unless it is there; it holds WAL back from now on."""
+    with targets.administrative(primary.local) as conn:
+        there = conn.execute("select 1 from pg_replication_slots where slot_name = %s", [name]).fetchone()
+        if there is None:
+            conn.execute("select pg_create_physical_replication_slot(%s, true)", [name])
+
+
+def drop_slot(member: Member, name: str) -> None:
+    """Removes a slot that nobody uses: it would hold back WAL for ever."""
+    with targets.administrative(member.local) as conn:
+        conn.execute(
+            "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = %s and not active",
+            [name],
+        )
+
+
+def _streams(conn: psycopg.Connection[tuple[object, ...]], name: str) -> bool:
+    ask = "select 1 from pg_stat_replication where application_name = %s and state = 'streaming'"
+    return conn.execute(ask, [name]).fetchone() is not None
+
+
+def _quoted(value: str) -> str:
+    """A value in a connection string."""
+    plain = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{plain}'"
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [int(s.getsockname()[1]) for s in sockets]

@@ -1,0 +1,166 @@
+"""One server of a cluster with standbys, on a host of its own where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from pgdyno.cluster import binaries
+from pgdyno.cluster.managed import ManagedCluster
+from pgdyno.cluster.process import START_TIMEOUT_S, ServerProcess, kill_all, last_words
+from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
+from pgdyno.errors import ClusterError
+
+#: How long a server may take to stop in order, before it is stopped by force.
+_STOP_S = 30.0
+
+
+class Member:
+    """See the module. `launch`: the words that bring a program to its host; none: it is this machine."""
+
+    def __init__(self, name: str, folder: Path, address: str, port: int, launch: Sequence[str]) -> None:
+        self.name = name
+        self.address = address
+        self.port = port
+        self.launch = list(launch)
+        self.cluster = ManagedCluster(folder)
+
+    @property
+    def data(self) -> Path:
+        """Its data directory."""
+        return self.cluster.data
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self.cluster.layout.log
+
+    @property
+    def local(self) -> Target:
+        """By its socket, as superuser: also where no network leads to it."""
+        return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0)
+
+    def program(self, name: str) -> Path:
+        """One of the programs that it runs."""
+        return self.cluster.programs() / name
+
+    @property
+    def major(self) -> int:
+        """Its major version."""
+        return int(self.cluster.version().split(".")[0].split(" ")[0])
+
+    # ------------------------------------------------------------ its configuration
+
+    def configure(self, settings: Sequence[Setting], access: Sequence[str]) -> None:
+        """Writes all its settings and who gets in; a server that runs has to be told."""
+        own = [
+            Setting("port", str(self.port), "this member's"),
+            Setting("listen_addresses", self.address, "the cluster's own network"),
+            Setting("cluster_name", self.name, "so that ps tells which member it is"),
+        ]
+        names = {s.name for s in own}
+        account = self.cluster.account
+        self.cluster.layout.configure(account, [*(s for s in settings if s.name not in names), *own], access)
+
+    @property
+    def is_marked_as_standby(self) -> bool:
+        """Whether it starts as a standby."""
+        with self.cluster.account.rights():
+            return (self.data / "standby.signal").exists()
+
+    def mark_as_standby(self) -> None:
+        """It starts as a standby."""
+        with self.cluster.account.rights():
+            (self.data / "standby.signal").touch(mode=0o600)
+
+    # ------------------------------------------------------------ its processes
+
+    @property
+    def process_id(self) -> int | None:
+        """The postmaster, if it runs."""
+        return self.cluster.process_id()
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Starts the server, unless it runs, and waits until it takes connections: a standby must have reached a
+        consistent state. It goes on when pgdyno ends.
+        """
+        if self.process_id is not None:
+            return
+        programs = self.cluster.programs()
+        options = [f"unix_socket_directories={self.cluster.layout.socket}"]
+        ServerProcess(
+            programs / "postgres",
+            self.data,
+            self.log,
+            self.cluster.account,
+            options=options,
+            stays=True,
+            launch=self.launch,
+        ).start(timeout_s)
+
+    def reload(self) -> None:
+        """Lets a server that runs read its configuration."""
+        if (pid := self.process_id) is not None:
+            os.kill(pid, signal.SIGHUP)
+
+    def stop(self) -> None:
+        """Stops it in order; after a while by force."""
+        pid = self.process_id
+        if pid is None:
+            return
+        self.thaw()
+        for sig, patience in ((signal.SIGINT, _STOP_S), (signal.SIGQUIT, 5.0)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
+            deadline = time.monotonic() + patience
+            while time.monotonic() < deadline:
+                if self.process_id != pid:
+                    return
+                time.sleep(0.01)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL for all its processes at once: a crash of the machine, but for the kernel's memory."""
+        if (pid := self.process_id) is not None:
+            kill_all(pid)
+
+    def freeze(self) -> None:
+        """SIGSTOP for all its processes: it keeps its connections and answers nothing."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, sig: signal.Signals) -> None:
+        pid = self.process_id
+        if pid is None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            postmaster = psutil.Process(pid)
+            # First the postmaster: stopped, it makes no children meanwhile.
+            os.kill(pid, sig)
+            for child in postmaster.children(recursive=True):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid, sig)
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return last_words(self.log)
+
+    def refuse_if_unbuilt(self) -> None:
+        """Raises ClusterError where it is not whole."""
+        if not (self.data / "PG_VERSION").exists():
+            raise ClusterError(f"{self.name} has no data directory", "Build it again: pgdyno cluster repair.")
+
+    def take_programs_of(self, other: Member) -> None:
+        """Notes which programs it runs: those of another member."""
+        self.cluster.remember(binaries.Binaries(other.cluster.programs(), other.cluster.version(), "of the primary"))

@@ -1,0 +1,54 @@
+"""What synchronous_standby_names promises, and how many standbys must be seen for the promise to hold in a failover."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pgdyno.errors import UsageError
+
+_FORM = re.compile(r"^\s*(?:(ANY|FIRST)\s+)?(?:(\d+)\s*)?(?:\(([^()]*)\)|([^()\d][^()]*))?\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A commit is answered when so many of `candidates` have it; 0: it waits for nobody."""
+
+    wanted: int
+    #: Members that count.
+    candidates: tuple[str, ...]
+
+    def must_be_seen(self) -> int:
+        """How many of the candidates must be looked at so that every acknowledged commit is on one of them: each is on
+        `wanted`, so any set that leaves out fewer than these holds one. More than there are: nothing is promised.
+        """
+        return len(self.candidates) - self.wanted + 1
+
+
+def read(text: str, standbys: list[str]) -> Promise:
+    """Reads synchronous_standby_names for standbys of these names. Raises UsageError.
+
+    https://www.postgresql.org/docs/current/runtime-config-replication.html: `ANY n (list)`, `FIRST n (list)`,
+    `n (list)`, a list alone is FIRST 1; `*` is any name.
+    """
+    if not text.strip():
+        return Promise(0, tuple(standbys))
+    found = _FORM.match(text)
+    if found is None or (found[3] is None and (found[4] is None or found[1] or found[2])):
+        raise UsageError(
+            f"--sync: {text!r} is not what synchronous_standby_names takes",
+            "Write ANY 1 (*), FIRST 1 (node2, node3), or leave it empty for asynchronous standbys.",
+        )
+    names = [n.strip().strip('"') for n in (found[3] if found[3] is not None else found[4]).split(",")]
+    unknown = [n for n in names if n != "*" and n not in standbys]
+    if unknown:
+        raise UsageError(
+            f"--sync: {unknown[0]!r} is no member", f"Members are {', '.join(standbys)}; * is any of them."
+        )
+    candidates = tuple(standbys) if "*" in names else tuple(names)
+    wanted = int(found[2] or 1)
+    if not 0 < wanted <= len(candidates):
+        raise UsageError(
+            f"--sync: {wanted} of {len(candidates)} standbys: commits would wait for ever", "Ask for fewer."
+        )
+    return Promise(wanted, candidates)

@@ -1,0 +1,117 @@
+"""What each member of a cluster is, asked of itself by its socket."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.errors import PgdynoError
+from pgdyno.replication.member import Member
+
+Role = Literal["primary", "standby", "stopped", "not answering"]
+#: How long a member may take to answer.
+_PATIENCE_S = 2.0
+
+#: Positions are bytes of WAL from 0/0 on. A standby's received position is what it has flushed, or replayed.
+_STATE = """
+select pg_is_in_recovery(),
+  case when pg_is_in_recovery()
+    then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) else pg_current_wal_flush_lsn() end - '0/0',
+  case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - '0/0',
+  case when pg_is_in_recovery()
+    then coalesce((select received_tli from pg_stat_wal_receiver where received_tli > 0),
+      (select timeline_id from pg_control_checkpoint()))
+    else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end,
+  extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
+_STANDBYS = "select application_name, state, sync_state from pg_stat_replication"
+_SLOTS = "select slot_name, active, coalesce(pg_current_wal_lsn() - restart_lsn, 0) from pg_replication_slots"
+
+
+@dataclass
+class State:
+    """A member as it is now."""
+
+    name: str
+    role: Role
+    address: str
+    port: int
+    process: int | None = None
+    timeline: int | None = None
+    #: Bytes of WAL from 0/0: what it has flushed, and what it has replayed.
+    received: int | None = None
+    replayed: int | None = None
+    #: Behind the primary: bytes that are not replayed, and seconds since the last replayed commit, if any are.
+    lag_bytes: int | None = None
+    lag_s: float | None = None
+    #: As the primary has it: streaming, catchup; and async, potential, sync, quorum.
+    streaming: str | None = None
+    sync_state: str | None = None
+    #: Why it does not answer.
+    reason: str = ""
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How far it is: by timeline, then by what it has received. The greatest has the most."""
+        return (self.timeline or 0, self.received or 0)
+
+    @property
+    def lsn(self) -> str:
+        """What it has received, in PostgreSQL's way."""
+        return "" if self.received is None else f"{self.received >> 32:X}/{self.received & 0xFFFFFFFF:X}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "lsn": self.lsn}
+
+
+def of_member(member: Member) -> State:
+    """One member, without what only the primary knows."""
+    state = State(member.name, "stopped", member.address, member.port)
+    try:
+        state.process = member.process_id
+        if state.process is None:
+            return state
+        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+            row = conn.execute(_STATE).fetchone()
+        assert row is not None
+        standby, received, replayed, state.timeline, seconds = row
+        state.role = "standby" if standby else "primary"
+        state.received, state.replayed = int(received or 0), int(replayed or 0)
+        state.lag_s = float(seconds) if standby and seconds is not None else None
+    except (PgdynoError, psycopg.Error) as e:
+        state.role, state.reason = "not answering", str(e).splitlines()[0]
+    return state
+
+
+def of_all(members: list[Member]) -> list[State]:
+    """All of them, with their lags behind the primary. Of several primaries that of the latest timeline counts."""
+    states = [of_member(m) for m in members]
+    primary = primary_of(states)
+    if primary is None:
+        return states
+    member = next(m for m in members if m.name == primary.name)
+    try:
+        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+            known = {name: (state, sync) for name, state, sync in conn.execute(_STANDBYS).fetchall()}
+    except (PgdynoError, psycopg.Error):
+        known = {}
+    for s in states:
+        if s.role == "standby" and s.replayed is not None and primary.received is not None:
+            s.lag_bytes = max(0, primary.received - s.replayed)
+            s.lag_s = s.lag_s if s.lag_bytes else 0.0
+            s.streaming, s.sync_state = known.get(s.name, (None, None))
+    return states
+
+
+def primary_of(states: list[State]) -> State | None:
+    """The primary; of several the one on the latest timeline."""
+    return max((s for s in states if s.role == "primary"), key=lambda s: s.position, default=None)
+
+
+def slots_of(member: Member) -> dict[str, tuple[bool, int]]:
+    """A primary's physical slots: whether each is in use, and how many bytes of WAL it holds back."""
+    with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+        return {name: (bool(active), int(held)) for name, active, held in conn.execute(_SLOTS).fetchall()}
