@@ -87,6 +87,8 @@ class Plan:
     duet: Duet | None = None
     seed: int = 0
     connect_timeout_s: float = 10.0
+    #: The longest pause before a lost connection is made again.
+    longest_pause_s: float = 1.0
     #: How long an answer may take until its connection is given up for lost; None: as long as it likes.
     answer_timeout_s: float | None = None
     drain_timeout_s: float = 5.0

@@ -189,6 +189,8 @@ pub struct Plan {
     pub seed: u64,
     /// How long a connection may take until its session is ready.
     pub connect_timeout: Nanos,
+    /// The longest pause before a lost connection is made again.
+    pub longest_pause: Nanos,
     /// How long an answer may take until its connection is given up for lost; `None`: as long as it likes.
     pub answer_timeout: Option<Nanos>,
     /// How long transactions that are under way, or were due, at the end are waited for.
@@ -230,6 +232,7 @@ impl Default for Plan {
             measure_until_done: false,
             seed: 0,
             connect_timeout: Nanos::from_secs(10),
+            longest_pause: Nanos::from_secs(1),
             answer_timeout: None,
             drain_timeout: Nanos::from_secs(5),
             reconnect: true,

@@ -152,7 +152,17 @@ def kill_all(postmaster_id: int) -> None:
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(family, timeout=10)
+        deadline = time.monotonic() + 10
+        while any(_is_alive(p) for p in family) and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """One that has ended and was not reaped yet, by whoever is to, is dead."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:

@@ -342,15 +342,25 @@ class ReplicatedCluster:
             self.network.down()
 
     def is_streaming(self, member: Member) -> bool:
-        """Whether the primary streams to it."""
+        """Whether the primary streams to it, on its own timeline."""
         with targets.administrative(self.primary.local, patience_s=5.0) as conn:
-            return _streams(conn, member.name)
+            return self._streams(conn, member)
+
+    def _streams(self, conn: psycopg.Connection[tuple[object, ...]], member: Member) -> bool:
+        ask = (
+            "select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int "
+            "from pg_stat_replication where application_name = %s and state = 'streaming'"
+        )
+        found = conn.execute(ask, [member.name]).fetchone()
+        # A standby whose WAL has parted from the primary's is streamed the old timeline for a moment, up to where they
+        # parted; it takes nothing of the new one.
+        return found is not None and state.received_timeline(member) == found[0]
 
     def wait_streaming(self, member: Member, patience_s: float = STREAMING_S) -> None:
-        """Waits until the primary streams to it. Raises ClusterError."""
+        """Waits until the primary streams to it, on its own timeline. Raises ClusterError."""
         deadline = time.monotonic() + patience_s
         with targets.administrative(self.primary.local, patience_s=5.0) as conn:
-            while not _streams(conn, member.name):
+            while not self._streams(conn, member):
                 if time.monotonic() > deadline:
                     raise ClusterError(
                         f"{member.name} does not stream from {self.primary.name} within {patience_s:g} s: "
@@ -433,11 +443,6 @@ def drop_slot(member: Member, name: str) -> None:
             "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = %s and not active",
             [name],
         )
-
-
-def _streams(conn: psycopg.Connection[tuple[object, ...]], name: str) -> bool:
-    ask = "select 1 from pg_stat_replication where application_name = %s and state = 'streaming'"
-    return conn.execute(ask, [name]).fetchone() is not None
 
 
 def _quoted(value: str) -> str:

@@ -71,11 +71,12 @@ def failover(
     else:
         chosen, seen = candidate(cluster, despite_quorum=force)
     needed = cluster.promise.must_be_seen()
+    before = {s.name: s for s in cluster.states()}
     with cluster.doing("failover", chosen.name):
         seconds = promote(chosen)
     for m in cluster.others(chosen):
-        if m.name != old.name and m.process_id is not None:
-            follow(cluster, m, watch)
+        if m.name != old.name and before[m.name].role == "standby":
+            follow(cluster, m, watch, ahead=before[m.name].position > before[chosen.name].position)
     return Promotion(chosen.name, seconds, seen, needed)
 
 
@@ -123,8 +124,13 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
     return _rewound_or_rebuilt(cluster, member, watch)
 
 
-def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) -> str:
-    """A standby that runs turns to the primary; where its WAL has parted from it, it is rewound."""
+def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *, ahead: bool = False) -> str:
+    """A standby that runs turns to the primary; where its WAL has parted from it (`ahead`: that is known), it is
+    rewound.
+    """
+    if ahead:
+        member.stop()
+        return _rewound_or_rebuilt(cluster, member, watch)
     cluster.configure(member, cluster.primary)
     ensure_slot(cluster.primary, member.name)
     member.reload()

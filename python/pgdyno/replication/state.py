@@ -86,6 +86,16 @@ def of_member(member: Member) -> State:
     return state
 
 
+def received_timeline(member: Member) -> int | None:
+    """The timeline that a standby's WAL receiver takes now; None: it takes none."""
+    try:
+        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+            row = conn.execute("select received_tli from pg_stat_wal_receiver where status = 'streaming'").fetchone()
+    except (PgdynoError, psycopg.Error):
+        return None
+    return int(row[0]) if row and row[0] else None
+
+
 def of_all(members: list[Member]) -> list[State]:
     """All of them, with their lags behind the primary. Of several primaries that of the latest timeline counts."""
     states = [of_member(m) for m in members]

@@ -10,10 +10,8 @@ use std::sync::Arc;
 
 /// Connections that a worker makes at the same time.
 const CONNECTING: usize = 32;
-/// The first pause before a lost connection is made again; doubles up to [`MAX_BACKOFF`].
+/// The first pause before a lost connection is made again.
 const MIN_BACKOFF: Nanos = Nanos::from_millis(10);
-/// The longest such pause.
-const MAX_BACKOFF: Nanos = Nanos::from_secs(1);
 
 /// See the module.
 pub(super) struct Reach {
@@ -73,10 +71,11 @@ impl Reach {
         EngineError::Connect { endpoint: endpoint.to_string(), classic: endpoint.classic_failure(&reason), reason }
     }
 
-    /// The pause before the next attempt: 10 ms, doubling up to 1 s, each between half and all of it, so that clients
-    /// that were lost together do not come back together.
-    pub fn pause(&mut self, client: &Client) -> Nanos {
-        let pause = Nanos(MIN_BACKOFF.0 << client.failures.min(10)).0.min(MAX_BACKOFF.0);
+    /// The pause before the next attempt: 10 ms, doubling up to `longest` each time that all addresses have failed, each
+    /// between half and all of it, so that clients that were lost together do not come back together.
+    pub fn pause(&mut self, i: Token, client: &Client, longest: Nanos) -> Nanos {
+        let rounds = client.failures / self.addresses(i).max(1) as u32;
+        let pause = Nanos(MIN_BACKOFF.0 << rounds.min(10)).0.min(longest.0);
         Nanos(self.jitter.range_u64(pause / 2, pause))
     }
 }

@@ -88,10 +88,15 @@ impl<D: Driver> Worker<D> {
         }
         client.attempt = 0;
         client.failures += 1;
+        let (failures, addresses) = (client.failures as usize, self.reach.addresses(i));
         // Before the run, and for a transaction's own connection, each address of the host is tried once.
-        let failures = client.failures as usize;
-        if (!self.stage.running || self.plan.connect_each) && failures < self.reach.addresses(i) {
+        if (!self.stage.running || self.plan.connect_each) && failures < addresses {
             return self.open(i, now);
+        }
+        // Within it the addresses of a cluster's members are tried one after the other, with a pause behind the last.
+        if self.stage.running && !self.stage.ending && self.reach.config(i).read_write && failures % addresses != 0 {
+            self.set_timer(i, now);
+            return Ok(());
         }
         if !self.stage.running {
             ask_policy!(self, i, now, cannot_begin, &error);
@@ -104,7 +109,7 @@ impl<D: Driver> Worker<D> {
             self.finish(i);
             return Ok(());
         }
-        if self.clients[i].failures == 1 {
+        if failures == if self.reach.config(i).read_write { addresses } else { 1 } {
             self.events.happened("connect_failed", self.first_client + i, now, error.to_string());
         }
         self.back_off(i, now);
@@ -112,7 +117,7 @@ impl<D: Driver> Worker<D> {
     }
 
     fn back_off(&mut self, i: Token, now: Nanos) {
-        let pause = self.reach.pause(&self.clients[i]);
+        let pause = self.reach.pause(i, &self.clients[i], self.plan.longest_pause);
         self.set_timer(i, now + pause);
     }
 

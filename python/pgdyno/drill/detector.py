@@ -1,0 +1,58 @@
+"""Whether the primary is down, as its standbys see it: by pg_isready from the host of each."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from pgdyno.cluster.process import environment
+from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.replication.member import Member
+
+#: How long one look waits for an answer, how long it is to the next, and how many in a row must fail.
+ANSWER_S = 1
+PAUSE_S = 0.5
+FAILURES = 2
+
+
+class Detector:
+    """Looks at the primary from every other member that runs; it is down when most of them say so `FAILURES` times in a
+    row. That is what an agent on each host would do, and it takes as long.
+    """
+
+    def __init__(self, cluster: ReplicatedCluster) -> None:
+        self._cluster = cluster
+        self._primary = cluster.primary
+
+    def wait_down(self, patience_s: float) -> bool:
+        """Waits until the primary is taken for dead; False: it was not within `patience_s`."""
+        deadline, failures = time.monotonic() + patience_s, 0
+        while time.monotonic() < deadline:
+            began = time.monotonic()
+            failures = 0 if self.is_up() else failures + 1
+            if failures >= FAILURES:
+                return True
+            time.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
+        return False
+
+    def is_up(self) -> bool:
+        """One look, of all at once."""
+        looks = [self._look(m) for m in self._cluster.others(self._primary) if m.process_id is not None]
+        answers = [look.wait() == 0 for look in looks]
+        return 2 * sum(answers) > len(answers)
+
+    def _look(self, member: Member) -> subprocess.Popen[bytes]:
+        primary = self._primary
+        words = [
+            *member.launch, member.program("pg_isready"), "-q", "-h", primary.address, "-p", str(primary.port),
+            "-t", str(ANSWER_S), "-d", "postgres",
+        ]  # fmt: skip
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=environment(),
+            **({} if member.launch else member.cluster.account.popen()),
+        )

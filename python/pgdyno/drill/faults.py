@@ -1,0 +1,250 @@
+"""What is broken, and how: each fault with what is to be expected of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pgdyno.cluster import target as targets
+from pgdyno.drill import ledger
+from pgdyno.drill.ledger import Key
+from pgdyno.errors import RefusedError
+from pgdyno.replication import roles
+from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.replication.member import Member
+from pgdyno.replication.network import Network
+
+#: What a round goes on with: the standbys find out and one is promoted; somebody promotes at once; the primary is
+#: started again; nothing has to be done.
+Then = Literal["detect", "promote", "restart", "nothing"]
+
+
+@dataclass
+class Scene:
+    """A round under way, for its fault."""
+
+    cluster: ReplicatedCluster
+    run: int
+    #: Nanoseconds since 1970, and what happened.
+    events: list[tuple[int, str]] = field(default_factory=list)
+    #: Rows that were read while they were there.
+    seen: set[Key] = field(default_factory=set)
+    #: Who is to be promoted, whatever the others have; empty: the most advanced.
+    promote: str = ""
+
+    def happened(self, text: str) -> int:
+        """Writes it down; returns when."""
+        now = time.time_ns()
+        self.events.append((now, text))
+        return now
+
+    @property
+    def primary(self) -> Member:
+        """The one that is broken."""
+        return self.cluster.primary
+
+    @property
+    def standbys(self) -> list[Member]:
+        """The others."""
+        return self.cluster.others(self.primary)
+
+    @property
+    def network(self) -> Network:
+        """Raises RefusedError where there is none."""
+        if self.cluster.network is None:
+            raise RefusedError(
+                "this fault cuts links, and the members share this machine's network",
+                "Make the cluster as root, so that each member has a network namespace of its own.",
+            )
+        return self.cluster.network
+
+    def cut_standbys(self, *members: Member) -> None:
+        """The primary and these standbys do not reach each other."""
+        for m in members:
+            self.network.cut(self.primary.name, m.name)
+        self.happened(f"cut: {self.primary.name} from {' and '.join(m.name for m in members)}")
+
+    def look(self) -> None:
+        """Reads the ledger on the primary, as any client might."""
+        with targets.administrative(self.primary.local, patience_s=10) as conn:
+            self.seen |= set(ledger.rows(conn, self.run))
+        self.happened(f"{len(self.seen):,} rows were read on {self.primary.name}")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """See the module."""
+
+    name: str
+    what: str
+    act: Callable[[Scene], None]
+    then: Then
+    #: What must come of it where commits wait for ANY 1 of two standbys.
+    expected: str
+    #: Links are cut.
+    needs_network: bool = False
+    #: At least so many standbys.
+    standbys: int = 1
+    #: Even with synchronous standbys acknowledged commits are lost: the drill shows that it can see it.
+    must_lose: bool = False
+
+
+def _kill_primary(s: Scene) -> None:
+    s.primary.kill()
+    s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _stop_primary(s: Scene) -> None:
+    s.primary.stop()
+    s.happened(f"{s.primary.name}: fast shutdown")
+
+
+def _freeze_primary(s: Scene) -> None:
+    s.primary.freeze()
+    s.happened(f"{s.primary.name}: all processes stopped (SIGSTOP), connections open")
+
+
+def _cut_primary(s: Scene) -> None:
+    # Clients still reach it: the worst case.
+    s.cut_standbys(*s.standbys)
+
+
+def _cut_standby(s: Scene) -> None:
+    s.cut_standbys(s.standbys[0])
+    # Longer than wal_sender_timeout: the primary gives it up.
+    time.sleep(7)
+    s.network.mend_all()
+    s.happened("the link is whole again")
+    s.cluster.wait_streaming(s.standbys[0])
+    s.happened(f"{s.standbys[0].name} streams again")
+
+
+def _kill_all(s: Scene) -> None:
+    for m in s.cluster.members:
+        m.kill()
+    s.happened("all processes of all members killed")
+
+
+def _restart_during_sync_wait(s: Scene) -> None:
+    s.cut_standbys(*s.standbys)
+    time.sleep(1.5)
+    s.primary.stop()
+    s.happened(f"{s.primary.name}: fast shutdown while commits wait for a standby")
+    s.primary.start()
+    s.happened(f"{s.primary.name} started again")
+    s.look()
+    s.primary.kill()
+    s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _cancel_sync_wait(s: Scene) -> None:
+    s.cut_standbys(*s.standbys)
+    cancel = (
+        "select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep' and usename <> user"
+    )
+    cancelled = 0
+    for _ in range(5):
+        time.sleep(0.4)
+        with targets.administrative(s.primary.local, patience_s=10) as conn:
+            row = conn.execute(cancel.encode()).fetchone()
+            cancelled += int(row[0]) if row else 0
+    s.happened(f"{cancelled} waits for a standby cancelled (pg_cancel_backend)")
+    s.look()
+    s.primary.kill()
+    s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _double_failure(s: Scene) -> None:
+    near, far = s.standbys[0], s.standbys[1]
+    s.cut_standbys(far)
+    time.sleep(2)
+    s.primary.kill()
+    near.kill()
+    s.happened(f"{s.primary.name} and {near.name}, its only synchronous standby: all processes killed")
+
+
+def _stale_promotion(s: Scene) -> None:
+    stale = s.standbys[1]
+    s.cut_standbys(stale)
+    time.sleep(2)
+    s.primary.kill()
+    s.happened(f"{s.primary.name}: all processes killed")
+    s.promote = stale.name
+
+
+FAULTS = {
+    f.name: f
+    for f in (
+        Fault("kill-primary", "SIGKILL for all of the primary's processes", _kill_primary, "detect", "nothing lost"),
+        Fault("stop-primary", "fast shutdown of the primary", _stop_primary, "detect", "nothing lost"),
+        Fault("freeze-primary", "SIGSTOP: it keeps its connections", _freeze_primary, "detect", "nothing lost"),
+        Fault(
+            "cut-primary",
+            "no link from the primary to its standbys; clients still reach it",
+            _cut_primary,
+            "detect",
+            "nothing lost",
+            needs_network=True,
+        ),
+        Fault(
+            "cut-standby",
+            "no link to one standby for 7 s",
+            _cut_standby,
+            "nothing",
+            "nothing lost; with another standby no outage",
+            needs_network=True,
+        ),
+        Fault("kill-all", "SIGKILL for all members; the primary is started again", _kill_all, "restart", "nothing lost"),
+        Fault(
+            "restart-during-sync-wait",
+            "standbys cut off, the primary restarted while commits wait, then killed",
+            _restart_during_sync_wait,
+            "promote",
+            "nothing acknowledged lost; commits that others could read are",
+            needs_network=True,
+        ),
+        Fault(
+            "cancel-sync-wait",
+            "standbys cut off, waiting commits cancelled, the primary killed",
+            _cancel_sync_wait,
+            "promote",
+            "commits lost that were acknowledged behind a warning, no others",
+            needs_network=True,
+            must_lose=True,
+        ),
+        Fault(
+            "double-failure",
+            "one standby cut off, then the primary and the other killed",
+            _double_failure,
+            "promote",
+            "promotion refused; forced, it loses",
+            needs_network=True,
+            standbys=2,
+            must_lose=True,
+        ),
+        Fault(
+            "stale-promotion",
+            "a standby that was cut off is promoted though another has more",
+            _stale_promotion,
+            "promote",
+            "acknowledged commits lost",
+            needs_network=True,
+            standbys=2,
+            must_lose=True,
+        ),
+    )
+}
+
+
+def recover(scene: Scene, fault: Fault, *, fence: bool) -> roles.Promotion | None:
+    """What the policy does about it. Raises RefusedError where it declines."""
+    cluster = scene.cluster
+    if fault.then == "nothing":
+        return None
+    if fault.then == "restart":
+        cluster.start()
+        scene.happened(f"all members started; {cluster.primary.name} is the primary still")
+        return None
+    return roles.failover(cluster, to=scene.promote, fence=fence)

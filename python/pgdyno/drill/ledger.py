@@ -1,0 +1,177 @@
+"""The ledger: the table, the clients' records of what they were told, and what of it is there afterwards.
+
+Only a commit that was acknowledged and is missing counts as lost. One whose connection was lost before the answer is
+unknown, and may be there or not. The records are written by the native module; see `crates/ledger`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import psycopg
+
+from pgdyno.errors import TrialError
+
+Outcome = Literal["acknowledged", "failed", "unknown"]
+#: A row, by its client and its sequence.
+Key = tuple[int, int]
+
+_TABLE = """
+create table if not exists pgdyno_ledger (
+  run bigint, client int, sequence bigint, inserted timestamptz not null default clock_timestamp(),
+  primary key (run, client, sequence))"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a client was told of one transaction."""
+
+    client: int
+    sequence: int
+    outcome: Outcome
+    #: Nanoseconds since 1970.
+    at_ns: int
+    #: The server has sent a warning with it: of a cancelled wait it says that the commit may be only local.
+    warned: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Its row."""
+        return (self.client, self.sequence)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The records compared with the table."""
+
+    acknowledged: int
+    failed: int
+    unknown: int
+    #: Acknowledged behind a warning.
+    warned: int
+    #: Acknowledged, and missing.
+    lost: list[Entry] = field(default_factory=list)
+    #: Failed, and there.
+    resurrected: list[Entry] = field(default_factory=list)
+    #: Unknown, and there.
+    unknown_there: int = 0
+    #: There, and of no record: begun last by a client that could not write down how it ended.
+    unrecorded: list[Key] = field(default_factory=list)
+    #: Lost rows that are older than one of the same client that is there: not the end is missing but a piece.
+    holes: list[Entry] = field(default_factory=list)
+    #: Rows that somebody has read, and that are missing.
+    seen_and_missing: int = 0
+
+    @property
+    def lost_in_silence(self) -> list[Entry]:
+        """Lost, and the server had not warned."""
+        return [e for e in self.lost if not e.warned]
+
+
+def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Makes the table, unless it is there."""
+    conn.execute(_TABLE.encode())
+
+
+def rows(conn: psycopg.Connection[tuple[int, int]], run: int) -> list[Key]:
+    """The rows of a run, also such that are there twice."""
+    return conn.execute("select client, sequence from pgdyno_ledger where run = %s", [run]).fetchall()
+
+
+def read(folder: Path) -> list[Entry]:
+    """All records of a folder, by client and sequence. Raises TrialError where one is not what the engine writes."""
+    entries = []
+    for path in sorted(folder.glob("client-*.log")):
+        client = int(path.stem.removeprefix("client-"))
+        lines = path.read_text(encoding="ascii", errors="replace").split("\n")
+        # Without its end the last line was cut off by whatever ended pgdyno: its transaction has no record.
+        for number, line in enumerate(lines[:-1], 1):
+            entries.append(_entry(client, line, f"{path}:{number}"))
+    return sorted(entries, key=lambda e: (e.client, e.sequence))
+
+
+def _entry(client: int, line: str, where: str) -> Entry:
+    words = line.split(" ")
+    try:
+        outcome, sequence, at, *rest = words
+        if outcome not in ("acknowledged", "failed", "unknown") or rest not in ([], ["warned"]):
+            raise ValueError
+        return Entry(client, int(sequence), outcome, int(at), bool(rest))  # type: ignore[arg-type]
+    except ValueError:
+        raise TrialError(f"{where}: no line of a ledger's record: {line[:60]!r}", "Was it changed by hand?") from None
+
+
+def are_served(folder: Path, clients: int, since_ns: int) -> bool:
+    """Whether each client has had a commit acknowledged since."""
+    for client in range(clients):
+        try:
+            with (folder / f"client-{client}.log").open("rb") as f:
+                f.seek(max(0, f.seek(0, 2) - 200))
+                words = f.read().decode("ascii", "replace").rstrip("\n").rpartition("\n")[2].split(" ")
+        except OSError:
+            return False
+        if words[0] != "acknowledged" or len(words) < 3 or int(words[2]) <= since_ns:
+            return False
+    return True
+
+
+def audit(entries: list[Entry], there: list[Key], seen: set[Key] = frozenset()) -> Audit:  # type: ignore[assignment]
+    """Compares. `there`: the rows of the surviving primary; `seen`: rows that were read before."""
+    present = set(there)
+    by_outcome: dict[str, list[Entry]] = {"acknowledged": [], "failed": [], "unknown": []}
+    for e in entries:
+        by_outcome[e.outcome].append(e)
+    lost = [e for e in by_outcome["acknowledged"] if e.key not in present]
+    last: dict[int, int] = {}
+    for client, sequence in present:
+        last[client] = max(sequence, last.get(client, 0))
+    recorded = {e.key for e in entries}
+    twice = len(there) - len(present)
+    if twice:
+        raise TrialError(f"{twice} rows of the ledger are there twice, against its primary key", "Run pg_amcheck.")
+    return Audit(
+        acknowledged=len(by_outcome["acknowledged"]),
+        failed=len(by_outcome["failed"]),
+        unknown=len(by_outcome["unknown"]),
+        warned=sum(e.warned for e in by_outcome["acknowledged"]),
+        lost=lost,
+        resurrected=[e for e in by_outcome["failed"] if e.key in present],
+        unknown_there=sum(e.key in present for e in by_outcome["unknown"]),
+        unrecorded=sorted(present - recorded),
+        holes=[e for e in lost if e.sequence < last.get(e.client, 0)],
+        seen_and_missing=len(seen - present),
+    )
+
+
+@dataclass(frozen=True)
+class Outage:
+    """How long one client had no commit acknowledged."""
+
+    client: int
+    #: The last acknowledged before, the first after: nanoseconds since 1970. None: none came.
+    last_ns: int | None
+    first_ns: int | None
+
+    @property
+    def seconds(self) -> float | None:
+        """Between them."""
+        return None if self.last_ns is None or self.first_ns is None else (self.first_ns - self.last_ns) / 1e9
+
+
+def outages(entries: list[Entry], fault_ns: int, end_ns: int) -> list[Outage]:
+    """Of each client the longest time without an acknowledged commit behind the fault; one that lasts until the end of
+    the load has no end.
+    """
+    found = []
+    for client in sorted({e.client for e in entries}):
+        times = sorted(e.at_ns for e in entries if e.client == client and e.outcome == "acknowledged")
+        if not times:
+            found.append(Outage(client, None, None))
+            continue
+        gaps = [(b - a, a, b) for a, b in pairwise([*times, end_ns]) if b > fault_ns]
+        _, last, first = max(gaps, default=(0, times[-1], end_ns))
+        found.append(Outage(client, last, None if first == end_ns else first))
+    return found

@@ -1,0 +1,118 @@
+"""The load of a drill: the ledger's clients, who look for whoever is the primary, in a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgdyno import _core, engine
+from pgdyno.replication.cluster import ReplicatedCluster
+
+#: No drill's round takes longer.
+_LONGEST_S = 600.0
+
+
+class _OverError(Exception):
+    """The load is to end."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A tenth of a second of the load."""
+
+    #: Since its start.
+    at_s: float
+    committed: int
+    latency: _core.Histogram
+
+
+@dataclass
+class Load:
+    """Begins with `start`, and ends with `stop`."""
+
+    cluster: ReplicatedCluster
+    run: int
+    records: Path
+    clients: int
+    answer_timeout_s: float
+    connect_timeout_s: float
+    #: Nanoseconds since 1970.
+    started_ns: int = 0
+    ended_ns: int = 0
+    series: list[Slice] = field(default_factory=list)
+    #: Seconds since the start, and what happened to a client.
+    events: list[tuple[float, str]] = field(default_factory=list)
+    #: Why it ended before it was asked to.
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        self._over = threading.Event()
+        self._began = threading.Event()
+        self._thread = threading.Thread(target=self._drive, daemon=True)
+
+    def start(self) -> None:
+        """Connects, and begins."""
+        self._thread.start()
+        self._began.wait(60)
+
+    def stop(self) -> None:
+        """Ends the load, and waits until it has."""
+        self._over.set()
+        self._thread.join(60)
+
+    def is_on(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def _drive(self) -> None:
+        try:
+            first, *others = [self.cluster.primary, *self.cluster.others(self.cluster.primary)]
+            arguments = self.cluster.target_of(first).core_arguments()
+            config = _core.ConnConfig(**arguments, read_write=True, members=[(m.address, m.port) for m in others])
+            plan = engine.Plan(
+                clients=self.clients,
+                duration_s=_LONGEST_S,
+                interval_s=0.1,
+                drain_timeout_s=0.5,
+                connect_timeout_s=self.connect_timeout_s,
+                answer_timeout_s=self.answer_timeout_s,
+                # What is measured is the cluster's outage, not our patience.
+                longest_pause_s=0.1,
+                on_error="count",
+            )
+            result = _core.run([config], _core.Workload.ledger(self.run, self.records), self, plan)
+            if not isinstance(result.raised, _OverError):
+                self.error = result.error or "it ended by itself"
+        except _core.CoreError as e:
+            self.error = str(e)
+        finally:
+            self.ended_ns = time.time_ns()
+            self._began.set()
+
+    def between(self, from_s: float, to_s: float) -> Slice:
+        """All that lies between two times since the start, as one."""
+        latency, committed = _core.Histogram(), 0
+        for s in self.series:
+            if from_s <= s.at_s < to_s:
+                latency.merge(s.latency)
+                committed += s.committed
+        return Slice(from_s, committed, latency)
+
+    # ------------------------------------------------------------ the engine's observer
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        """All are connected."""
+        self.started_ns = start_ns
+        self._began.set()
+
+    def interval(self, i: _core.Interval) -> None:
+        """A tenth of a second is over."""
+        self.series.append(Slice(i.start_ns / 1e9, i.committed, i.latency))
+        if self._over.is_set():
+            raise _OverError
+
+    def event(self, e: _core.Event) -> None:
+        """Something happened to a client."""
+        self.events.append((e.at_ns / 1e9, f"client {e.client}: {e.text}"))

@@ -1,0 +1,235 @@
+"""Rounds of a drill: load, fault, failover, audit; one after the other, each written down when it is over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.drill import ledger
+from pgdyno.drill.detector import Detector
+from pgdyno.drill.faults import Fault, Scene, recover
+from pgdyno.drill.ledger import Audit, Outage
+from pgdyno.drill.load import Load
+from pgdyno.errors import PgdynoError, RefusedError, TrialError
+from pgdyno.replication import roles, state
+from pgdyno.replication.cluster import ReplicatedCluster
+
+#: How long the primary may take to be found dead, and a client to come back.
+_DETECT_S = 60.0
+_BACK_S = 30.0
+#: Lost rows that are written down of each round.
+_SHOWN = 1000
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a drill goes."""
+
+    clients: int = 8
+    #: Seconds of load before the fault, and after somebody is served again.
+    before_s: float = 2.0
+    after_s: float = 1.0
+    #: How long a client waits for an answer, and for a connection.
+    answer_timeout_s: float = 3.0
+    connect_timeout_s: float = 1.0
+    #: The old primary is killed before another is promoted.
+    fence: bool = True
+
+
+@dataclass
+class Round:
+    """What one round came to. Times are nanoseconds since 1970."""
+
+    number: int
+    fault: str
+    synchronous_standby_names: str
+    synchronous_commit: str
+    fault_ns: int = 0
+    detected_ns: int | None = None
+    promoted_ns: int | None = None
+    #: That pg_promote took.
+    promote_s: float | None = None
+    old_primary: str = ""
+    new_primary: str = ""
+    #: Commits a second, and the latency of a ledger's transaction, before the fault.
+    tps: float = 0.0
+    p50_s: float | None = None
+    p99_s: float | None = None
+    audit: Audit | None = None
+    outages: list[Outage] = field(default_factory=list)
+    #: Of the others after the round: how each came back.
+    rejoined: dict[str, str] = field(default_factory=dict)
+    #: Members whose ledger differs from the primary's.
+    differing: list[str] = field(default_factory=list)
+    #: The policy's words where it declined to promote anybody; it was forced then.
+    refused: str = ""
+    #: The old primary took writes when another did already.
+    split_brain: bool = False
+    events: list[tuple[int, str]] = field(default_factory=list)
+    #: Why the round is worth nothing, where it is.
+    error: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines; of lost rows the first."""
+        values = asdict(self)
+        if self.audit is not None:
+            values["audit"]["lost_count"] = len(self.audit.lost)
+            values["audit"]["lost_in_silence"] = len(self.audit.lost_in_silence)
+            for name in ("lost", "resurrected", "holes", "unrecorded"):
+                values["audit"][name] = values["audit"][name][:_SHOWN]
+        return values
+
+
+def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options, folder: Path, say: Say) -> Round:
+    """One round on a cluster that is whole; it is whole again afterwards. Its records are in `folder`. Raises
+    PgdynoError where the cluster cannot be mended.
+    """
+    refuse_unfit(cluster, fault)
+    folder.mkdir(parents=True)
+    found = Round(number, fault.name, cluster.record.synchronous_standby_names, _shown(cluster, "synchronous_commit"))
+    found.old_primary = cluster.primary.name
+    run = time.time_ns() // 1_000_000
+    with targets.administrative(cluster.target_of(cluster.primary)) as conn:
+        ledger.create(conn)
+    cluster.wait_caught_up()
+    scene = Scene(cluster, run)
+    load = Load(cluster, run, folder / "ledger", options.clients, options.answer_timeout_s, options.connect_timeout_s)
+    try:
+        _play(scene, fault, options, load, found, say)
+    except (PgdynoError, psycopg.Error) as e:
+        found.error = " ".join(str(e).split())
+    finally:
+        load.stop()
+        found.events = sorted(
+            [*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)]
+        )
+        (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
+        if cluster.network is not None:
+            cluster.network.mend_all()
+        for m in cluster.members:
+            m.thaw()
+    say("audit")
+    _mend(cluster, found)
+    _audit(cluster, scene, found, load)
+    (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
+    return found
+
+
+def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
+    """Raises RefusedError where the cluster cannot have this fault."""
+    if len(cluster.members) - 1 < fault.standbys:
+        raise RefusedError(
+            f"{fault.name} needs {fault.standbys} standbys, and there are {len(cluster.members) - 1}",
+            f"Make a cluster with --standbys {fault.standbys}.",
+        )
+    if fault.needs_network and cluster.network is None:
+        raise RefusedError(
+            f"{fault.name} cuts links, and the members share this machine's network",
+            "Make the cluster as root, so that each member has a network namespace of its own.",
+        )
+
+
+def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round, say: Say) -> None:
+    say("load")
+    load.start()
+    if load.error:
+        raise TrialError(f"the load did not begin: {load.error}")
+    time.sleep(options.before_s)
+    if not any(s.committed for s in load.series):
+        raise TrialError("no commit was acknowledged before the fault", "Is anybody there whom commits wait for?")
+    say(fault.name)
+    found.fault_ns = time.time_ns()
+    # Not the first half second: connections are warm then.
+    since = (found.fault_ns - load.started_ns) / 1e9
+    healthy = load.between(0.5, since)
+    found.tps = healthy.committed / max(0.1, since - 0.5)
+    if healthy.committed:
+        found.p50_s = healthy.latency.percentile(50) / 1e9
+        found.p99_s = healthy.latency.percentile(99) / 1e9
+    detector = Detector(scene.cluster)
+    fault.act(scene)
+    if fault.then == "detect":
+        if not detector.wait_down(_DETECT_S):
+            raise TrialError("the standbys did not find the primary dead", "Was it broken?")
+        found.detected_ns = scene.happened("the standbys take the primary for dead")
+    promotion = _recovered(scene, fault, options, found)
+    if promotion is not None:
+        found.promoted_ns = scene.happened(f"{promotion.member} promoted in {promotion.seconds * 1e3:.0f} ms")
+        found.promote_s = promotion.seconds
+        old = scene.cluster.member(found.old_primary)
+        found.split_brain = state.of_member(old).role == "primary"
+        if found.split_brain:
+            scene.happened(f"split brain: {old.name} takes writes as well")
+    found.new_primary = scene.cluster.primary.name
+    if len(_streaming(scene.cluster)) < scene.cluster.promise.wanted:
+        # Commits wait until there are standbys again.
+        _mend(scene.cluster, found)
+        scene.happened("the other members have joined again")
+    _wait_served(load, time.time_ns())
+    time.sleep(options.after_s)
+
+
+def _recovered(scene: Scene, fault: Fault, options: Options, found: Round) -> roles.Promotion | None:
+    try:
+        return recover(scene, fault, fence=options.fence)
+    except RefusedError as e:
+        if fault.then not in ("detect", "promote") or not fault.must_lose:
+            raise
+        found.refused = e.message
+        scene.happened(f"the policy refuses to promote: {e.message}; forced")
+        return roles.failover(scene.cluster, force=True, fence=options.fence)
+
+
+def _wait_served(load: Load, since_ns: int) -> None:
+    """Until each client has had a commit acknowledged again."""
+    deadline = time.monotonic() + _BACK_S
+    while time.monotonic() < deadline and load.is_on():
+        if ledger.are_served(load.records, load.clients, since_ns):
+            return
+        time.sleep(0.02)
+
+
+def _streaming(cluster: ReplicatedCluster) -> list[str]:
+    return [m.name for m in cluster.others(cluster.primary) if cluster.is_streaming(m)]
+
+
+def _mend(cluster: ReplicatedCluster, found: Round) -> None:
+    """All members are whole and stream again."""
+    if cluster.network is not None:
+        cluster.network.mend_all()
+    primary = cluster.primary
+    if state.of_member(primary).role != "primary":
+        primary.stop()
+        primary.start()
+    for m in cluster.others(primary):
+        how = roles.rejoin(cluster, m)
+        # Done twice in a round, the first time is what it took.
+        found.rejoined.setdefault(m.name, how)
+
+
+def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -> None:
+    entries = ledger.read(load.records)
+    with targets.administrative(cluster.primary.local) as conn:
+        there = ledger.rows(conn, scene.run)
+    found.audit = ledger.audit(entries, there, scene.seen)
+    found.outages = ledger.outages(entries, found.fault_ns, load.ended_ns)
+    cluster.wait_caught_up()
+    for m in cluster.others(cluster.primary):
+        with targets.administrative(m.local) as conn:
+            if sorted(ledger.rows(conn, scene.run)) != sorted(there):
+                found.differing.append(m.name)
+
+
+def _shown(cluster: ReplicatedCluster, name: str) -> str:
+    with targets.administrative(cluster.primary.local) as conn:
+        row = conn.execute(f"show {name}".encode()).fetchone()
+    return str(row[0]) if row else ""
