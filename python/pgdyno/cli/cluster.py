@@ -37,14 +37,21 @@ _out = console.output()
 def settings_of(given: list[str], clients: int) -> list[Setting]:
     """Settings for this machine and so many clients, with those that were given as NAME=VALUE over them."""
     settings = {s.name: s for s in sized(host.memory_bytes(), host.cores(), clients)}
+    settings |= {s.name: s for s in given_settings(given)}
+    return list(settings.values())
+
+
+def given_settings(given: list[str]) -> list[Setting]:
+    """Those of --set. Raises UsageError."""
+    settings = []
     for word in given:
         name, equals, value = word.partition("=")
         if not equals or not name.replace("_", "").replace(".", "").isalnum() or "\n" in value:
             raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
         if name.lower() in OURS:
             raise UsageError(f"--set: {name} is pgdyno's: where the server listens and where its files are")
-        settings[name] = Setting(name, value, "given on the command line")
-    return list(settings.values())
+        settings.append(Setting(name, value, "given on the command line"))
+    return settings
 
 
 def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:

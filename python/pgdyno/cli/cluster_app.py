@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -31,27 +32,114 @@ def create(
         bool | None, typer.Option("--checksums/--no-checksums", help="Data checksums. Default: the version's.")
     ] = None,
     pg_bin: _Programs = None,
+    standbys: Annotated[
+        int, typer.Option(help="Standbys, each made by pg_basebackup, with a slot; all are started.", min=0, max=16)
+    ] = 0,
+    sync: Annotated[
+        str,
+        typer.Option(
+            help='synchronous_standby_names: "ANY 1 (*)", "FIRST 1 (node2, node3)". Default: asynchronous.',
+            metavar="NAMES",
+        ),
+    ] = "",
+    network: Annotated[
+        bool | None,
+        typer.Option(
+            "--network/--no-network",
+            help="With standbys: each member in a network namespace of its own, so that links can be cut. Default: "
+            "where we are root.",
+        ),
+    ] = None,
 ) -> None:
-    """Make a cluster, with settings for this machine."""
+    """Make a cluster, with settings for this machine; with standbys, if you like."""
+    if standbys:
+        from pgdyno.cli import replication
+
+        raise typer.Exit(
+            replication.create(
+                folder, standbys, sync, clients, settings or [], checksums, network=network, pg_bin=pg_bin
+            )
+        )
     from pgdyno.cli import cluster as verb
 
+    if sync or network is not None:
+        raise typer.BadParameter("--sync and --network go with --standbys")
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 
 @cluster.command()
 def start(folder: _Folder) -> None:
-    """Start its server; it goes on running."""
-    from pgdyno.cli import cluster as verb
-
-    raise typer.Exit(verb.start(folder))
+    """Start its server, or all of its members; they go on running."""
+    raise typer.Exit(_verbs_of(folder).start(folder))
 
 
 @cluster.command()
 def stop(folder: _Folder) -> None:
-    """Stop its server."""
-    from pgdyno.cli import cluster as verb
+    """Stop its server, or all of its members."""
+    raise typer.Exit(_verbs_of(folder).stop(folder))
 
-    raise typer.Exit(verb.stop(folder))
+
+@cluster.command()
+def destroy(folder: _Folder) -> None:
+    """Stop a cluster with standbys, and remove all of it."""
+    from pgdyno.cli import replication as verb
+
+    raise typer.Exit(verb.destroy(folder))
+
+
+@cluster.command()
+def switchover(
+    folder: _Folder,
+    to: Annotated[str, typer.Option(help="The standby. Default: the most advanced.", metavar="MEMBER")] = "",
+) -> None:
+    """Make a standby the primary, in order: nothing is lost, the old primary follows."""
+    from pgdyno.cli import replication as verb
+
+    raise typer.Exit(verb.switchover(folder, to))
+
+
+@cluster.command()
+def failover(
+    folder: _Folder,
+    to: Annotated[str, typer.Option(help="The standby. Default: the most advanced.", metavar="MEMBER")] = "",
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Also where the primary lives (it is killed), or too few standbys answer to lose nothing."
+        ),
+    ] = False,
+) -> None:
+    """Promote the most advanced standby of a primary that is dead; the others follow."""
+    from pgdyno.cli import replication as verb
+
+    raise typer.Exit(verb.failover(folder, to, force=force))
+
+
+@cluster.command()
+def rejoin(
+    folder: _Folder,
+    member: Annotated[str | None, typer.Argument(help="Default: all that do not stream.", metavar="MEMBER")] = None,
+) -> None:
+    """Make a member a standby of the primary again: by pg_rewind, or a new base backup where that cannot."""
+    from pgdyno.cli import replication as verb
+
+    raise typer.Exit(verb.rejoin(folder, member))
+
+
+@cluster.command()
+def repair(folder: _Folder) -> None:
+    """Finish, or undo, what a pgdyno was killed over; all members follow one primary again."""
+    from pgdyno.cli import replication as verb
+
+    raise typer.Exit(verb.repair(folder))
+
+
+def _verbs_of(folder: Path) -> ModuleType:
+    """For a cluster with standbys, or for one server."""
+    from pgdyno.cli import cluster as one
+    from pgdyno.cli import replication as several
+
+    return several if (folder / "replication.json").exists() else one
 
 
 @cluster.command()
@@ -59,10 +147,11 @@ def status(
     folder: _Folder,
     json_output: Annotated[bool, typer.Option("--json", help="Print it for machines.")] = False,
 ) -> None:
-    """Show what a cluster is: version, whether its server runs, how to reach it, what it holds."""
-    from pgdyno.cli import cluster as verb
+    """Show what a cluster is: version, whether its server runs, how to reach it, what it holds.
 
-    raise typer.Exit(verb.status(folder, json_output))
+    With standbys: of each member its role, position, lag and timeline.
+    """
+    raise typer.Exit(_verbs_of(folder).status(folder, json_output))
 
 
 @cluster.command()

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pgdyno.cli import streams, verbs_judge, verbs_load, verbs_run
+from pgdyno.cli import streams, verbs_drill, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
 from pgdyno.cli.tpcc_app import tpcc
 
@@ -69,6 +69,7 @@ for _verb in (
     verbs_judge.history,
     verbs_judge.scaling,
     verbs_run.capacity,
+    verbs_drill.drill,
     verbs_judge.sql,
     verbs_judge.export,
 ):

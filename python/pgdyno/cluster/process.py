@@ -160,7 +160,7 @@ def kill_all(postmaster_id: int) -> None:
 def _is_alive(process: psutil.Process) -> bool:
     """One that has ended and was not reaped yet, by whoever is to, is dead."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from pathlib import Path
 
 from pgdyno.cluster.process import environment
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -43,7 +44,7 @@ class Detector:
 
     def _look(self, member: Member) -> subprocess.Popen[bytes]:
         primary = self._primary
-        words = [
+        words: list[str | Path] = [
             *member.launch, member.program("pg_isready"), "-q", "-h", primary.address, "-p", str(primary.port),
             "-t", str(ANSWER_S), "-d", "postgres",
         ]  # fmt: skip

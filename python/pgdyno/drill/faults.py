@@ -121,6 +121,16 @@ def _cut_standby(s: Scene) -> None:
     s.happened(f"{s.standbys[0].name} streams again")
 
 
+def _cut_standbys(s: Scene) -> None:
+    s.cut_standbys(*s.standbys)
+    time.sleep(10)
+    s.network.mend_all()
+    s.happened("the links are whole again")
+    for m in s.standbys:
+        s.cluster.wait_streaming(m)
+    s.happened("all standbys stream again")
+
+
 def _kill_all(s: Scene) -> None:
     for m in s.cluster.members:
         m.kill()
@@ -196,7 +206,15 @@ FAULTS = {
             "nothing lost; with another standby no outage",
             needs_network=True,
         ),
-        Fault("kill-all", "SIGKILL for all members; the primary is started again", _kill_all, "restart", "nothing lost"),
+        Fault(
+            "cut-standbys",
+            "no link to any standby for 10 s",
+            _cut_standbys,
+            "nothing",
+            "nothing lost; commits wait for as long as that takes",
+            needs_network=True,
+        ),
+        Fault("kill-all", "SIGKILL for all members; then they are started again", _kill_all, "restart", "nothing lost"),
         Fault(
             "restart-during-sync-wait",
             "standbys cut off, the primary restarted while commits wait, then killed",

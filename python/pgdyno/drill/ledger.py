@@ -6,6 +6,7 @@ unknown, and may be there or not. The records are written by the native module; 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -60,7 +61,7 @@ class Audit:
     unknown_there: int = 0
     #: There, and of no record: begun last by a client that could not write down how it ended.
     unrecorded: list[Key] = field(default_factory=list)
-    #: Lost rows that are older than one of the same client that is there: not the end is missing but a piece.
+    #: Lost, though a later one of the same client from before the failover is there: a piece is missing, not the end.
     holes: list[Entry] = field(default_factory=list)
     #: Rows that somebody has read, and that are missing.
     seen_and_missing: int = 0
@@ -118,16 +119,19 @@ def are_served(folder: Path, clients: int, since_ns: int) -> bool:
     return True
 
 
-def audit(entries: list[Entry], there: list[Key], seen: set[Key] = frozenset()) -> Audit:  # type: ignore[assignment]
-    """Compares. `there`: the rows of the surviving primary; `seen`: rows that were read before."""
+def audit(entries: list[Entry], there: list[Key], *, failover_ns: int, seen: Set[Key] = frozenset()) -> Audit:
+    """Compares. `there`: the rows of the surviving primary; `failover_ns`: when it became that, in nanoseconds since
+    1970; `seen`: rows that were read before.
+    """
     present = set(there)
     by_outcome: dict[str, list[Entry]] = {"acknowledged": [], "failed": [], "unknown": []}
     for e in entries:
         by_outcome[e.outcome].append(e)
     lost = [e for e in by_outcome["acknowledged"] if e.key not in present]
     last: dict[int, int] = {}
-    for client, sequence in present:
-        last[client] = max(sequence, last.get(client, 0))
+    for e in entries:
+        if e.key in present and e.at_ns <= failover_ns:
+            last[e.client] = max(e.sequence, last.get(e.client, 0))
     recorded = {e.key for e in entries}
     twice = len(there) - len(present)
     if twice:

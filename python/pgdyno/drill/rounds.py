@@ -95,7 +95,7 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
     """
     refuse_unfit(cluster, fault)
     folder.mkdir(parents=True)
-    found = Round(number, fault.name, cluster.record.synchronous_standby_names, _shown(cluster, "synchronous_commit"))
+    found = Round(number, fault.name, cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
     found.old_primary = cluster.primary.name
     run = time.time_ns() // 1_000_000
     with targets.administrative(cluster.target_of(cluster.primary)) as conn:
@@ -109,9 +109,7 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
         found.error = " ".join(str(e).split())
     finally:
         load.stop()
-        found.events = sorted(
-            [*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)]
-        )
+        found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
         (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
         if cluster.network is not None:
             cluster.network.mend_all()
@@ -220,16 +218,11 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
     entries = ledger.read(load.records)
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.rows(conn, scene.run)
-    found.audit = ledger.audit(entries, there, scene.seen)
+    failover_ns = found.promoted_ns or found.fault_ns
+    found.audit = ledger.audit(entries, there, failover_ns=failover_ns, seen=scene.seen)
     found.outages = ledger.outages(entries, found.fault_ns, load.ended_ns)
     cluster.wait_caught_up()
     for m in cluster.others(cluster.primary):
         with targets.administrative(m.local) as conn:
             if sorted(ledger.rows(conn, scene.run)) != sorted(there):
                 found.differing.append(m.name)
-
-
-def _shown(cluster: ReplicatedCluster, name: str) -> str:
-    with targets.administrative(cluster.primary.local) as conn:
-        row = conn.execute(f"show {name}".encode()).fetchone()
-    return str(row[0]) if row else ""

@@ -179,9 +179,29 @@ class ReplicatedCluster:
         path.write_text("\n".join(lines) + "\n")
         member.cluster.account.own(path)
 
+    def set(self, **values: str) -> None:
+        """Settings of all members that need no restart; they take them at once."""
+        unlike = [s for s in self.record.settings if s[0] not in values]
+        self.record.settings = [*unlike, *((name, value, "set later", 0) for name, value in values.items())]
+        self.record.synchronous_standby_names = values.get(
+            "synchronous_standby_names", self.record.synchronous_standby_names
+        )
+        self.record.save(self.base)
+        for m in self.members:
+            self.configure(m, self.primary)
+            m.reload()
+
+    def setting(self, name: str) -> str:
+        """What the primary has."""
+        with targets.administrative(self.primary.local) as conn:
+            row = conn.execute("select current_setting(%s)", [name]).fetchone()
+        return str(row[0]) if row else ""
+
     # ------------------------------------------------------------ made and removed
 
-    def build(self, *, pg_bin: Path | None, watch: Callable[[str, int], object]) -> list[BaseBackup]:
+    def build(
+        self, *, pg_bin: Path | None = None, checksums: bool | None = None, watch: Callable[[str, int], object]
+    ) -> list[BaseBackup]:
         """Makes the members that are not there yet, and starts all. `watch` is told of each base backup which member it
         is for and how many bytes there are. What is half done is done again.
         """
@@ -194,7 +214,7 @@ class ReplicatedCluster:
                     continue
                 self._discard(member)
                 if member.name == self.record.primary:
-                    self._build_primary(member, pg_bin)
+                    self._build_primary(member, pg_bin, checksums)
                 else:
                     backups.append(self.base_backup(member, self.primary, watch))
                 self.record.built.append(member.name)
@@ -202,11 +222,11 @@ class ReplicatedCluster:
             self.start()
         return backups
 
-    def _build_primary(self, member: Member, pg_bin: Path | None) -> None:
+    def _build_primary(self, member: Member, pg_bin: Path | None, checksums: bool | None) -> None:
         settings = self.settings_for(member, member)
         # Nobody is there yet that a commit could wait for.
         alone = [s for s in settings if s.name != "synchronous_standby_names"]
-        member.cluster.create(alone, pg_bin=pg_bin)
+        member.cluster.create(alone, pg_bin=pg_bin, checksums=checksums)
         self._write_passfile(member)
         member.configure(alone, self._access())
         member.start()

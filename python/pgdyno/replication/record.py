@@ -68,7 +68,7 @@ def load(base: Path) -> Record:
             f"Make one: pgdyno cluster create {base} --standbys 2.",
         ) from None
     except (OSError, ValueError, TypeError, KeyError) as e:
-        raise RefusedError(f"{base / FILE} cannot be read: {e}", "Is it damaged? Its members are whole clusters.") from e
+        raise RefusedError(f"{base / FILE} cannot be read: {e}", "Its members are whole clusters.") from e
     record.settings = [tuple(s) for s in record.settings]  # type: ignore[misc]
     record.network = None if record.network is None else (str(record.network[0]), int(record.network[1]))
     record.unfinished = None if record.unfinished is None else (record.unfinished[0], record.unfinished[1])

@@ -189,12 +189,12 @@ def _drop_slots_of_standby(cluster: ReplicatedCluster, member: Member) -> None:
 
 
 def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
-    """Brings a cluster that a pgdyno was killed over to an order: one primary, whom all others follow. What was begun is
-    finished where its primary-to-be is promoted, and undone where it is not. Says what was done.
+    """Brings a cluster that a pgdyno was killed over to an order: one primary, whom all others follow. What was begun
+    is finished where its primary-to-be is promoted, and undone where it is not. Says what was done.
     """
     record = cluster.record
     if len(record.built) < len(record.members):
-        backups = cluster.build(pg_bin=None, watch=watch)
+        backups = cluster.build(watch=watch)
         return [f"built {b.member}" for b in backups] or ["built the rest"]
     if cluster.network is not None:
         cluster.network.up()

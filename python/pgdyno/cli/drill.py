@@ -1,0 +1,207 @@
+"""`pgdyno drill`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pgdyno.cli import console
+from pgdyno.cli.stopping import stoppable
+from pgdyno.drill import drill as drills
+from pgdyno.drill import modes, verdict
+from pgdyno.drill.drill import Drill
+from pgdyno.drill.faults import FAULTS
+from pgdyno.drill.modes import Mode
+from pgdyno.drill.rounds import Options
+from pgdyno.drill.verdict import Verdict
+from pgdyno.errors import ClusterError, UsageError
+from pgdyno.replication.cluster import ReplicatedCluster
+
+_out = console.output()
+
+
+def list_faults() -> int:
+    """Each with what must come of it."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("fault", "what is done", "with ANY 1 of two standbys"):
+        table.add_column(column)
+    for f in FAULTS.values():
+        table.add_row(f.name, f.what, f.expected)
+    _out.print(table)
+    return 0
+
+
+def main(
+    folder: Path,
+    fault: str,
+    rounds: int,
+    *,
+    in_modes: bool,
+    clients: int,
+    before_s: float,
+    after_s: float,
+    answer_timeout_s: float,
+    fence: bool,
+    runs: Path,
+    json_output: bool,
+    quiet: bool,
+) -> int:
+    """Breaks it. Exit code 1: commits were lost, or something is wrong."""
+    cluster = ReplicatedCluster(folder)
+    names = _faults(fault, cluster, in_modes)
+    if cluster.record.unfinished is not None:
+        raise ClusterError(
+            f"a {cluster.record.unfinished[0]} of {folder} was begun and not ended", f"pgdyno cluster repair {folder}"
+        )
+    options = Options(
+        clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=fence
+    )
+    place = drills.folder_for(runs, cluster)
+    with stoppable(), ExitStack() as stack:
+        watch = _Watch(quiet=quiet)
+        stack.callback(watch.close)
+        found = drills.run(cluster, names, rounds, options, place, watch, in_modes=modes.MODES if in_modes else ())
+    if json_output:
+        sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
+    else:
+        show(found)
+    good = all(v.is_good for _, v in found.verdicts) and not found.damaged and not found.stopped
+    return 0 if good else 1
+
+
+def show(found: Drill) -> None:
+    """The answer first, then what it rests on."""
+    verdicts = found.verdicts
+    for mode, v in verdicts:
+        colour = "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
+        name = f"{mode.name}, {v.fault}" if mode.name else v.fault
+        _out.print(Text.assemble((name, "bold"), ": ", (v.sentence, colour)), soft_wrap=False)
+        for line in _notes(v):
+            _out.print(f"  {line}")
+    for member, words in found.damaged.items():
+        _out.print(Text(f"pg_amcheck on {member}: {words}", style="red"))
+    if found.stopped:
+        _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
+    _out.print(_table(verdicts, with_modes=any(m.name for m, _ in verdicts)))
+    _out.print(
+        f"Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by {found.options.clients} clients. "
+        "Outage: seconds between two acknowledged commits of a client around the fault; median and longest over clients and "
+        "rounds. Killed are processes: the kernel's memory survives, so this does not test disks."
+    )
+    if any(m.falls_back for m, _ in verdicts):
+        _out.print(
+            "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
+            "synchronous_standby_names, as Patroni's synchronous_mode does."
+        )
+    _out.print(f"{found.folder}: each client's record, each round's events", soft_wrap=True)
+
+
+def _notes(v: Verdict) -> list[str]:
+    notes = [v.why] if v.why else []
+    if v.lost and verdict.is_expected(v):
+        notes.append("That must be so with this fault: the drill shows that it can see a loss.")
+    if v.errors:
+        notes.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
+    if v.seen_and_missing:
+        notes.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
+    if v.resurrected:
+        notes.append(f"{v.resurrected:,} transactions that had failed are there.")
+    if v.holes:
+        notes.append(f"{v.holes:,} lost commits are older than others of the same client that are there.")
+    if v.differing:
+        notes.append(f"The ledger differs on {', '.join(v.differing)} after joining again.")
+    if v.split_brain:
+        notes.append(f"Split brain in {v.split_brain} rounds: two primaries took writes.")
+    if v.not_back:
+        notes.append(f"{v.not_back} clients were not served again before the round's end.")
+    return notes
+
+
+def _table(verdicts: list[tuple[Mode, Verdict]], *, with_modes: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    heads = ["fault", "rounds", "commits/s", "p99 ms", "acked", "lost", "unknown", "outage s", "max s", "promote s"]
+    if with_modes:
+        for column in ("mode", "synchronous_commit"):
+            table.add_column(column)
+    for column in heads:
+        table.add_column(column, justify="left" if column == "fault" else "right")
+    before = ""
+    for mode, v in verdicts:
+        lead = [mode.name, f"{v.synchronous_commit}; {v.synchronous_standby_names or 'async'}"] if with_modes else []
+        if mode.name == before:
+            lead = ["" for _ in lead]
+        before = mode.name
+        table.add_row(
+            *lead,
+            v.fault,
+            str(v.rounds - len(v.errors)),
+            f"{v.tps:,.0f}",
+            _ms(v.p99_s),
+            f"{v.acknowledged:,}",
+            f"{v.lost:,}",
+            f"{v.unknown:,}",
+            _s(v.outage_p50_s),
+            _s(v.outage_max_s),
+            _s(v.promote_s),
+        )
+    return table
+
+
+def _faults(text: str, cluster: ReplicatedCluster, in_modes: bool) -> list[str]:
+    if in_modes and text == "kill-primary":
+        # Those that tell modes apart.
+        return [n for n in modes.FAULTS if cluster.network is not None or not FAULTS[n].needs_network]
+    if text == "all":
+        return [
+            n
+            for n, f in FAULTS.items()
+            if (cluster.network is not None or not f.needs_network) and f.standbys < len(cluster.members)
+        ]
+    names = [n.strip() for n in text.split(",")]
+    for name in names:
+        if name not in FAULTS:
+            raise UsageError(f"--fault: {name!r} is unknown", f"There are {', '.join(FAULTS)}.")
+    return names
+
+
+def _ms(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds * 1e3:.3g}"
+
+
+def _s(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.2f}"
+
+
+class _Watch:
+    """A line for each round, with the time that is left."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._err = None if quiet else console.errors()
+        self._began = time.monotonic()
+        self._last = -1
+
+    def __call__(self, done: int, of: int, fault: str, what: str) -> None:
+        if self._err is None:
+            return
+        left = ""
+        if done:
+            seconds = (time.monotonic() - self._began) / done * (of - done)
+            left = f", about {seconds:,.0f} s left"
+        line = f"round {min(done + 1, of)} of {of}: {fault or 'check'}: {what}{left}"
+        if self._err.is_terminal:
+            self._err.print(f"\r\x1b[K{line}", end="", soft_wrap=True, markup=False)
+        elif done != self._last:
+            self._err.print(line, soft_wrap=True)
+        self._last = done
+
+    def close(self) -> None:
+        """The line is done with."""
+        if self._err is not None and self._err.is_terminal:
+            self._err.print("")

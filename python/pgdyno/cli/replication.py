@@ -1,0 +1,250 @@
+"""`pgdyno cluster …` for clusters with standbys."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from pgdyno.cli import console
+from pgdyno.cli.cluster import given_settings
+from pgdyno.cli.progress import listener_for
+from pgdyno.cli.stopping import stoppable
+from pgdyno.cluster.settings import sized
+from pgdyno.collect import host
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError
+from pgdyno.load.units import pg_size
+from pgdyno.replication import cluster as clusters
+from pgdyno.replication import network as networks
+from pgdyno.replication import roles, state
+from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
+
+_out = console.output()
+
+
+def create(
+    folder: Path,
+    standbys: int,
+    sync: str,
+    clients: int,
+    given: list[str],
+    checksums: bool | None,
+    *,
+    network: bool | None,
+    pg_bin: Path | None,
+) -> int:
+    """A primary and its standbys, started."""
+    if network and not networks.is_possible():
+        raise RefusedError(
+            "network namespaces need root, and the programs ip (iproute2) and setpriv",
+            "Leave --network out: the members share this machine's network then, and links cannot be cut.",
+        )
+    # Each member has its share of the memory.
+    settings = {s.name: s for s in sized(host.memory_bytes() // (standbys + 1), host.cores(), clients)}
+    settings |= {s.name: s for s in given_settings(given)}
+    in_namespaces = networks.is_possible() if network is None else network
+    began = time.monotonic()
+    with stoppable():
+        cluster = clusters.create(folder, standbys, sync, list(settings.values()), in_namespaces=in_namespaces)
+        with _watching("base backup") as watch:
+            try:
+                backups = cluster.build(pg_bin=pg_bin, checksums=checksums, watch=watch)
+            except PgdynoError:
+                # What a crash leaves is to be repaired; a mistake leaves nothing.
+                cluster.destroy()
+                raise
+    where = "each in a network namespace" if cluster.network else "on 127.0.0.1"
+    _say(
+        f"created: {cluster.base}: {cluster.record.primary} and {standbys} standby{'s' if standbys > 1 else ''}, "
+        f"{where}, in {time.monotonic() - began:.1f} s",
+        *(_backed_up(b) for b in backups),
+        f"see it:    pgdyno cluster status {folder}",
+        f"break it:  pgdyno drill {folder} --fault kill-primary",
+    )
+    return 0
+
+
+def start(folder: Path) -> int:
+    """Starts all members."""
+    cluster = _whole(folder)
+    with stoppable():
+        cluster.start()
+    _say(f"started; the primary is {cluster.record.primary}; --target {_shown(cluster)}")
+    return 0
+
+
+def stop(folder: Path) -> int:
+    """Stops all members."""
+    with stoppable():
+        ReplicatedCluster(folder).stop()
+    _say("stopped")
+    return 0
+
+
+def destroy(folder: Path) -> int:
+    """Removes it."""
+    cluster = ReplicatedCluster(folder)
+    with stoppable():
+        cluster.destroy()
+    _say(f"removed {cluster.base}")
+    return 0
+
+
+def status(folder: Path, json_output: bool) -> int:
+    """What each member is. Exit code 1: it is not whole."""
+    cluster = ReplicatedCluster(folder)
+    states = cluster.states()
+    troubles = _troubles(cluster, states)
+    if json_output:
+        facts = {
+            "folder": str(cluster.base),
+            "primary": cluster.record.primary,
+            "synchronous_standby_names": cluster.record.synchronous_standby_names,
+            "network": cluster.network is not None,
+            "unfinished": cluster.record.unfinished[0] if cluster.record.unfinished else None,
+            "members": [s.as_json() for s in states],
+            "troubles": troubles,
+        }
+        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        return 1 if troubles else 0
+    sync = cluster.record.synchronous_standby_names or "none: standbys are asynchronous"
+    _say(f"{cluster.base}: synchronous_standby_names {sync}")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("member", "role", "address", "timeline", "LSN", "lag bytes", "lag s", "sync"):
+        table.add_column(column, justify="right" if column in ("timeline", "lag bytes", "lag s") else "left")
+    for s in states:
+        streams = "" if s.role != "standby" else s.sync_state or "does not stream"
+        table.add_row(
+            s.name,
+            s.role,
+            f"{s.address}:{s.port}",
+            "" if s.timeline is None else str(s.timeline),
+            s.lsn,
+            "" if s.lag_bytes is None else f"{s.lag_bytes:,}",
+            "" if s.lag_s is None or s.lag_bytes is None else f"{s.lag_s:.1f}",
+            streams,
+        )
+    _out.print(table)
+    for line in troubles:
+        _say(f"! {line}")
+    if not troubles:
+        _say(f"--target {_shown(cluster)}")
+    return 1 if troubles else 0
+
+
+def switchover(folder: Path, to: str) -> int:
+    """In order."""
+    cluster = _whole(folder)
+    old, began = cluster.record.primary, time.monotonic()
+    with stoppable(), _watching("base backup") as watch:
+        done = roles.switchover(cluster, to=to, watch=watch)
+    _say(
+        f"{done.member} is the primary, {old} follows it: promoted in {done.seconds:.2f} s, "
+        f"{time.monotonic() - began:.1f} s in all"
+    )
+    return 0
+
+
+def failover(folder: Path, to: str, *, force: bool) -> int:
+    """Of a primary that is dead."""
+    cluster = _whole(folder)
+    found = state.of_member(cluster.primary)
+    if found.role == "primary" and not force:
+        raise RefusedError(
+            f"{cluster.primary.name} lives and takes writes",
+            "pgdyno cluster switchover loses nothing. --force kills it first.",
+        )
+    with stoppable(), _watching("base backup") as watch:
+        done = roles.failover(cluster, to=to, force=force, watch=watch)
+    _say(
+        f"{done.member} is the primary: promoted in {done.seconds:.2f} s; compared {' and '.join(done.seen)}",
+        f"the old one comes back by: pgdyno cluster rejoin {folder}",
+    )
+    return 0
+
+
+def rejoin(folder: Path, member: str | None) -> int:
+    """Standbys again."""
+    cluster = _whole(folder)
+    with stoppable(), _watching("base backup") as watch:
+        chosen = [cluster.member(member)] if member else cluster.others(cluster.primary)
+        for m in chosen:
+            if member or not cluster.is_streaming(m):
+                _say(f"{m.name}: {roles.rejoin(cluster, m, watch)}")
+    return 0
+
+
+def repair(folder: Path) -> int:
+    """What was begun is ended."""
+    cluster = ReplicatedCluster(folder)
+    with stoppable(), _watching("base backup") as watch:
+        done = roles.repair(cluster, watch)
+    _say(*(done or ["nothing was to be done"]))
+    return 0
+
+
+# ---------------------------------------------------------------- inside
+
+
+def _whole(folder: Path) -> ReplicatedCluster:
+    """Raises ClusterError where something was begun and not ended."""
+    cluster = ReplicatedCluster(folder)
+    if cluster.record.unfinished is not None:
+        raise ClusterError(
+            f"a {cluster.record.unfinished[0]} of {folder} was begun and not ended",
+            f"pgdyno cluster status {folder} shows how it stands, pgdyno cluster repair {folder} ends it.",
+        )
+    return cluster
+
+
+def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str]:
+    found = []
+    if cluster.record.unfinished is not None:
+        verb, primary = cluster.record.unfinished
+        found.append(f"a {verb} was begun and not ended (its primary: {primary}): pgdyno cluster repair {cluster.base}")
+    if all(s.role == "stopped" for s in states):
+        return [*found, f"all members are stopped: pgdyno cluster start {cluster.base}"]
+    primaries = [s.name for s in states if s.role == "primary"]
+    if len(primaries) > 1:
+        found.append(f"split brain: {' and '.join(primaries)} take writes: pgdyno cluster repair {cluster.base}")
+    if not primaries:
+        found.append(f"no primary: pgdyno cluster failover {cluster.base}")
+    for s in states:
+        if s.role in ("stopped", "not answering"):
+            why = f" ({s.reason})" if s.reason else ""
+            found.append(f"{s.name}: {s.role}{why}")
+        elif s.role == "standby" and s.streaming is None and primaries:
+            found.append(f"{s.name} does not stream: pgdyno cluster rejoin {cluster.base} {s.name}")
+    return found
+
+
+def _shown(cluster: ReplicatedCluster) -> str:
+    """How clients reach it; the password is in the record, which only its owner may read."""
+    words = cluster.conninfo.replace(f"password={cluster.record.client_password} ", "")
+    return f'"{words}"  (password: "client_password" in {cluster.base / "replication.json"})'
+
+
+def _backed_up(b: BaseBackup) -> str:
+    rate = b.bytes / b.seconds / 1e6
+    return f"{b.member}: base backup of {pg_size(b.bytes)} in {b.seconds:.2f} s, {rate:,.0f} MB/s"
+
+
+@contextmanager
+def _watching(phase: str) -> Iterator[Callable[[str, int], object]]:
+    listener = listener_for(console.errors(), quiet=False)
+    try:
+        yield lambda member, done: listener.loading(f"{phase} {member}", 0, 0, done, 0)
+    finally:
+        listener.loaded()
+        listener.close()
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        _out.print(line, soft_wrap=True)

@@ -1,0 +1,136 @@
+"""A drill: rounds of one or several faults, in one configuration or in several, written down as they are over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pgdyno.cluster.process import environment
+from pgdyno.drill import modes, verdict
+from pgdyno.drill.faults import FAULTS
+from pgdyno.drill.modes import Mode
+from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
+from pgdyno.drill.verdict import Verdict
+from pgdyno.errors import PgdynoError, TrialError
+from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.replication.member import Member
+
+#: In the drill's folder.
+FILE = "drill.json"
+#: Told: rounds that are over, rounds in all, the fault, what is done.
+Watch = Callable[[int, int, str, str], object]
+
+
+@dataclass
+class Drill:
+    """What a drill came to."""
+
+    folder: Path
+    version: str
+    options: Options
+    members: list[str]
+    #: Of each mode (one without a name: the cluster's own) and fault its rounds.
+    rounds: list[tuple[Mode, str, list[Round]]] = field(default_factory=list)
+    #: Members where pg_amcheck found something, with its words.
+    damaged: dict[str, str] = field(default_factory=dict)
+    #: Why it ended early.
+    stopped: str = ""
+
+    @property
+    def verdicts(self) -> list[tuple[Mode, Verdict]]:
+        """Of each mode and fault."""
+        return [(mode, verdict.of_rounds(rounds)) for mode, _, rounds in self.rounds if rounds]
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "folder": str(self.folder),
+            "version": self.version,
+            "options": asdict(self.options),
+            "members": self.members,
+            "verdicts": [{"mode": mode.name, **v.as_json()} for mode, v in self.verdicts],
+            "damaged": self.damaged,
+            "stopped": self.stopped,
+        }
+
+    def save(self) -> None:
+        """Writes it beside its rounds."""
+        part = self.folder / f"{FILE}.part"
+        part.write_text(json.dumps(self.as_json(), indent=2) + "\n")
+        part.rename(self.folder / FILE)
+
+
+def run(
+    cluster: ReplicatedCluster,
+    faults: Sequence[str],
+    rounds: int,
+    options: Options,
+    folder: Path,
+    watch: Watch,
+    in_modes: Sequence[Mode] = (),
+) -> Drill:
+    """So many rounds of each fault, in each of the modes; without modes as the cluster is. Raises RefusedError before
+    anything is broken. A cluster that cannot be mended ends the drill; what was found until then is in `folder`.
+    """
+    for name in faults:
+        refuse_unfit(cluster, FAULTS[name])
+    # No server changes while it is looked at.
+    own = Mode("", cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
+    folder.mkdir(parents=True)
+    drill = Drill(folder, cluster.primary.cluster.version(), options, cluster.record.members)
+    every = [(mode, name) for mode in in_modes or [own] for name in faults]
+    try:
+        for n, (mode, name) in enumerate(every):
+            played: list[Round] = []
+            drill.rounds.append((mode, name, played))
+            with modes.manager(cluster, mode):
+                for number in range(1, rounds + 1):
+                    done = n * rounds + number - 1
+                    place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
+                    say = partial(watch, done, len(every) * rounds, name)
+                    played.append(play(cluster, FAULTS[name], number, options, place, say))
+                    drill.save()
+        watch(len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
+        cluster.wait_caught_up()
+        drill.damaged = {m.name: words for m in cluster.members if (words := _checked(m))}
+    except PgdynoError as e:
+        drill.stopped = e.message
+    except BaseException as e:
+        drill.stopped = f"stopped: {type(e).__name__}"
+        raise
+    finally:
+        drill.rounds = [r for r in drill.rounds if r[2]]
+        drill.save()
+    if not drill.rounds:
+        raise TrialError(f"no round came to its end: {drill.stopped}", f"pgdyno cluster repair {cluster.base}")
+    return drill
+
+
+def _checked(member: Member) -> str:
+    """What pg_amcheck finds: a first line, or nothing."""
+    amcheck = member.program("pg_amcheck")
+    if not amcheck.exists():
+        return ""
+    words: list[str | Path] = [
+        amcheck, "-h", member.cluster.layout.socket, "-p", str(member.port), "-U", "postgres", "--install-missing",
+        "-d", "postgres",
+    ]  # fmt: skip
+    if member.is_marked_as_standby:
+        # Nothing can be installed there; the primary has it.
+        words.remove("--install-missing")
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, cwd="/", env=environment(), **member.cluster.account.popen()
+    )
+    return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
+
+
+def folder_for(runs: Path, cluster: ReplicatedCluster) -> Path:
+    """A new folder for a drill."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return runs / f"{stamp}-drill-{cluster.base.name}"

@@ -1,0 +1,83 @@
+"""Protection modes, in Oracle Data Guard's words, by PostgreSQL's settings; and the manager that falls back."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.errors import PgdynoError
+from pgdyno.replication.cluster import ReplicatedCluster
+
+#: How often the manager looks at the primary's standbys.
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What commits wait for."""
+
+    name: str
+    synchronous_standby_names: str
+    synchronous_commit: str
+    #: Where no standby streams commits wait for none: PostgreSQL does not do that by itself, a manager does.
+    falls_back: bool = False
+
+
+MODES = (
+    Mode("no durability", "", "off"),
+    Mode("maximum performance", "", "on"),
+    Mode("maximum availability", "ANY 1 (*)", "remote_write", falls_back=True),
+    Mode("maximum protection", "ANY 1 (*)", "on"),
+    Mode("max. protection, read your writes", "ANY 1 (*)", "remote_apply"),
+)
+#: The faults that tell them apart.
+FAULTS = ("kill-primary", "cut-primary", "cut-standbys")
+
+
+@contextlib.contextmanager
+def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
+    """Within it the cluster is in the mode; one that falls back has its manager in a thread. Afterwards the cluster's
+    own settings are back.
+    """
+    before = cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit")
+    cluster.set(synchronous_standby_names=mode.synchronous_standby_names, synchronous_commit=mode.synchronous_commit)
+    over = threading.Event()
+    thread = threading.Thread(target=_fall_back, args=(cluster, mode, over), daemon=True)
+    try:
+        if mode.falls_back:
+            thread.start()
+        yield
+    finally:
+        over.set()
+        if mode.falls_back:
+            thread.join()
+        cluster.set(synchronous_standby_names=before[0], synchronous_commit=before[1])
+
+
+def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) -> None:
+    """Empties synchronous_standby_names while no standby streams, as Patroni's synchronous_mode does where it is not
+    strict. On the server alone: what the cluster promises stays written down.
+    """
+    waits = True
+    while not over.wait(_LOOK_S):
+        try:
+            with targets.administrative(cluster.primary.local, patience_s=2.0) as conn:
+                row = conn.execute(
+                    "select pg_is_in_recovery(), count(*) from pg_stat_replication where state = 'streaming'"
+                ).fetchone()
+                if row is None or row[0]:
+                    continue
+                wanted = bool(row[1])
+                if wanted != waits:
+                    names = mode.synchronous_standby_names if wanted else ""
+                    conn.execute(f"alter system set synchronous_standby_names = '{names}'".encode())
+                    conn.execute("select pg_reload_conf()")
+                    waits = wanted
+        except (PgdynoError, psycopg.Error):
+            # It is being broken.
+            waits = True

@@ -1,0 +1,173 @@
+"""What rounds of one fault come to: a sentence, and why."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgdyno.drill.faults import FAULTS
+from pgdyno.drill.rounds import Round
+
+#: Of the statement about what was not seen.
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Rounds of one fault with one configuration."""
+
+    fault: str
+    synchronous_standby_names: str
+    synchronous_commit: str
+    rounds: int
+    #: Rounds that are worth nothing, with their reasons.
+    errors: list[str]
+    acknowledged: int
+    lost: int
+    #: Of them, without a warning of the server's.
+    lost_in_silence: int
+    #: Rounds that have lost some.
+    losing: int
+    unknown: int
+    unknown_there: int
+    resurrected: int
+    seen_and_missing: int
+    holes: int
+    differing: list[str]
+    split_brain: int
+    #: Medians over the rounds: commits a second, latency, both before the fault.
+    tps: float
+    p50_s: float | None
+    p99_s: float | None
+    #: Seconds that clients were not served: of all clients of all rounds the median, the 95th percentile, the longest;
+    #: and how many did not come back.
+    outage_p50_s: float | None
+    outage_p95_s: float | None
+    outage_max_s: float | None
+    not_back: int
+    #: Medians over the rounds: to finding the primary dead, and of pg_promote.
+    detected_s: float | None
+    promote_s: float | None
+    #: Why commits were lost, or could be.
+    why: str
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing lost, nothing odd, and every round counts."""
+        return not (self.lost or self.errors or self.resurrected or self.differing or self.split_brain or self.holes)
+
+    @property
+    def most_losing(self) -> float:
+        """Where no round lost: at most so large a part of such failures does, at 95% confidence (Clopper and Pearson
+        1934, of 0 in n).
+        """
+        counted = self.rounds - len(self.errors)
+        return 1.0 if counted == 0 else 1 - (1 - _CONFIDENCE) ** (1 / counted)
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        counted = self.rounds - len(self.errors)
+        of = f"of {self.acknowledged:,} acknowledged commits"
+        rounds = f"{counted} round{'' if counted == 1 else 's'}"
+        if not counted:
+            return f"no round counts: {self.errors[0]}"
+        if self.lost:
+            loud = f", {self.lost - self.lost_in_silence:,} of them behind a warning" if self.lost_in_silence else ""
+            if not self.lost_in_silence:
+                loud = ", all behind a warning of the server's"
+            return f"LOST {self.lost:,} {of}{loud}, in {self.losing} of {rounds}"
+        return f"nothing lost: 0 {of} in {rounds} (at most {self.most_losing:.0%} of such failures lose any, 95%)"
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {**self.__dict__, "verdict": self.sentence, "good": self.is_good, "most_losing": self.most_losing}
+
+
+def of_rounds(rounds: Sequence[Round]) -> Verdict:
+    """Of rounds with the same fault and configuration."""
+    first = rounds[0]
+    counted = [r for r in rounds if not r.error and r.audit is not None]
+    audits = [r.audit for r in counted if r.audit is not None]
+    outages = [o for r in counted for o in r.outages]
+    seconds = sorted(s for o in outages if (s := o.seconds) is not None)
+    lost = sum(len(a.lost) for a in audits)
+    return Verdict(
+        fault=first.fault,
+        synchronous_standby_names=first.synchronous_standby_names,
+        synchronous_commit=first.synchronous_commit,
+        rounds=len(rounds),
+        errors=[r.error for r in rounds if r.error],
+        acknowledged=sum(a.acknowledged for a in audits),
+        lost=lost,
+        lost_in_silence=sum(len(a.lost_in_silence) for a in audits),
+        losing=sum(bool(a.lost) for a in audits),
+        unknown=sum(a.unknown for a in audits),
+        unknown_there=sum(a.unknown_there for a in audits),
+        resurrected=sum(len(a.resurrected) for a in audits),
+        seen_and_missing=sum(a.seen_and_missing for a in audits),
+        holes=sum(len(a.holes) for a in audits),
+        differing=sorted({m for r in counted for m in r.differing}),
+        split_brain=sum(r.split_brain for r in counted),
+        tps=statistics.median([r.tps for r in counted]) if counted else 0.0,
+        p50_s=_median([r.p50_s for r in counted]),
+        p99_s=_median([r.p99_s for r in counted]),
+        outage_p50_s=_median(seconds),
+        outage_p95_s=seconds[min(len(seconds) - 1, round(0.95 * len(seconds)))] if seconds else None,
+        outage_max_s=seconds[-1] if seconds else None,
+        not_back=sum(o.seconds is None for o in outages),
+        detected_s=_median([(r.detected_ns - r.fault_ns) / 1e9 for r in counted if r.detected_ns is not None]),
+        promote_s=_median([r.promote_s for r in counted]),
+        why=_why(counted),
+    )
+
+
+def _why(rounds: Sequence[Round]) -> str:
+    """The rule that was broken, as far as it is known; empty where nothing was lost or seen to vanish."""
+    audits = [r.audit for r in rounds if r.audit is not None]
+    if not audits:
+        return ""
+    first = rounds[0]
+    silent = any(a.lost_in_silence for a in audits)
+    if any(r.split_brain for r in rounds) and silent:
+        return "The old primary was not fenced: it acknowledged commits when another was the primary already."
+    if silent and first.fault == "stale-promotion":
+        return "A standby was promoted that had less WAL than another: promote the one with the greatest position."
+    if silent and first.fault == "double-failure":
+        return (
+            "The primary and every standby that had the commits failed together: more failures than "
+            f"{first.synchronous_standby_names or 'asynchronous standbys'} survives. The policy refused to promote: "
+            "waiting for the other standby would have lost nothing."
+        )
+    if silent and first.synchronous_commit == "off":
+        return (
+            "synchronous_commit = off: a commit is acknowledged before its WAL is written, here or on a standby; up to "
+            "three times wal_writer_delay of commits are lost with the server."
+        )
+    if silent and (not first.synchronous_standby_names or first.synchronous_commit == "local"):
+        return "Standbys are asynchronous: a commit is acknowledged when the primary alone has it."
+    if silent:
+        return "Commits that had waited for a standby were lost: PostgreSQL, the policy or this drill broke a promise."
+    if any(a.lost for a in audits):
+        return (
+            "Waits for a standby were cancelled: PostgreSQL then acknowledges the commit behind a warning, and it is "
+            "only local. Clients must heed the warning, and nobody should cancel such waits."
+        )
+    if any(a.seen_and_missing for a in audits):
+        return (
+            "A primary that restarts shows commits that were still waiting for a standby: others could read them "
+            "before they were lost. Nobody had been told that they were committed."
+        )
+    return ""
+
+
+def is_expected(verdict: Verdict) -> bool:
+    """Whether the loss is what this fault must show."""
+    return FAULTS[verdict.fault].must_lose
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    some = [v for v in values if v is not None]
+    return statistics.median(some) if some else None
