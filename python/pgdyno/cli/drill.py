@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from contextlib import ExitStack
@@ -78,29 +79,75 @@ def main(
 
 def show(found: Drill) -> None:
     """The answer first, then what it rests on."""
-    verdicts = found.verdicts
-    for mode, v in verdicts:
-        colour = "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
-        name = f"{mode.name}, {v.fault}" if mode.name else v.fault
-        _out.print(Text.assemble((name, "bold"), ": ", (v.sentence, colour)), soft_wrap=False)
-        for line in _notes(v):
-            _out.print(f"  {line}")
+    by_mode: dict[Mode, list[Verdict]] = {}
+    for mode, v in found.verdicts:
+        by_mode.setdefault(mode, []).append(v)
+    in_modes = any(mode.name for mode in by_mode)
+    for mode, verdicts in by_mode.items():
+        if in_modes:
+            _out.print(_answer_of_mode(mode, verdicts))
+        else:
+            _show_verdicts(verdicts)
     for member, words in found.damaged.items():
         _out.print(Text(f"pg_amcheck on {member}: {words}", style="red"))
     if found.stopped:
         _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
-    _out.print(_table(verdicts, with_modes=any(m.name for m, _ in verdicts)))
+    if in_modes:
+        _out.print(_table_of_modes(by_mode))
+        for mode, verdicts in by_mode.items():
+            for note in dict.fromkeys(n for v in verdicts for n in _notes(v)):
+                _out.print(f"{mode.name}: {note}")
+    else:
+        _out.print(_table([v for verdicts in by_mode.values() for v in verdicts]))
     _out.print(
         f"Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by {found.options.clients} clients. "
-        "Outage: seconds between two acknowledged commits of a client around the fault; median and longest over clients and "
-        "rounds. Killed are processes: the kernel's memory survives, so this does not test disks."
+        "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
+        "Killed are processes: the kernel's memory survives, so this does not test disks."
     )
-    if any(m.falls_back for m, _ in verdicts):
+    if any(m.falls_back for m in by_mode):
         _out.print(
             "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
             "synchronous_standby_names, as Patroni's synchronous_mode does."
         )
     _out.print(f"{found.folder}: each client's record, each round's events", soft_wrap=True)
+
+
+def _show_verdicts(verdicts: list[Verdict]) -> None:
+    for v in verdicts:
+        _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, _colour(v))))
+        for line in _notes(v):
+            _out.print(f"  {line}")
+
+
+def _colour(v: Verdict) -> str:
+    return "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
+
+
+def _answer_of_mode(mode: Mode, verdicts: list[Verdict]) -> Text:
+    lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
+    rounds = sum(v.rounds - len(v.errors) for v in verdicts)
+    faults = [v.fault for v in verdicts if v.lost]
+    answer = f"LOST {lost:,} of {acknowledged:,} acknowledged commits ({', '.join(faults)})"
+    if not lost:
+        answer = f"nothing lost of {acknowledged:,} acknowledged commits in {rounds} rounds"
+    colour = "green" if all(v.is_good for v in verdicts) else "red"
+    return Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour))
+
+
+def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("mode", no_wrap=True)
+    table.add_column("commits/s", justify="right", no_wrap=True)
+    faults = list(dict.fromkeys(v.fault for verdicts in by_mode.values() for v in verdicts))
+    for fault in faults:
+        table.add_column(f"{fault}:\nlost, outage", justify="right")
+    for mode, verdicts in by_mode.items():
+        row = [mode.name, f"{statistics.median(v.tps for v in verdicts):,.0f}"]
+        for fault in faults:
+            v = next((v for v in verdicts if v.fault == fault), None)
+            row.append("–" if v is None else f"{v.lost:,}, {_s(v.outage_p50_s)} s")
+        table.add_row(*row)
+    return table
 
 
 def _notes(v: Verdict) -> list[str]:
@@ -124,32 +171,20 @@ def _notes(v: Verdict) -> list[str]:
     return notes
 
 
-def _table(verdicts: list[tuple[Mode, Verdict]], *, with_modes: bool) -> Table:
+def _table(verdicts: list[Verdict]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    heads = ["fault", "rounds", "commits/s", "p99 ms", "acked", "lost", "unknown", "outage s", "max s", "promote s"]
-    if with_modes:
-        for column in ("mode", "synchronous_commit"):
-            table.add_column(column)
-    for column in heads:
-        table.add_column(column, justify="left" if column == "fault" else "right")
-    before = ""
-    for mode, v in verdicts:
-        lead = [mode.name, f"{v.synchronous_commit}; {v.synchronous_standby_names or 'async'}"] if with_modes else []
-        if mode.name == before:
-            lead = ["" for _ in lead]
-        before = mode.name
+    table.add_column("fault", no_wrap=True)
+    for column in ("rounds", "commits/s", "p99 ms", "acked", "lost", "outage s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for v in verdicts:
         table.add_row(
-            *lead,
             v.fault,
             str(v.rounds - len(v.errors)),
             f"{v.tps:,.0f}",
             _ms(v.p99_s),
             f"{v.acknowledged:,}",
             f"{v.lost:,}",
-            f"{v.unknown:,}",
             _s(v.outage_p50_s),
-            _s(v.outage_max_s),
-            _s(v.promote_s),
         )
     return table
 

@@ -115,9 +115,10 @@ def status(folder: Path, json_output: bool) -> int:
         return 1 if troubles else 0
     sync = cluster.record.synchronous_standby_names or "none: standbys are asynchronous"
     _say(f"{cluster.base}: synchronous_standby_names {sync}")
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("member", "role", "address", "timeline", "LSN", "lag bytes", "lag s", "sync"):
-        table.add_column(column, justify="right" if column in ("timeline", "lag bytes", "lag s") else "left")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("member", "role", "address", "TLI", "LSN", "lag bytes", "lag s", "sync"):
+        right = column in ("TLI", "lag bytes", "lag s")
+        table.add_column(column, justify="right" if right else "left", no_wrap=True)
     for s in states:
         streams = "" if s.role != "standby" else s.sync_state or "does not stream"
         table.add_row(

@@ -155,6 +155,9 @@ def kill_all(postmaster_id: int) -> None:
         deadline = time.monotonic() + 10
         while any(_is_alive(p) for p in family) and time.monotonic() < deadline:
             time.sleep(0.005)
+    # A child of ours that nobody waits for keeps its number, and the next postmaster takes it for alive.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(postmaster_id, 0)
 
 
 def _is_alive(process: psutil.Process) -> bool:

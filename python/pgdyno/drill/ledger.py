@@ -61,7 +61,7 @@ class Audit:
     unknown_there: int = 0
     #: There, and of no record: begun last by a client that could not write down how it ended.
     unrecorded: list[Key] = field(default_factory=list)
-    #: Lost, though a later one of the same client from before the failover is there: a piece is missing, not the end.
+    #: Lost, though a later one of the same client from before the fault is there: a piece is missing, not the end.
     holes: list[Entry] = field(default_factory=list)
     #: Rows that somebody has read, and that are missing.
     seen_and_missing: int = 0
@@ -119,9 +119,9 @@ def are_served(folder: Path, clients: int, since_ns: int) -> bool:
     return True
 
 
-def audit(entries: list[Entry], there: list[Key], *, failover_ns: int, seen: Set[Key] = frozenset()) -> Audit:
-    """Compares. `there`: the rows of the surviving primary; `failover_ns`: when it became that, in nanoseconds since
-    1970; `seen`: rows that were read before.
+def audit(entries: list[Entry], there: list[Key], *, fault_ns: int, seen: Set[Key] = frozenset()) -> Audit:
+    """Compares. `there`: the rows of the surviving primary; `fault_ns`: when the old one was broken, in nanoseconds
+    since 1970; `seen`: rows that were read before.
     """
     present = set(there)
     by_outcome: dict[str, list[Entry]] = {"acknowledged": [], "failed": [], "unknown": []}
@@ -130,7 +130,7 @@ def audit(entries: list[Entry], there: list[Key], *, failover_ns: int, seen: Set
     lost = [e for e in by_outcome["acknowledged"] if e.key not in present]
     last: dict[int, int] = {}
     for e in entries:
-        if e.key in present and e.at_ns <= failover_ns:
+        if e.key in present and e.at_ns <= fault_ns:
             last[e.client] = max(e.sequence, last.get(e.client, 0))
     recorded = {e.key for e in entries}
     twice = len(there) - len(present)

@@ -27,13 +27,19 @@ class Mode:
     #: Where no standby streams commits wait for none: PostgreSQL does not do that by itself, a manager does.
     falls_back: bool = False
 
+    @property
+    def settings(self) -> str:
+        """synchronous_commit, synchronous_standby_names."""
+        falls_back = " or none" if self.falls_back else ""
+        return f"{self.synchronous_commit}, {self.synchronous_standby_names or 'async'}{falls_back}"
+
 
 MODES = (
     Mode("no durability", "", "off"),
     Mode("maximum performance", "", "on"),
     Mode("maximum availability", "ANY 1 (*)", "remote_write", falls_back=True),
     Mode("maximum protection", "ANY 1 (*)", "on"),
-    Mode("max. protection, read your writes", "ANY 1 (*)", "remote_apply"),
+    Mode("protection, replayed", "ANY 1 (*)", "remote_apply"),
 )
 #: The faults that tell them apart.
 FAULTS = ("kill-primary", "cut-primary", "cut-standbys")

@@ -218,8 +218,7 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
     entries = ledger.read(load.records)
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.rows(conn, scene.run)
-    failover_ns = found.promoted_ns or found.fault_ns
-    found.audit = ledger.audit(entries, there, failover_ns=failover_ns, seen=scene.seen)
+    found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns, seen=scene.seen)
     found.outages = ledger.outages(entries, found.fault_ns, load.ended_ns)
     cluster.wait_caught_up()
     for m in cluster.others(cluster.primary):

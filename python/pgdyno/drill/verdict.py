@@ -75,11 +75,11 @@ class Verdict:
         if not counted:
             return f"no round counts: {self.errors[0]}"
         if self.lost:
-            loud = f", {self.lost - self.lost_in_silence:,} of them behind a warning" if self.lost_in_silence else ""
-            if not self.lost_in_silence:
-                loud = ", all behind a warning of the server's"
+            behind = self.lost - self.lost_in_silence
+            loud = f", {behind:,} of them behind a warning of the server's" if behind else ""
             return f"LOST {self.lost:,} {of}{loud}, in {self.losing} of {rounds}"
-        return f"nothing lost: 0 {of} in {rounds} (at most {self.most_losing:.0%} of such failures lose any, 95%)"
+        bound = f"at 95% confidence at most {self.most_losing:.0%} of such failures lose any"
+        return f"nothing lost: 0 {of} in {rounds} ({bound})"
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""

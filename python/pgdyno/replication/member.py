@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from pgdyno.cluster import binaries
+from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.process import START_TIMEOUT_S, ServerProcess, kill_all, last_words
 from pgdyno.cluster.settings import Setting
@@ -21,6 +22,8 @@ from pgdyno.errors import ClusterError
 
 #: How long a server may take to stop in order, before it is stopped by force.
 _STOP_S = 30.0
+#: How long a process that was killed may keep its number.
+_REAPED_S = 5.0
 
 
 class Member:
@@ -94,6 +97,7 @@ class Member:
         """
         if self.process_id is not None:
             return
+        self._wait_reaped()
         programs = self.cluster.programs()
         options = [f"unix_socket_directories={self.cluster.layout.socket}"]
         ServerProcess(
@@ -105,6 +109,19 @@ class Member:
             stays=True,
             launch=self.launch,
         ).start(timeout_s)
+
+    def _wait_reaped(self) -> None:
+        """A postmaster that was killed keeps its number until it is waited for by whoever has to; until then the next
+        takes it for alive.
+        """
+        with self.cluster.account.rights():
+            try:
+                pid = int((self.data / PID_FILE).read_text().splitlines()[0])
+            except (OSError, ValueError, IndexError):
+                return
+        deadline = time.monotonic() + _REAPED_S
+        while time.monotonic() < deadline and psutil.pid_exists(pid):
+            time.sleep(0.02)
 
     def reload(self) -> None:
         """Lets a server that runs read its configuration."""
