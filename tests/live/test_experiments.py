@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from pgdyno.model import Caveat
 from pgdyno.store import reading, rundir
 
 from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.folders import reachable
 from tests.support.server import Server
 
 HEAD = """
@@ -324,10 +324,8 @@ def test_an_instance_is_as_small_as_it_says(tmp_path: Path) -> None:
 @pytest.fixture
 def fast() -> Iterator[Path]:
     """A folder that the server's account can reach."""
-    path = Path(tempfile.mkdtemp(prefix="pgdyno-test-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    with reachable() as path:
+        yield path
 
 
 def in_tablespace(fast: Path) -> str:

@@ -1,0 +1,129 @@
+"""Drills on real clusters: what is promised is kept, and what is lost is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.replication import network as networks
+from pgdyno.replication.cluster import ReplicatedCluster
+
+from tests.support.cli import pgdyno
+from tests.support.folders import reachable
+
+needs_network = pytest.mark.skipif(not networks.is_possible(), reason="cutting links needs root, ip and setpriv")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    """A primary and two standbys, commits wait for one."""
+    with reachable() as base:
+        folder = base / "c"
+        small = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB")
+        done = pgdyno("cluster", "create", folder, "--standbys", 2, "--sync", "ANY 1 (*)", *small)
+        assert done.code == 0, done.err
+        yield folder
+        ReplicatedCluster(folder).destroy()
+
+
+@pytest.fixture(autouse=True)
+def whole(cluster: Path) -> Iterator[None]:
+    """However a drill went, the cluster is whole again after it, and its settings are as they were."""
+    yield
+    shown = pgdyno("cluster", "status", cluster, "--json")
+    assert shown.json["troubles"] == [] and shown.json["synchronous_standby_names"] == "ANY 1 (*)"
+    assert ReplicatedCluster(cluster).setting("synchronous_commit") == "on"
+
+
+def drilled(cluster: Path, tmp_path: Path, *args: Any) -> Any:
+    done = pgdyno("drill", cluster, "--runs", tmp_path, "--json", "-q", "--before", 1, "--after", 0.3, *args)
+    assert done.code in (0, 1), done.err
+    return done.json | {"code": done.code}
+
+
+def test_a_killed_primary_loses_nothing_and_everybody_comes_back(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--fault", "kill-primary", "--rounds", 1, "--clients", 4)
+    (v,) = found["verdicts"]
+    assert found["code"] == 0 and v["good"] and v["errors"] == [] and found["damaged"] == {}
+    assert v["acknowledged"] > 100 and v["lost"] == 0 and v["not_back"] == 0
+    assert 0 < v["promote_s"] < v["outage_p50_s"] and v["detected_s"] > 0.4
+    folder = Path(found["folder"])
+    assert json.loads((folder / "drill.json").read_text())["verdicts"] == found["verdicts"]
+    (played,) = folder.glob("*/round-01")
+    assert len(list((played / "ledger").glob("client-*.log"))) == 4
+    events = [text for _, text in json.loads((played / "round.json").read_text())["events"]]
+    order = ("all processes killed", "take the primary for dead", "promoted in")
+    places = [next(i for i, e in enumerate(events) if word in e) for word in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.slow
+@needs_network
+@pytest.mark.timeout(400)
+def test_each_fault_has_its_outcome(cluster: Path, tmp_path: Path) -> None:
+    found = {v["fault"]: v for v in drilled(cluster, tmp_path, "--fault", "all", "--rounds", 1)["verdicts"]}
+    assert all(v["errors"] == [] and v["differing"] == [] and not v["split_brain"] for v in found.values())
+    must_lose = {"cancel-sync-wait", "double-failure", "stale-promotion"}
+    assert {name for name, v in found.items() if v["lost"]} == must_lose
+    # Cancelled waits: acknowledged behind a warning, and only those are lost.
+    cancelled = found["cancel-sync-wait"]
+    assert cancelled["lost_in_silence"] == 0 and "behind a warning" in cancelled["why"]
+    # Restarted while they wait: others saw them, nobody was told that they are committed.
+    restarted = found["restart-during-sync-wait"]
+    assert restarted["seen_and_missing"] > 0 and "others could read them" in restarted["why"]
+    assert "refused to promote" in found["double-failure"]["why"]
+    assert "less WAL" in found["stale-promotion"]["why"]
+    # A primary that is stopped in order answers what it has; the time out of service is that of finding out.
+    assert found["cut-standby"]["outage_p50_s"] < 0.5 < found["freeze-primary"]["outage_p50_s"]
+    assert found["cut-standbys"]["outage_p50_s"] > 9
+
+
+@pytest.mark.slow
+@needs_network
+@pytest.mark.timeout(400)
+def test_the_audit_can_fail(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--modes", "--rounds", 1)
+    by = {(v["mode"], v["fault"]): v for v in found["verdicts"]}
+    assert found["code"] == 1 and all(v["errors"] == [] for v in by.values())
+    assert by["no durability", "kill-primary"]["lost_in_silence"] > 0
+    assert "synchronous_commit = off" in by["no durability", "kill-primary"]["why"]
+    # Cut off from its standbys the primary goes on for as long as nobody fences it.
+    assert by["maximum performance", "cut-primary"]["lost_in_silence"] > 0
+    assert "asynchronous" in by["maximum performance", "cut-primary"]["why"]
+    for mode in ("maximum availability", "maximum protection", "protection, replayed"):
+        assert all(v["lost"] == 0 for (m, _), v in by.items() if m == mode)
+    # One falls back where no standby is there, the other waits.
+    available = by["maximum availability", "cut-standbys"]["outage_p50_s"]
+    assert available < 9 < by["maximum protection", "cut-standbys"]["outage_p50_s"]
+
+
+@pytest.mark.slow
+@needs_network
+def test_without_fencing_two_primaries_are_seen(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--fault", "cut-primary", "--rounds", 1, "--no-fence", "--after", 3)
+    (v,) = found["verdicts"]
+    assert found["code"] == 1 and v["split_brain"] == 1
+    # Commits on the old one wait for a standby that never answers: nothing that was acknowledged is lost.
+    assert v["lost_in_silence"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fault", "meteor"], "'meteor' is unknown"),
+        (["--rounds", "0"], "--rounds"),
+        (["--clients", "0"], "--clients"),
+    ],
+)
+def test_what_makes_no_sense_breaks_nothing(cluster: Path, arguments: list[str], words: str) -> None:
+    done = pgdyno("drill", cluster, *arguments)
+    assert done.code == 2 and words in done.err
+
+
+def test_only_clusters_of_ours_are_broken(tmp_path: Path) -> None:
+    done = pgdyno("drill", tmp_path)
+    assert done.code == 3 and "holds no cluster with standbys" in done.err
+    assert "kill-primary" in pgdyno("drill", "--list").out

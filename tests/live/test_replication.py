@@ -1,0 +1,233 @@
+"""Clusters with standbys: made, seen, switched, failed over, joined again, repaired and removed; real servers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.cluster import target as targets
+from pgdyno.replication import network as networks
+from pgdyno.replication.cluster import ReplicatedCluster
+
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.folders import reachable
+from tests.support.server import DEBIAN_15
+
+Maker = Callable[..., Path]
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that the server's account can reach."""
+    with reachable() as path:
+        yield path
+
+
+@pytest.fixture
+def make(base: Path) -> Iterator[Maker]:
+    """Makes a small cluster; it is gone afterwards."""
+    folder = base / "c"
+
+    def maker(*args: Any, standbys: int = 2) -> Path:
+        small = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB")
+        done = pgdyno("cluster", "create", folder, "--standbys", standbys, *small, *args)
+        assert done.code == 0, done.err
+        return folder
+
+    yield maker
+    if (folder / "replication.json").exists():
+        ReplicatedCluster(folder).destroy()
+
+
+def roles(folder: Path) -> dict[str, str]:
+    return {m["name"]: m["role"] for m in status(folder)["members"]}
+
+
+def status(folder: Path) -> Any:
+    return pgdyno("cluster", "status", folder, "--json").json
+
+
+def on_primary(folder: Path, sql: str) -> Any:
+    cluster = ReplicatedCluster(folder)
+    with targets.administrative(cluster.primary.local) as conn:
+        found = conn.execute(sql.encode())
+        return found.fetchall() if found.description else None
+
+
+def everywhere(folder: Path, sql: str) -> list[Any]:
+    cluster = ReplicatedCluster(folder)
+    cluster.wait_caught_up()
+    found = []
+    for m in cluster.members:
+        with targets.administrative(m.local) as conn:
+            found.append(conn.execute(sql.encode()).fetchall())
+    return found
+
+
+@pytest.mark.parametrize("network", ["--no-network", pytest.param("--network", marks=pytest.mark.slow)])
+def test_from_made_to_removed(make: Maker, network: str) -> None:
+    if network == "--network" and not networks.is_possible():
+        pytest.skip("network namespaces need root, ip and setpriv")
+    folder = make("--sync", "ANY 1 (*)", network)
+    before = status(folder)
+    assert [m["role"] for m in before["members"]] == ["primary", "standby", "standby"]
+    assert [m["sync_state"] for m in before["members"]] == [None, "quorum", "quorum"]
+    assert before["troubles"] == [] and before["network"] is (network == "--network")
+    on_primary(folder, "create table t as select 1 as a")
+    # Standbys come in by SCRAM as a role that may do nothing else, each by its slot.
+    assert sorted(on_primary(folder, "select usename, application_name from pg_stat_replication")) == [
+        ("pgdyno_replication", "node2"), ("pgdyno_replication", "node3")
+    ]  # fmt: skip
+    assert on_primary(folder, "select count(*) from pg_replication_slots where active")[0][0] == 2
+    hba = (folder / "node1" / "data" / "pg_hba.conf").read_text()
+    assert "scram-sha-256" in hba and "trust" not in hba and "0.0.0.0/0" not in hba
+
+    switched = pgdyno("cluster", "switchover", folder, "--to", "node3")
+    assert switched.code == 0 and "node3 is the primary, node1 follows it" in switched.out
+    assert roles(folder) == {"node1": "standby", "node2": "standby", "node3": "primary"}
+    assert status(folder)["troubles"] == []
+    # A slot of a standby would hold back WAL for ever.
+    cluster = ReplicatedCluster(folder)
+    for m in cluster.others(cluster.primary):
+        with targets.administrative(m.local) as conn:
+            assert conn.execute("select count(*) from pg_replication_slots").fetchone() == (0,)
+
+    refused = pgdyno("cluster", "failover", folder)
+    assert refused.code == 3 and "node3 lives and takes writes" in refused.err
+    cluster.primary.kill()
+    shown = pgdyno("cluster", "status", folder)
+    assert shown.code == 1 and "node3: stopped" in shown.out and "no primary: pgdyno cluster failover" in shown.out
+    assert pgdyno("cluster", "failover", folder).code == 0
+    assert pgdyno("cluster", "rejoin", folder).code == 0
+    assert status(folder)["troubles"] == []
+    assert {m["timeline"] for m in status(folder)["members"]} == {3}
+    on_primary(folder, "insert into t values (2)")
+    assert everywhere(folder, "select a from t order by a") == [[(1,), (2,)]] * 3
+
+    assert pgdyno("cluster", "stop", folder).code == 0
+    assert "all members are stopped" in pgdyno("cluster", "status", folder).out
+    assert pgdyno("cluster", "start", folder).code == 0 and status(folder)["troubles"] == []
+    assert pgdyno("cluster", "destroy", folder).code == 0 and not folder.exists()
+
+
+def test_too_few_standbys_to_be_sure_are_not_promoted(make: Maker) -> None:
+    folder = make("--sync", "ANY 1 (*)", "--no-network")
+    cluster = ReplicatedCluster(folder)
+    cluster.primary.kill()
+    cluster.member("node3").kill()
+    refused = pgdyno("cluster", "failover", folder)
+    assert refused.code == 3 and "1 of 2 standbys answer, and 2 must" in refused.err
+    assert roles(folder) == {"node1": "stopped", "node2": "standby", "node3": "stopped"}
+    assert pgdyno("cluster", "failover", folder, "--force").code == 0
+    assert roles(folder)["node2"] == "primary"
+
+
+def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) -> None:
+    # It is streamed the old timeline for a moment, up to where they parted: that is not following.
+    folder = make("--no-network")
+    cluster = ReplicatedCluster(folder)
+    on_primary(folder, "create table t (a int)")
+    cluster.wait_caught_up()
+    cluster.member("node3").stop()
+    on_primary(folder, "insert into t select generate_series(1, 1000)")
+    deadline = time.monotonic() + 20
+    while status(folder)["members"][1]["lag_bytes"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    cluster.primary.kill()
+    cluster.member("node3").start()
+    done = pgdyno("cluster", "failover", folder, "--to", "node3", "--force")
+    assert done.code == 0, done.err
+    assert pgdyno("cluster", "rejoin", folder).code == 0
+    on_primary(folder, "insert into t values (-1)")
+    assert everywhere(folder, "select a from t") == [[(-1,)]] * 3
+
+
+@pytest.mark.slow
+def test_a_pgdyno_that_is_killed_leaves_what_repair_ends(make: Maker) -> None:
+    folder = make("--no-network")
+    on_primary(folder, "create table t as select 1 as a")
+    rng = [0.05, 0.15, 0.25, 0.4, 0.7]
+    for n, seconds in enumerate(rng):
+        verb = ["switchover", "rejoin"][n % 2] if n < 4 else "switchover"
+        arguments = [PGDYNO, "cluster", verb, folder] + (["node2"] if verb == "rejoin" and n else [])
+        victim = subprocess.Popen(list(map(str, arguments)), env=environment(), stderr=subprocess.DEVNULL)
+        # What importing takes, and then somewhere within.
+        time.sleep(0.5 + seconds)
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        repaired = pgdyno("cluster", "repair", folder)
+        assert repaired.code == 0, repaired.err
+        assert status(folder)["troubles"] == []
+        assert sorted(roles(folder).values()) == ["primary", "standby", "standby"]
+    assert everywhere(folder, "select a from t") == [[(1,)]] * 3
+
+
+@pytest.mark.slow
+def test_a_creation_that_is_killed_is_finished(base: Path) -> None:
+    for n, seconds in enumerate((0.6, 1.0, 1.3)):
+        folder = base / str(n)
+        arguments = [PGDYNO, "cluster", "create", folder, "--standbys", "2", "--no-network"]
+        victim = subprocess.Popen(list(map(str, arguments)), env=environment(), stdout=subprocess.DEVNULL)
+        time.sleep(seconds)
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        if not (folder / "replication.json").exists():
+            continue
+        try:
+            repaired = pgdyno("cluster", "repair", folder)
+            assert repaired.code == 0, repaired.err
+            assert sorted(roles(folder).values()) == ["primary", "standby", "standby"]
+        finally:
+            ReplicatedCluster(folder).destroy()
+
+
+@pytest.mark.slow
+def test_an_older_version(make: Maker) -> None:
+    if not (DEBIAN_15 / "postgres").exists():
+        pytest.skip("apt-get install postgresql-15")
+    folder = make("--pg-bin", DEBIAN_15, "--sync", "FIRST 1 (node2)")
+    assert pgdyno("cluster", "switchover", folder).code == 0
+    ReplicatedCluster(folder).primary.kill()
+    assert pgdyno("cluster", "failover", folder, "--force").code == 0
+    assert pgdyno("cluster", "rejoin", folder).code == 0 and status(folder)["troubles"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--standbys", "2", "--sync", "ANY 3 (*)"], 2, "commits would wait for ever"),
+        (["--standbys", "2", "--sync", "ANY x"], 2, "not what synchronous_standby_names takes"),
+        (["--sync", "ANY 1 (*)"], 2, "go with --standbys"),
+        (["--standbys", "1", "--set", "port=7"], 2, "port is pgdyno's"),
+        (["--standbys", "1", "--no-network", "--set", "shared_buffers=nonsense"], 3, "does not take its settings"),
+    ],
+)
+def test_what_makes_no_sense_makes_nothing(base: Path, arguments: list[str], code: int, words: str) -> None:
+    done = pgdyno("cluster", "create", base / "c", *arguments)
+    assert done.code == code and words in " ".join(done.err.split()), done.err
+    assert not (base / "c").exists()
+
+
+def test_verbs_for_standbys_name_what_there_is_not(tmp_path: Path) -> None:
+    for verb in ("switchover", "failover", "rejoin", "repair", "destroy"):
+        done = pgdyno("cluster", verb, tmp_path)
+        assert done.code == 3 and "holds no cluster with standbys" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_passwords_are_shown_to_nobody(make: Maker) -> None:
+    folder = make("--no-network", standbys=1)
+    known = json.loads((folder / "replication.json").read_text())
+    secrets = [known["replication_password"], known["client_password"]]
+    for done in (pgdyno("cluster", "status", folder), pgdyno("cluster", "status", folder, "--json")):
+        assert not any(s in done.out + done.err for s in secrets)
+    processes = subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+    assert not any(s in processes for s in secrets)
+    # The file is the server's, and nobody else's to read.
+    assert (folder / "node2" / "passfile").stat().st_mode & 0o077 == 0

@@ -1,0 +1,227 @@
+"""The ledger's audit, what synchronous_standby_names promises, and the verdicts of drills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pgdyno.drill import ledger, verdict
+from pgdyno.drill.ledger import Audit, Entry, Outage
+from pgdyno.drill.rounds import Round
+from pgdyno.errors import RefusedError, TrialError, UsageError
+from pgdyno.replication import quorum, record
+from pgdyno.replication.record import Record
+from pgdyno.replication.state import State, primary_of
+
+S = 1_000_000_000
+
+
+def acknowledged(client: int, sequence: int, at_s: float = 0, warned: bool = False) -> Entry:
+    return Entry(client, sequence, "acknowledged", round(at_s * S), warned)
+
+
+def test_only_what_was_acknowledged_and_is_missing_is_lost() -> None:
+    entries = [
+        acknowledged(0, 1),
+        acknowledged(0, 2),
+        acknowledged(0, 3, warned=True),
+        Entry(1, 1, "unknown", 0),
+        Entry(1, 2, "unknown", 0),
+        Entry(1, 3, "failed", 0),
+        Entry(1, 4, "failed", 0),
+    ]
+    found = ledger.audit(entries, [(0, 1), (1, 2), (1, 4), (2, 9)], fault_ns=0, seen={(0, 2), (0, 1)})
+    assert [e.key for e in found.lost] == [(0, 2), (0, 3)]
+    assert [e.key for e in found.lost_in_silence] == [(0, 2)]
+    assert (found.acknowledged, found.unknown, found.failed, found.warned) == (3, 2, 2, 1)
+    assert found.unknown_there == 1
+    assert [e.key for e in found.resurrected] == [(1, 4)]
+    assert found.unrecorded == [(2, 9)]
+    assert found.seen_and_missing == 1
+
+
+def test_a_hole_is_told_from_a_lost_end() -> None:
+    entries = [acknowledged(0, n, at_s=n) for n in range(1, 8)]
+    # The fault is at 5.5; 6 and 7 were acknowledged by the new primary.
+    end = ledger.audit(entries, [(0, n) for n in (1, 2, 3, 6, 7)], fault_ns=round(5.5 * S))
+    assert [e.sequence for e in end.lost] == [4, 5] and not end.holes
+    hole = ledger.audit(entries, [(0, n) for n in (1, 3, 4, 5, 6, 7)], fault_ns=round(5.5 * S))
+    assert [e.sequence for e in hole.holes] == [2]
+
+
+def test_a_row_that_is_there_twice_is_a_broken_key() -> None:
+    with pytest.raises(TrialError, match="there twice"):
+        ledger.audit([acknowledged(0, 1)], [(0, 1), (0, 1)], fault_ns=0)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3), st.integers(1, 50), st.sampled_from(["acknowledged", "failed", "unknown"]), st.booleans()
+        ),
+        unique_by=lambda e: e[:2],
+    ),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(1, 50))),
+)
+def test_every_row_and_every_record_is_accounted_for(
+    drawn: list[tuple[int, int, ledger.Outcome, bool]], there: set[tuple[int, int]]
+) -> None:
+    entries = [Entry(c, s, o, s * S, w and o == "acknowledged") for c, s, o, w in drawn]
+    found = ledger.audit(entries, list(there), fault_ns=25 * S)
+    kept = found.acknowledged - len(found.lost)
+    assert kept + len(found.resurrected) + found.unknown_there + len(found.unrecorded) == len(there)
+    assert found.acknowledged + found.failed + found.unknown == len(entries)
+    assert set(found.holes) <= set(found.lost)
+
+
+def test_records_are_read_and_a_torn_line_is_no_record(tmp_path: Path) -> None:
+    (tmp_path / "client-0.log").write_text("acknowledged 1 5\nacknowledged 2 6 warned\nunknown 3 7\nfailed 4 8\nackno")
+    (tmp_path / "client-11.log").write_text("")
+    found = ledger.read(tmp_path)
+    assert [(e.client, e.sequence, e.outcome, e.at_ns, e.warned) for e in found] == [
+        (0, 1, "acknowledged", 5, False),
+        (0, 2, "acknowledged", 6, True),
+        (0, 3, "unknown", 7, False),
+        (0, 4, "failed", 8, False),
+    ]
+
+
+@pytest.mark.parametrize("line", ["acknowledged", "maybe 1 5", "acknowledged x 5", "acknowledged 1 5 really", ""])
+def test_a_record_that_was_changed_is_named_by_its_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / "client-0.log").write_text(f"acknowledged 1 5\n{line}\n")
+    with pytest.raises(TrialError, match=r"client-0\.log:2: no line of a ledger's record"):
+        ledger.read(tmp_path)
+
+
+def test_an_outage_is_the_longest_wait_behind_the_fault() -> None:
+    entries = [acknowledged(0, n, t) for n, t in enumerate([0, 4, 4.5, 5.5, 7.5, 7.6], 1)]
+    entries += [acknowledged(1, n, t) for n, t in enumerate([4, 5], 1)]
+    entries += [Entry(2, 1, "failed", 5 * S)]
+    found = ledger.outages(entries, 5 * S, 8 * S)
+    # The four seconds before the fault are none; the second client does not come back, the third never was.
+    assert found == [
+        Outage(0, round(5.5 * S), round(7.5 * S)),
+        Outage(1, 5 * S, None),
+        Outage(2, None, None),
+    ]
+    assert [o.seconds for o in found] == [2.0, None, None]
+
+
+def test_served_is_who_was_answered_since(tmp_path: Path) -> None:
+    (tmp_path / "client-0.log").write_text("acknowledged 1 50\n" * 30 + "acknowledged 31 99\n")
+    assert ledger.are_served(tmp_path, 1, 98) and not ledger.are_served(tmp_path, 1, 99)
+    assert not ledger.are_served(tmp_path, 2, 98)
+    (tmp_path / "client-1.log").write_text("unknown 1 200\n")
+    assert not ledger.are_served(tmp_path, 2, 98)
+
+
+STANDBYS = ["node2", "node3", "node4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "candidates", "must_be_seen"),
+    [
+        ("", 0, STANDBYS, 4),
+        ("ANY 1 (*)", 1, STANDBYS, 3),
+        ("any 2 (node2, node3, node4)", 2, STANDBYS, 2),
+        ("ANY 3 (*)", 3, STANDBYS, 1),
+        ('FIRST 1 (node2, "node3")', 1, ["node2", "node3"], 2),
+        ("2 (node2, node4)", 2, ["node2", "node4"], 1),
+        ("node3", 1, ["node3"], 1),
+        ("node2, node3", 1, ["node2", "node3"], 2),
+        ("*", 1, STANDBYS, 3),
+    ],
+)
+def test_what_synchronous_standby_names_promises(
+    text: str, wanted: int, candidates: list[str], must_be_seen: int
+) -> None:
+    promise = quorum.read(text, STANDBYS)
+    assert (promise.wanted, list(promise.candidates)) == (wanted, candidates)
+    assert promise.must_be_seen() == must_be_seen
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))))
+def test_so_many_must_be_seen_that_none_can_hide_a_commit(sizes: tuple[int, int]) -> None:
+    n, wanted = sizes
+    must = quorum.read(f"ANY {wanted} (*)", [f"node{i}" for i in range(n)]).must_be_seen()
+    # Whoever has the commit, and whoever is seen, share one; with one less they need not.
+    assert must + wanted > n and (must - 1) + wanted <= n
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ANY 1", "not what synchronous_standby_names takes"),
+        ("ANY (*", "not what synchronous_standby_names takes"),
+        ("ANY 4 (*)", "wait for ever"),
+        ("ANY 0 (*)", "wait for ever"),
+        ("FIRST 1 (node9)", "'node9' is no member"),
+    ],
+)
+def test_what_it_cannot_promise_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        quorum.read(text, STANDBYS)
+
+
+def round_with(fault: str = "kill-primary", sync: str = "ANY 1 (*)", commit: str = "on", **audit: object) -> Round:
+    known = {"acknowledged": 100, "failed": 0, "unknown": 3, "warned": 0, **audit}
+    return Round(1, fault, sync, commit, audit=Audit(**known), tps=50.0)  # type: ignore[arg-type]
+
+
+def test_a_verdict_says_what_was_lost_and_why() -> None:
+    calm = verdict.of_rounds([round_with()] * 20)
+    assert calm.is_good and not calm.why
+    assert calm.sentence.startswith("nothing lost: 0 of 2,000 acknowledged commits in 20 rounds")
+    assert "at most 14%" in calm.sentence
+    lost = [acknowledged(0, 9)]
+    for found, word in (
+        (round_with(commit="off", sync="", lost=lost), "synchronous_commit = off"),
+        (round_with(sync="", lost=lost), "asynchronous"),
+        (round_with("stale-promotion", lost=lost), "less WAL"),
+        (round_with("double-failure", lost=lost), "failed together"),
+        (round_with(lost=lost), "broke a promise"),
+        (round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)]), "behind a warning"),
+    ):
+        calm_one = round_with(found.fault, found.synchronous_standby_names, found.synchronous_commit)
+        v = verdict.of_rounds([calm_one, found])
+        assert not v.is_good and v.sentence.startswith("LOST 1 of 200 acknowledged commits")
+        assert "in 1 of 2 rounds" in v.sentence and word in v.why, (word, v.why)
+
+
+def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
+    broken = round_with()
+    broken.error = "the load did not begin"
+    v = verdict.of_rounds([broken, round_with()])
+    assert not v.is_good and v.acknowledged == 100 and v.most_losing == pytest.approx(0.95)
+    assert verdict.of_rounds([broken]).sentence == "no round counts: the load did not begin"
+
+
+@pytest.mark.parametrize(
+    "trouble", [{"resurrected": [Entry(0, 1, "failed", 0)]}, {"holes": [acknowledged(0, 1)], "lost": []}]
+)
+def test_what_is_odd_is_not_good(trouble: dict[str, object]) -> None:
+    assert not verdict.of_rounds([round_with(**trouble)]).is_good
+
+
+def test_of_two_primaries_the_later_timeline_counts() -> None:
+    old = State("node1", "primary", "a", 1, timeline=1, received=900)
+    new = State("node2", "primary", "b", 1, timeline=2, received=500)
+    assert primary_of([old, new]) is new
+    assert new.lsn == "0/1F4"
+
+
+def test_the_record_survives_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    made = Record(
+        ["node1", "node2"], {"node1": 1, "node2": 2}, "ANY 1 (*)", "node1", "a", "b", [("x", "1", "", 0)], ("abc", 3)
+    )
+    made.unfinished = ("failover", "node2")
+    made.save(tmp_path)
+    assert record.load(tmp_path) == made
+    assert (tmp_path / record.FILE).stat().st_mode & 0o077 == 0
+    (tmp_path / record.FILE).write_text("{")
+    with pytest.raises(RefusedError, match=r"replication\.json cannot be read"):
+        record.load(tmp_path)
+    with pytest.raises(RefusedError, match="holds no cluster with standbys"):
+        record.load(tmp_path / "elsewhere")
