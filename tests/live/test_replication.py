@@ -191,7 +191,7 @@ def test_a_creation_that_is_killed_is_finished(base: Path) -> None:
 def test_an_older_version(make: Maker) -> None:
     if not (DEBIAN_15 / "postgres").exists():
         pytest.skip("apt-get install postgresql-15")
-    folder = make("--pg-bin", DEBIAN_15, "--sync", "FIRST 1 (node2)")
+    folder = make("--pg-bin", DEBIAN_15, "--sync", "FIRST 1 (node1, node2, node3)")
     assert pgdyno("cluster", "switchover", folder).code == 0
     ReplicatedCluster(folder).primary.kill()
     assert pgdyno("cluster", "failover", folder, "--force").code == 0
@@ -202,6 +202,7 @@ def test_an_older_version(make: Maker) -> None:
     ("arguments", "code", "words"),
     [
         (["--standbys", "2", "--sync", "ANY 3 (*)"], 2, "commits would wait for ever"),
+        (["--standbys", "2", "--sync", "FIRST 1 (node1)"], 2, "commits would wait for ever"),
         (["--standbys", "2", "--sync", "ANY x"], 2, "not what synchronous_standby_names takes"),
         (["--sync", "ANY 1 (*)"], 2, "go with --standbys"),
         (["--standbys", "1", "--set", "port=7"], 2, "port is pgdyno's"),

@@ -192,16 +192,20 @@ def environment() -> dict[str, str]:
 
 def run_while_we_live(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:
     """Runs a program that works on files of ours, as the account; it ends when pgdyno does, however that ends."""
-    linux = sys.platform == "linux"
     return subprocess.run(
         argv,
         capture_output=True,
         text=True,
         check=False,
         cwd="/",
-        preexec_fn=partial(_die_with, os.getpid(), signal.SIGKILL) if linux else None,
+        preexec_fn=dies_with_us(),
         **account.popen(),
     )
+
+
+def dies_with_us() -> Callable[[], None] | None:
+    """For subprocess's preexec_fn: the program is killed when pgdyno ends, however that ends."""
+    return partial(_die_with, os.getpid(), signal.SIGKILL) if sys.platform == "linux" else None
 
 
 def _die_with(parent: int, how: signal.Signals) -> None:

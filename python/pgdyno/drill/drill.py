@@ -97,8 +97,11 @@ def run(
                     played.append(play(cluster, FAULTS[name], number, options, place, say))
                     drill.save()
         watch(len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
-        cluster.wait_caught_up()
-        drill.damaged = {m.name: words for m in cluster.members if (words := _checked(m))}
+        # The primary first: what the check needs is installed there.
+        for m in [cluster.primary, *cluster.others(cluster.primary)]:
+            cluster.wait_caught_up()
+            if words := _checked(m):
+                drill.damaged[m.name] = words
     except PgdynoError as e:
         drill.stopped = e.message
     except BaseException as e:

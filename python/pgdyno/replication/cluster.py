@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import socket
 import subprocess
 import time
@@ -19,10 +18,11 @@ from psycopg import sql
 
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.layout import DATABASE
-from pgdyno.cluster.process import environment
+from pgdyno.cluster.process import dies_with_us, environment
+from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, LocalError, RefusedError
+from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
 from pgdyno.replication import network as networks
 from pgdyno.replication import quorum, record, state
 from pgdyno.replication.member import Member
@@ -33,6 +33,8 @@ REPLICATION_ROLE = "pgdyno_replication"
 CLIENT_ROLE = "pgdyno"
 #: How long a standby may take until it streams.
 STREAMING_S = 60.0
+#: How long a slot may be used by somebody who has turned away.
+_SLOT_S = 5.0
 _PORT = 5432
 
 #: What replication needs, on every member: any of them may be the primary.
@@ -95,7 +97,7 @@ class ReplicatedCluster:
     @property
     def promise(self) -> quorum.Promise:
         """What synchronous_standby_names says, with the primary as it is."""
-        return quorum.read(self.record.synchronous_standby_names, [m.name for m in self.others(self.primary)])
+        return quorum.read(self.record.synchronous_standby_names, self.record.members, self.record.primary)
 
     def states(self) -> list[state.State]:
         """All members as they are now."""
@@ -272,8 +274,8 @@ class ReplicatedCluster:
             "sslmode=disable connect_timeout=10"
         )
         words: list[str | Path] = [
-            *member.launch, source.program("pg_basebackup"), "-D", member.data, "-d", conninfo, "-X", "stream", "-C",
-            "-S", member.name, "-c", "fast", "-R", "--no-sync", "--no-password",
+            *member.launch_bound, source.program("pg_basebackup"), "-D", member.data, "-d", conninfo, "-X", "stream",
+            "-C", "-S", member.name, "-c", "fast", "-R", "--no-sync", "--no-password",
         ]  # fmt: skip
         process = subprocess.Popen(
             words,
@@ -283,6 +285,7 @@ class ReplicatedCluster:
             text=True,
             cwd="/",
             env=environment(),
+            preexec_fn=None if member.launch else dies_with_us(),
             **({} if member.launch else account.popen()),
         )
         try:
@@ -305,14 +308,11 @@ class ReplicatedCluster:
         """Removes a member that is not whole."""
         member.stop()
         folder = self.base / member.name
-        if folder.exists():
-            (folder / "passfile").unlink(missing_ok=True)
-            if (folder / "cluster.json").exists() or (folder / "data").exists():
-                shutil.rmtree(folder / "data", ignore_errors=True)
-                shutil.rmtree(folder / "socket", ignore_errors=True)
-                shutil.rmtree(folder / "programs", ignore_errors=True)
-                for file in ("cluster.json", "cluster.json.unfinished", "server.log"):
-                    (folder / file).unlink(missing_ok=True)
+        for part in ("data", "socket", "programs"):
+            with contextlib.suppress(OSError):
+                Made.at(folder / part).remove()
+        for file in ("passfile", "server.log", "cluster.json", "cluster.json.unfinished"):
+            (folder / file).unlink(missing_ok=True)
 
     def rebuild(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
         """A member anew, from a base backup."""
@@ -412,7 +412,12 @@ def create(
 ) -> ReplicatedCluster:
     """Writes down a new cluster; `build` makes it. Raises RefusedError where something is in the folder."""
     members = [f"node{n + 1}" for n in range(standbys + 1)]
-    quorum.read(synchronous_standby_names, members[1:])
+    promise = quorum.read(synchronous_standby_names, members, members[0])
+    if synchronous_standby_names.strip() and not 0 < promise.wanted <= len(promise.candidates):
+        raise UsageError(
+            f"--sync: {promise.wanted} of {len(promise.candidates)} standbys: commits would wait for ever",
+            "Ask for fewer, or for more standbys.",
+        )
     if base.exists() and any(base.iterdir()):
         raise RefusedError(f"{base} is not empty", "Name a folder that does not exist yet.")
     base.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -457,12 +462,27 @@ def ensure_slot(primary: Member, name: str) -> None:
 
 
 def drop_slot(member: Member, name: str) -> None:
-    """Removes a slot that nobody uses: it would hold back WAL for ever."""
+    """Removes a slot, if it is there; whoever uses it still, of a pgdyno that was killed, ends soon."""
+    _drop_slots(member, "slot_name = %s", [name])
+
+
+def drop_all_slots(member: Member) -> None:
+    """Removes the slots of a standby, of when it was the primary: they would hold back WAL for ever. Whoever still uses
+    one turns away soon.
+    """
+    _drop_slots(member, "true", [])
+
+
+def _drop_slots(member: Member, which: str, values: list[str]) -> None:
+    deadline = time.monotonic() + _SLOT_S
+    drop = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active and "
     with targets.administrative(member.local) as conn:
-        conn.execute(
-            "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = %s and not active",
-            [name],
-        )
+        while True:
+            conn.execute((drop + which).encode(), values)
+            left = conn.execute(f"select 1 from pg_replication_slots where {which}".encode(), values).fetchone()
+            if not left or time.monotonic() > deadline:
+                return
+            time.sleep(0.02)
 
 
 def _quoted(value: str) -> str:

@@ -37,6 +37,11 @@ class Member:
         self.cluster = ManagedCluster(folder)
 
     @property
+    def launch_bound(self) -> list[str]:
+        """The same for a program that ends when pgdyno does, however that ends."""
+        return [*self.launch[:-1], "--pdeathsig=KILL", "--"] if self.launch else []
+
+    @property
     def data(self) -> Path:
         """Its data directory."""
         return self.cluster.data

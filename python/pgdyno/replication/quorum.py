@@ -20,17 +20,19 @@ class Promise:
 
     def must_be_seen(self) -> int:
         """How many of the candidates must be looked at so that every acknowledged commit is on one of them: each is on
-        `wanted`, so any set that leaves out fewer than these holds one. More than there are: nothing is promised.
+        `wanted`, so any set that leaves out fewer than these holds one. More than there are: nothing is promised. None:
+        more are wanted than there are, so no commit is ever answered.
         """
-        return len(self.candidates) - self.wanted + 1
+        return max(0, len(self.candidates) - self.wanted + 1)
 
 
-def read(text: str, standbys: list[str]) -> Promise:
-    """Reads synchronous_standby_names for standbys of these names. Raises UsageError.
+def read(text: str, members: list[str], primary: str) -> Promise:
+    """Reads synchronous_standby_names, for a cluster of these members. Raises UsageError.
 
     https://www.postgresql.org/docs/current/runtime-config-replication.html: `ANY n (list)`, `FIRST n (list)`,
     `n (list)`, a list alone is FIRST 1; `*` is any name.
     """
+    standbys = [m for m in members if m != primary]
     if not text.strip():
         return Promise(0, tuple(standbys))
     found = _FORM.match(text)
@@ -40,15 +42,8 @@ def read(text: str, standbys: list[str]) -> Promise:
             "Write ANY 1 (*), FIRST 1 (node2, node3), or leave it empty for asynchronous standbys.",
         )
     names = [n.strip().strip('"') for n in (found[3] if found[3] is not None else found[4]).split(",")]
-    unknown = [n for n in names if n != "*" and n not in standbys]
+    unknown = [n for n in names if n != "*" and n not in members]
     if unknown:
-        raise UsageError(
-            f"--sync: {unknown[0]!r} is no member", f"Members are {', '.join(standbys)}; * is any of them."
-        )
-    candidates = tuple(standbys) if "*" in names else tuple(names)
-    wanted = int(found[2] or 1)
-    if not 0 < wanted <= len(candidates):
-        raise UsageError(
-            f"--sync: {wanted} of {len(candidates)} standbys: commits would wait for ever", "Ask for fewer."
-        )
-    return Promise(wanted, candidates)
+        raise UsageError(f"--sync: {unknown[0]!r} is no member", f"Members are {', '.join(members)}; * is any of them.")
+    # The primary itself is no standby: named, it is waited for in vain.
+    return Promise(int(found[2] or 1), tuple(n for n in standbys if "*" in names or n in names))

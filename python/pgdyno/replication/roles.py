@@ -11,7 +11,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import environment
 from pgdyno.errors import ClusterError, RefusedError
 from pgdyno.replication import state
-from pgdyno.replication.cluster import ReplicatedCluster, drop_slot, ensure_slot
+from pgdyno.replication.cluster import ReplicatedCluster, drop_all_slots, ensure_slot
 from pgdyno.replication.member import Member
 
 #: How long a standby that only has to look elsewhere may take until it streams.
@@ -94,7 +94,8 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     with cluster.doing("switchover", chosen.name):
         old.stop()
         seconds = promote(chosen)
-    for m in cluster.others(chosen):
+    # The old primary last: the others have turned away from its slots by then.
+    for m in sorted(cluster.others(chosen), key=lambda m: m.name == old.name):
         rejoin(cluster, m, watch)
     return Promotion(chosen.name, seconds, [chosen.name], needed)
 
@@ -134,12 +135,12 @@ def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *,
     cluster.configure(member, cluster.primary)
     ensure_slot(cluster.primary, member.name)
     member.reload()
-    _drop_slots_of_standby(cluster, member)
     try:
         cluster.wait_streaming(member, _FOLLOW_S)
     except ClusterError:
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
+    drop_all_slots(member)
     return "streams"
 
 
@@ -158,7 +159,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
         cluster.rebuild(member, primary, watch)
         member.start()
         cluster.wait_streaming(member)
-    _drop_slots_of_standby(cluster, member)
+    drop_all_slots(member)
     return how
 
 
@@ -180,12 +181,6 @@ def _rewind(source: Member, member: Member) -> None:
     )
     if done.returncode != 0:
         raise ClusterError(f"pg_rewind of {member.name} failed: {' '.join(done.stderr.split())}")
-
-
-def _drop_slots_of_standby(cluster: ReplicatedCluster, member: Member) -> None:
-    """A standby's own slots, of when it was the primary, would hold back its WAL for ever."""
-    for m in cluster.members:
-        drop_slot(member, m.name)
 
 
 def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
@@ -216,7 +211,8 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         said.append(f"started {chosen.name} as the primary")
     with cluster.doing("repair", found.name):
         pass
-    for m in cluster.others(cluster.primary):
+    # Those that run first: they have turned away from the slots of one that was the primary by the time of its turn.
+    for m in sorted(cluster.others(cluster.primary), key=lambda m: m.process_id is None):
         said.append(f"{m.name}: {rejoin(cluster, m, watch)}")
     cluster.configure(cluster.primary, cluster.primary)
     cluster.primary.reload()
