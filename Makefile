@@ -59,6 +59,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/client.py
 	$(BIN)/python benches/load.py
 	$(BIN)/python benches/tpcc.py
+	$(BIN)/python benches/drilling.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
 	$(BIN)/python benches/collecting.py

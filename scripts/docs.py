@@ -32,12 +32,17 @@ from tests.support import synthetic  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
-CLUSTER = tuple(f"cluster {v}" for v in ("create", "start", "stop", "status", "snapshot", "restore", "list", "drop"))
+CLUSTER = tuple(
+    f"cluster {v}" for v in (
+        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "destroy", "snapshot",
+        "restore", "list", "drop",
+    )
+)  # fmt: skip
 TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
 JUDGING = ("explain", "compare", "capacity", "history", "scaling")
 VERBS = (
-    "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "storage", "report",
-    *JUDGING, "sql", "export", "pgbench",
+    "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "drill", "storage",
+    "report", *JUDGING, "sql", "export", "pgbench",
 )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from pgdyno.cluster import target as targets
 from pgdyno.replication import network as networks
+from pgdyno.replication import roles as roles_of
+from pgdyno.replication import state
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -146,6 +148,28 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     assert pgdyno("cluster", "rejoin", folder).code == 0
     on_primary(folder, "insert into t values (-1)")
     assert everywhere(folder, "select a from t") == [[(-1,)]] * 3
+
+
+def test_the_most_advanced_is_promoted_whatever_its_control_file_says(make: Maker) -> None:
+    # Of a standby whose WAL receiver is gone the control file has the timeline of its last restartpoint: that of one
+    # that was restarted is newer than that of one that has only followed. A drill lost commits by comparing these.
+    folder = make("--no-network")
+    on_primary(folder, "create table t (a int)")
+    assert pgdyno("cluster", "switchover", folder, "--to", "node2").code == 0
+    cluster = ReplicatedCluster(folder)
+    cluster.member("node1").freeze()
+    # More than sockets hold.
+    on_primary(folder, "insert into t select generate_series(1, 400000)")
+    deadline = time.monotonic() + 20
+    while state.of_member(cluster.member("node3")).received != state.of_member(cluster.primary).received:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    cluster.primary.kill()
+    cluster.member("node1").thaw()
+    while state.received_timeline(cluster.member("node3")) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert roles_of.candidate(cluster)[0].name == "node3"
 
 
 @pytest.mark.slow

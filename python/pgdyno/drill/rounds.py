@@ -161,7 +161,8 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
         found.detected_ns = scene.happened("the standbys take the primary for dead")
     promotion = _recovered(scene, fault, options, found)
     if promotion is not None:
-        found.promoted_ns = scene.happened(f"{promotion.member} promoted in {promotion.seconds * 1e3:.0f} ms")
+        found.promoted_ns = promotion.at_ns
+        scene.events.append((promotion.at_ns, f"{promotion.member} promoted in {promotion.seconds * 1e3:.0f} ms"))
         found.promote_s = promotion.seconds
         old = scene.cluster.member(found.old_primary)
         found.split_brain = state.of_member(old).role == "primary"

@@ -132,7 +132,8 @@ class ReplicatedCluster:
         self.record.unfinished = (what, primary)
         self.record.save(self.base)
         yield
-        self.record.primary = primary
+        if self.record.primary != primary:
+            self.record.primary, self.record.following = primary, []
         self.record.unfinished = None
         self.record.save(self.base)
 
@@ -388,6 +389,9 @@ class ReplicatedCluster:
                         "Build it anew: pgdyno cluster rejoin.",
                     )
                 time.sleep(0.02)
+        if member.name not in self.record.following:
+            self.record.following.append(member.name)
+            self.record.save(self.base)
 
     def wait_caught_up(self, patience_s: float = STREAMING_S) -> None:
         """Waits until all standbys that stream have replayed what the primary has now. Raises ClusterError."""
@@ -462,7 +466,13 @@ def ensure_slot(primary: Member, name: str) -> None:
 
 
 def drop_slot(member: Member, name: str) -> None:
-    """Removes a slot, if it is there; whoever uses it still, of a pgdyno that was killed, ends soon."""
+    """Removes a slot, if it is there. Whoever uses it still is ended: what a pgdyno that was killed has left of a
+    pg_basebackup streams on.
+    """
+    with targets.administrative(member.local) as conn:
+        conn.execute(
+            "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = %s and active", [name]
+        )
     _drop_slots(member, "slot_name = %s", [name])
 
 

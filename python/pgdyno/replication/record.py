@@ -35,6 +35,8 @@ class Record:
     network: tuple[str, int] | None = None
     #: Members that are whole.
     built: list[str] = field(default_factory=list)
+    #: Members that were seen to follow the primary, on its timeline, since it has become that.
+    following: list[str] = field(default_factory=list)
     #: What was begun and not ended: the verb, and the member that is to be the primary.
     unfinished: tuple[str, str] | None = None
 

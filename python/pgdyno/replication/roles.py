@@ -30,20 +30,28 @@ class Promotion:
     member: str
     #: That pg_promote took.
     seconds: float
+    #: When it was done, in nanoseconds since 1970: before the others were told.
+    at_ns: int
     #: Members whose positions were compared, and how many had to be.
     seen: list[str]
     needed: int
 
 
 def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False) -> tuple[Member, list[str]]:
-    """The most advanced standby, and whose positions were compared. Raises RefusedError where too few answer to be sure
-    that one of them has every acknowledged commit, unless `despite_quorum`.
+    """The most advanced standby, and whose positions were compared: of those that have followed this primary, so that
+    their positions are on its timeline. What a standby says of its timeline when its WAL receiver is gone is that of
+    its last restartpoint, and must not be compared. Raises RefusedError where too few answer to be sure that one of
+    them has every acknowledged commit, unless `despite_quorum`.
     """
-    standbys = [s for m in cluster.others(cluster.primary) if (s := state.of_member(m)).role == "standby"]
+    followers = [m for m in cluster.others(cluster.primary) if m.name in cluster.record.following]
+    standbys = [s for m in followers if (s := state.of_member(m)).role == "standby"]
     seen = [s.name for s in standbys]
     promise = cluster.promise
     if not standbys:
-        raise RefusedError("no standby answers: there is nobody to promote", "pgdyno cluster status shows why.")
+        raise RefusedError(
+            f"no standby answers that has followed {cluster.primary.name}: there is nobody to promote",
+            "pgdyno cluster status shows why. --to NAME --force promotes one all the same.",
+        )
     counted = [name for name in seen if name in promise.candidates]
     if promise.wanted and len(counted) < promise.must_be_seen() and not despite_quorum:
         raise RefusedError(
@@ -51,7 +59,7 @@ def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False) -> tu
             f"{cluster.record.synchronous_standby_names!r} an acknowledged commit may be on none of those that do",
             "Start the others first, or --force and lose what only they have.",
         )
-    best = max(standbys, key=lambda s: s.position)
+    best = max(standbys, key=lambda s: s.received or 0)
     return cluster.member(best.name), seen
 
 
@@ -68,16 +76,23 @@ def failover(
         chosen, seen = cluster.member(to), [to]
         if chosen.name == old.name:
             raise RefusedError(f"{to} is the primary already")
+        if to not in cluster.record.following and not force:
+            raise RefusedError(
+                f"{to} has not followed {old.name} since that is the primary: it may be far behind",
+                "Promote another, or --force.",
+            )
     else:
         chosen, seen = candidate(cluster, despite_quorum=force)
     needed = cluster.promise.must_be_seen()
-    before = {s.name: s for s in cluster.states()}
+    before, followed = {s.name: s for s in cluster.states()}, set(cluster.record.following)
     with cluster.doing("failover", chosen.name):
         seconds = promote(chosen)
+        at_ns = time.time_ns()
     for m in cluster.others(chosen):
         if m.name != old.name and before[m.name].role == "standby":
-            follow(cluster, m, watch, ahead=before[m.name].position > before[chosen.name].position)
-    return Promotion(chosen.name, seconds, seen, needed)
+            ahead = (before[m.name].received or 0) > (before[chosen.name].received or 0)
+            follow(cluster, m, watch, ahead=ahead and m.name in followed)
+    return Promotion(chosen.name, seconds, at_ns, seen, needed)
 
 
 def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobody) -> Promotion:
@@ -94,10 +109,11 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     with cluster.doing("switchover", chosen.name):
         old.stop()
         seconds = promote(chosen)
+        at_ns = time.time_ns()
     # The old primary last: the others have turned away from its slots by then.
     for m in sorted(cluster.others(chosen), key=lambda m: m.name == old.name):
         rejoin(cluster, m, watch)
-    return Promotion(chosen.name, seconds, [chosen.name], needed)
+    return Promotion(chosen.name, seconds, at_ns, [chosen.name], needed)
 
 
 def promote(member: Member) -> float:

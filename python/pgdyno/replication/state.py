@@ -22,8 +22,8 @@ select pg_is_in_recovery(),
     then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) else pg_current_wal_flush_lsn() end - '0/0',
   case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - '0/0',
   case when pg_is_in_recovery()
-    then coalesce((select received_tli from pg_stat_wal_receiver where received_tli > 0),
-      (select timeline_id from pg_control_checkpoint()))
+    then greatest((select received_tli from pg_stat_wal_receiver), (select timeline_id from pg_control_checkpoint()),
+      (select min_recovery_end_timeline from pg_control_recovery()))
     else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end,
   extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 _STANDBYS = "select application_name, state, sync_state from pg_stat_replication"
@@ -39,6 +39,7 @@ class State:
     address: str
     port: int
     process: int | None = None
+    #: Of a standby whose WAL receiver is gone the one of its last restartpoint, which may be behind.
     timeline: int | None = None
     #: Bytes of WAL from 0/0: what it has flushed, and what it has replayed.
     received: int | None = None
@@ -51,11 +52,6 @@ class State:
     sync_state: str | None = None
     #: Why it does not answer.
     reason: str = ""
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """How far it is: by timeline, then by what it has received. The greatest has the most."""
-        return (self.timeline or 0, self.received or 0)
 
     @property
     def lsn(self) -> str:
@@ -118,7 +114,7 @@ def of_all(members: list[Member]) -> list[State]:
 
 def primary_of(states: list[State]) -> State | None:
     """The primary; of several the one on the latest timeline."""
-    return max((s for s in states if s.role == "primary"), key=lambda s: s.position, default=None)
+    return max((s for s in states if s.role == "primary"), key=lambda s: s.timeline or 0, default=None)
 
 
 def slots_of(member: Member) -> dict[str, tuple[bool, int]]:
