@@ -7,6 +7,7 @@ comment with a digest of how the present version prints runs that were made up, 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -102,10 +104,16 @@ def _first(sections: int) -> Callable[[str], str]:
 
 GUIDE = "docs/guide/experiments.md"
 TPCC_GUIDE = "docs/guide/tpcc.md"
+REPLICATION_GUIDE = "docs/guide/replication.md"
 _EXPLAIN = (
     "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
     "pgdyno explain e/*"
 )
+#: Clusters that commands name.
+CLUSTERS = {
+    "c1": "pgdyno cluster create c1",
+    "r1": "pgdyno cluster create r1 --standbys 2 --sync 'ANY 1 (*)'",
+}
 QUOTES = {
     "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nWhat the server did")),
     "explain": Quote("docs/guide/explain.md", _EXPLAIN, lambda text: text),
@@ -120,6 +128,10 @@ QUOTES = {
         _until("\nQueries per second"),
     ),
     "acid": Quote(TPCC_GUIDE, "pgdyno tpcc acid"),
+    "standbys": Quote(REPLICATION_GUIDE, CLUSTERS["r1"]),
+    "standbys_status": Quote(REPLICATION_GUIDE, "pgdyno cluster status r1", _until("--target")),
+    "modes": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --modes --rounds 3 -q"),
+    "faults": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --fault all -q"),
     "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c1", lambda text: _line(text, "done in")),
 }
 _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
@@ -174,23 +186,28 @@ def stale() -> list[str]:
     return out + [f"{q.page}: {name} is missing" for name, q in QUOTES.items() if name not in found]
 
 
-def requote(only: str | None) -> None:
-    """Runs the commands, each once, and writes what they print; `only` one of them."""
+def requote(only: list[str]) -> None:
+    """Runs the commands, each once, and writes what they print; where there are any, `only` those."""
     now = digest()
     printed: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="pgdyno-docs-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pgdyno-docs-") as folder, contextlib.ExitStack() as stack:
         # As root, the server's account must get through.
         Path(folder).chmod(0o755)
         env = {**os.environ, "COLUMNS": "80", "PATH": f"{BIN}:{os.environ['PATH']}"}
+        # What still runs is stopped; of what is not there the refusal is nothing to read.
+        end = partial(subprocess.run, cwd=folder, env=env, capture_output=True)
+        stack.callback(end, [BIN / "pgdyno", "cluster", "destroy", "r1"])
         for name, q in QUOTES.items():
-            if only not in (None, name):
+            if only and name not in only:
                 continue
             if q.command not in printed:
                 sys.stderr.write(f"{q.command}\n")
-                if "c1" in q.command.split():
-                    subprocess.run("pgdyno cluster create c1", shell=True, cwd=folder, env=env, check=True)
+                for name_of, made in CLUSTERS.items():
+                    if name_of in q.command.split() and made != q.command and not (Path(folder) / name_of).exists():
+                        subprocess.run(made, shell=True, cwd=folder, env=env, check=True)
                 done = subprocess.run(q.command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
                 text = done.stdout if done.stdout.strip() else done.stderr
+                text = text.replace(f"{folder}/", "")
                 printed[q.command] = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
             page = ROOT / q.page
             block = f"<!-- make docs: {name} {now} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
@@ -202,7 +219,7 @@ def requote(only: str | None) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Writes what the documentation quotes.")
     parser.add_argument("--reference", action="store_true", help="help texts and schema alone; runs nothing")
-    parser.add_argument("--only", choices=list(QUOTES), help="one of the quotes")
+    parser.add_argument("--only", nargs="+", default=[], choices=list(QUOTES), help="some of the quotes")
     args = parser.parse_args()
     for path, text in files().items():
         path.write_text(text, encoding="utf-8")

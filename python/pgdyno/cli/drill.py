@@ -135,7 +135,7 @@ def _answer_of_mode(mode: Mode, verdicts: list[Verdict]) -> Text:
 
 
 def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("mode", no_wrap=True)
     table.add_column("commits/s", justify="right", no_wrap=True)
     faults = list(dict.fromkeys(v.fault for verdicts in by_mode.values() for v in verdicts))
@@ -172,7 +172,7 @@ def _notes(v: Verdict) -> list[str]:
 
 
 def _table(verdicts: list[Verdict]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("fault", no_wrap=True)
     for column in ("rounds", "commits/s", "p99 ms", "acked", "lost", "outage s"):
         table.add_column(column, justify="right", no_wrap=True)
