@@ -55,6 +55,8 @@ def test_a_killed_primary_loses_nothing_and_everybody_comes_back(cluster: Path, 
     assert 0 < v["promote_s"] < v["outage_p50_s"] and v["detected_s"] > 0.4
     folder = Path(found["folder"])
     assert json.loads((folder / "drill.json").read_text())["verdicts"] == found["verdicts"]
+    page = (folder / "report.html").read_text()
+    assert "nothing lost: 0 of" in page and "http" not in page.split("<script>")[0]
     (played,) = folder.glob("*/round-01")
     assert len(list((played / "ledger").glob("client-*.log"))) == 4
     events = [text for _, text in json.loads((played / "round.json").read_text())["events"]]
@@ -73,6 +75,8 @@ def test_each_fault_has_its_outcome(cluster: Path, tmp_path: Path) -> None:
     assert {name for name, v in found.items() if v["lost"]} == must_lose
     # Cancelled waits: acknowledged behind a warning, and only those are lost.
     cancelled = found["cancel-sync-wait"]
+    rows = (next(tmp_path.glob("*/*-cancel-sync-wait/round-01/lost.csv"))).read_text().splitlines()
+    assert len(rows) == cancelled["lost"] + 1 and all(r.endswith(",warned") for r in rows[1:])
     assert cancelled["lost_in_silence"] == 0 and "behind a warning" in cancelled["why"]
     # Restarted while they wait: others saw them, nobody was told that they are committed.
     restarted = found["restart-during-sync-wait"]

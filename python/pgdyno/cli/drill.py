@@ -16,7 +16,7 @@ from rich.text import Text
 from pgdyno.cli import console
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
-from pgdyno.drill import modes, verdict
+from pgdyno.drill import modes, page, verdict, words
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.modes import Mode
@@ -26,6 +26,8 @@ from pgdyno.errors import ClusterError, UsageError
 from pgdyno.replication.cluster import ReplicatedCluster
 
 _out = console.output()
+#: In a drill's folder.
+REPORT = "report.html"
 
 
 def list_faults() -> int:
@@ -69,6 +71,7 @@ def main(
         watch = _Watch(quiet=quiet)
         stack.callback(watch.close)
         found = drills.run(cluster, names, rounds, options, place, watch, in_modes=modes.MODES if in_modes else ())
+    (found.folder / REPORT).write_text(page.written(found), encoding="utf-8")
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
     else:
@@ -79,59 +82,42 @@ def main(
 
 def show(found: Drill) -> None:
     """The answer first, then what it rests on."""
-    by_mode: dict[Mode, list[Verdict]] = {}
-    for mode, v in found.verdicts:
-        by_mode.setdefault(mode, []).append(v)
-    in_modes = any(mode.name for mode in by_mode)
-    for mode, verdicts in by_mode.items():
+    modes_found = words.by_mode(found)
+    in_modes = any(mode.name for mode in modes_found)
+    for mode, verdicts in modes_found.items():
         if in_modes:
-            _out.print(_answer_of_mode(mode, verdicts))
+            colour = "green" if all(v.is_good for v in verdicts) else "red"
+            answer = words.of_mode(verdicts)
+            _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
             _show_verdicts(verdicts)
-    for member, words in found.damaged.items():
-        _out.print(Text(f"pg_amcheck on {member}: {words}", style="red"))
+    for member, said in found.damaged.items():
+        _out.print(Text(f"pg_amcheck on {member}: {said}", style="red"))
     if found.stopped:
         _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
     if in_modes:
-        _out.print(_table_of_modes(by_mode))
-        for mode, verdicts in by_mode.items():
-            for note in dict.fromkeys(n for v in verdicts for n in _notes(v)):
+        _out.print(_table_of_modes(modes_found))
+        for mode, verdicts in modes_found.items():
+            for note in dict.fromkeys(n for v in verdicts for n in words.notes(v)):
                 _out.print(f"{mode.name}: {note}")
     else:
-        _out.print(_table([v for verdicts in by_mode.values() for v in verdicts]))
+        _out.print(_table([v for verdicts in modes_found.values() for v in verdicts]))
     _out.print(
         f"Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by {found.options.clients} clients. "
         "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
         "Killed are processes: the kernel's memory survives, so this does not test disks."
     )
-    if any(m.falls_back for m in by_mode):
-        _out.print(
-            "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
-            "synchronous_standby_names, as Patroni's synchronous_mode does."
-        )
-    _out.print(f"{found.folder}: each client's record, each round's events", soft_wrap=True)
+    if any(m.falls_back for m in modes_found):
+        _out.print(words.FALLS_BACK)
+    _out.print(f"{found.folder / REPORT}; beside it each client's record, events, lost rows", soft_wrap=True)
 
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:
     for v in verdicts:
-        _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, _colour(v))))
-        for line in _notes(v):
+        colour = "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
+        _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, colour)))
+        for line in [*words.notes(v), *words.timing(v)]:
             _out.print(f"  {line}")
-
-
-def _colour(v: Verdict) -> str:
-    return "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
-
-
-def _answer_of_mode(mode: Mode, verdicts: list[Verdict]) -> Text:
-    lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
-    rounds = sum(v.rounds - len(v.errors) for v in verdicts)
-    faults = [v.fault for v in verdicts if v.lost]
-    answer = f"LOST {lost:,} of {acknowledged:,} acknowledged commits ({', '.join(faults)})"
-    if not lost:
-        answer = f"nothing lost of {acknowledged:,} acknowledged commits in {rounds} rounds"
-    colour = "green" if all(v.is_good for v in verdicts) else "red"
-    return Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour))
 
 
 def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
@@ -145,30 +131,9 @@ def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
         row = [mode.name, f"{statistics.median(v.tps for v in verdicts):,.0f}"]
         for fault in faults:
             v = next((v for v in verdicts if v.fault == fault), None)
-            row.append("–" if v is None else f"{v.lost:,}, {_s(v.outage_p50_s)} s")
+            row.append("–" if v is None else f"{v.lost:,}, {words.seconds(v.outage_p50_s)} s")
         table.add_row(*row)
     return table
-
-
-def _notes(v: Verdict) -> list[str]:
-    notes = [v.why] if v.why else []
-    if v.lost and verdict.is_expected(v):
-        notes.append("That must be so with this fault: the drill shows that it can see a loss.")
-    if v.errors:
-        notes.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
-    if v.seen_and_missing:
-        notes.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
-    if v.resurrected:
-        notes.append(f"{v.resurrected:,} transactions that had failed are there.")
-    if v.holes:
-        notes.append(f"{v.holes:,} lost commits are older than others of the same client that are there.")
-    if v.differing:
-        notes.append(f"The ledger differs on {', '.join(v.differing)} after joining again.")
-    if v.split_brain:
-        notes.append(f"Split brain in {v.split_brain} rounds: two primaries took writes.")
-    if v.not_back:
-        notes.append(f"{v.not_back} clients were not served again before the round's end.")
-    return notes
 
 
 def _table(verdicts: list[Verdict]) -> Table:
@@ -181,10 +146,10 @@ def _table(verdicts: list[Verdict]) -> Table:
             v.fault,
             str(v.rounds - len(v.errors)),
             f"{v.tps:,.0f}",
-            _ms(v.p99_s),
+            words.milliseconds(v.p99_s),
             f"{v.acknowledged:,}",
             f"{v.lost:,}",
-            _s(v.outage_p50_s),
+            words.seconds(v.outage_p50_s),
         )
     return table
 
@@ -204,14 +169,6 @@ def _faults(text: str, cluster: ReplicatedCluster, in_modes: bool) -> list[str]:
         if name not in FAULTS:
             raise UsageError(f"--fault: {name!r} is unknown", f"There are {', '.join(FAULTS)}.")
     return names
-
-
-def _ms(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{seconds * 1e3:.3g}"
-
-
-def _s(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{seconds:.2f}"
 
 
 class _Watch:

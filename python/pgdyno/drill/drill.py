@@ -32,6 +32,8 @@ class Drill:
     """What a drill came to."""
 
     folder: Path
+    #: The cluster's.
+    name: str
     version: str
     options: Options
     members: list[str]
@@ -51,6 +53,7 @@ class Drill:
         """For machines."""
         return {
             "folder": str(self.folder),
+            "cluster": self.name,
             "version": self.version,
             "options": asdict(self.options),
             "members": self.members,
@@ -83,7 +86,7 @@ def run(
     # No server changes while it is looked at.
     own = Mode("", cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
     folder.mkdir(parents=True)
-    drill = Drill(folder, cluster.primary.cluster.version(), options, cluster.record.members)
+    drill = Drill(folder, cluster.base.name, cluster.primary.cluster.version(), options, cluster.record.members)
     every = [(mode, name) for mode in in_modes or [own] for name in faults]
     try:
         for n, (mode, name) in enumerate(every):

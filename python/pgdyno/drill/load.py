@@ -10,6 +10,8 @@ from pathlib import Path
 from pgdyno import _core, engine
 from pgdyno.replication.cluster import ReplicatedCluster
 
+#: Of the series.
+INTERVAL_S = 0.1
 #: No drill's round takes longer.
 _LONGEST_S = 600.0
 
@@ -74,7 +76,7 @@ class Load:
             plan = engine.Plan(
                 clients=self.clients,
                 duration_s=_LONGEST_S,
-                interval_s=0.1,
+                interval_s=INTERVAL_S,
                 drain_timeout_s=0.5,
                 connect_timeout_s=self.connect_timeout_s,
                 answer_timeout_s=self.answer_timeout_s,

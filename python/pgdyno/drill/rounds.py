@@ -16,7 +16,7 @@ from pgdyno.drill import ledger
 from pgdyno.drill.detector import Detector
 from pgdyno.drill.faults import Fault, Scene, recover
 from pgdyno.drill.ledger import Audit, Outage
-from pgdyno.drill.load import Load
+from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.errors import PgdynoError, RefusedError, TrialError
 from pgdyno.replication import roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -75,6 +75,8 @@ class Round:
     #: The old primary took writes when another did already.
     split_brain: bool = False
     events: list[tuple[int, str]] = field(default_factory=list)
+    #: Seconds since the fault, and commits a second: of each tenth of a second.
+    series: list[tuple[float, float]] = field(default_factory=list)
     #: Why the round is worth nothing, where it is.
     error: str = ""
 
@@ -109,6 +111,8 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
         found.error = " ".join(str(e).split())
     finally:
         load.stop()
+        begin_s = (load.started_ns - found.fault_ns) / 1e9
+        found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
         (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
         if cluster.network is not None:
@@ -215,12 +219,20 @@ def _mend(cluster: ReplicatedCluster, found: Round) -> None:
         found.rejoined.setdefault(m.name, how)
 
 
+def _write_lost(path: Path, lost: list[ledger.Entry]) -> None:
+    """All lost rows; without any there is no such file."""
+    if lost:
+        rows = [f"{e.client},{e.sequence},{e.at_ns},{'warned' if e.warned else ''}" for e in lost]
+        path.write_text("\n".join(["client,sequence,acknowledged_ns,warning", *rows]) + "\n")
+
+
 def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -> None:
     entries = ledger.read(load.records)
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.rows(conn, scene.run)
     found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns, seen=scene.seen)
     found.outages = ledger.outages(entries, found.fault_ns, load.ended_ns)
+    _write_lost(load.records.parent / "lost.csv", found.audit.lost)
     cluster.wait_caught_up()
     for m in cluster.others(cluster.primary):
         with targets.administrative(m.local) as conn:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,18 +29,28 @@ _begun: list[subprocess.Popen[bytes]] = []
 
 def render(view: View) -> str:
     """The page."""
-    source = (resources.files("pgdyno.report") / "templates" / "report.html.j2").read_text(encoding="utf-8")
-    env = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     specs = {c.name: c.spec for c in view.charts}
-    return env.from_string(source).render(
+    return template("report.html.j2").render(
         view=view,
         say=partial(words.said, lang=view.lang),
         sections=sections(view),
         large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
-        tables=_embedded({t.name: _as_data(t) for t in view.tables}),
-        specs=_embedded(specs),
+        tables=embedded({t.name: _as_data(t) for t in view.tables}),
+        specs=embedded(specs),
         library=library() if specs else "",
     )
+
+
+def template(name: str) -> jinja2.Template:
+    """One of the pages; what it includes lies beside it."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("pgdyno.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return env.get_template(name)
 
 
 def _as_data(t: Table) -> dict[str, object]:
@@ -59,7 +68,8 @@ def _as_data(t: Table) -> dict[str, object]:
     return data
 
 
-def _embedded(data: Any) -> str:
+def embedded(data: Any) -> str:
+    """JSON that a page's script reads."""
     # Nothing in it may end the script element early, or begin what hides its end ("<!--<script>").
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 

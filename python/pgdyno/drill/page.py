@@ -1,0 +1,145 @@
+"""A drill as a page: what was lost, and why; every figure; the load around each fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgdyno.drill.drill import Drill
+from pgdyno.drill.modes import Mode
+from pgdyno.drill.rounds import Round
+from pgdyno.drill.words import METHOD, answers, milliseconds, seconds
+from pgdyno.report.cells import Table
+from pgdyno.report.charts import base
+from pgdyno.report.page import Chart, Page, render
+
+#: Seconds of a round that are shown before its fault and behind it.
+_BEFORE_S, _AFTER_S = 2.0, 20.0
+#: Fault, found dead, promoted.
+_MARKS = ["#D55E00", "#E69F00", "#009E73"]
+
+
+def written(drill: Drill) -> str:
+    """The page as HTML."""
+    cluster = f"{drill.members[0]} and {len(drill.members) - 1} standbys"
+    return render(
+        Page(
+            title=f"Drill of {drill.name}",
+            subtitle=f"PostgreSQL {drill.version}; {cluster}; {drill.options.clients} clients",
+            answers=answers(drill),
+            tables=[_lost(drill), _times(drill)],
+            charts=[_load(drill)],
+            details=[_rounds(drill)],
+            method=METHOD,
+            error="; ".join([drill.stopped, *(f"pg_amcheck on {m}: {w}" for m, w in drill.damaged.items())]).strip(
+                "; "
+            ),
+        )
+    )
+
+
+def _wrong(drill: Drill) -> list[str]:
+    damaged = [f"pg_amcheck on {m}: {said}" for m, said in drill.damaged.items()]
+    return [drill.stopped, *damaged] if drill.stopped else damaged
+
+
+def _of(mode: Mode, fault: str) -> str:
+    return f"{mode.name}: {fault}" if mode.name else fault
+
+
+def _lost(drill: Drill) -> Table:
+    columns = [
+        "fault", "waits for", "rounds", "commits/s", "p50 ms", "p99 ms", "acked", "lost", "warned", "unknown", "there",
+        "seen, gone",
+    ]  # fmt: skip
+    cells: list[list[Any]] = []
+    for mode, v in drill.verdicts:
+        cells.append([
+            _of(mode, v.fault), f"{v.synchronous_commit}, {v.synchronous_standby_names or 'async'}",
+            str(v.rounds - len(v.errors)), f"{v.tps:,.0f}", milliseconds(v.p50_s), milliseconds(v.p99_s),
+            f"{v.acknowledged:,}", f"{v.lost:,}", f"{v.lost - v.lost_in_silence:,}", f"{v.unknown:,}",
+            f"{v.unknown_there:,}", f"{v.seen_and_missing:,}",
+        ])  # fmt: skip
+    note = (
+        "Waits for: synchronous_commit, synchronous_standby_names. Commits/s and latency before the fault, medians "
+        "of the rounds. Warned: of the lost ones those that were acknowledged behind a warning. There: of the unknown "
+        "ones those whose rows are there. Seen, gone: rows that were read before the failover, of any outcome."
+    )
+    return Table("lost", "What was lost", columns, cells, note, text_columns=2)
+
+
+def _times(drill: Drill) -> Table:
+    columns = ["fault", "found dead s", "pg_promote s", "outage s", "95% s", "longest s", "not back"]
+    cells: list[list[Any]] = []
+    for mode, v in drill.verdicts:
+        times = (v.detected_s, v.promote_s, v.outage_p50_s, v.outage_p95_s, v.outage_max_s)
+        cells.append([_of(mode, v.fault), *map(seconds, times), f"{v.not_back:,}"])
+    note = (
+        "Found dead and pg_promote: medians of the rounds. Outage: of all clients of all rounds the median, the 95th "
+        "percentile, the longest. Not back: clients without a commit until the end of the round."
+    )
+    return Table("times", "How long nobody was served", columns, cells, note)
+
+
+def _rounds(drill: Drill) -> Table:
+    columns = ["round", "from", "to", "commits/s", "acked", "lost", "unknown", "found dead s", "outage s", "others"]
+    cells: list[list[Any]] = []
+    for mode, fault, rounds in drill.rounds:
+        for r in rounds:
+            outages = sorted(s for o in r.outages if (s := o.seconds) is not None)
+            found = None if r.detected_ns is None else (r.detected_ns - r.fault_ns) / 1e9
+            a = r.audit
+            known = [f"{r.tps:,.0f}", *(f"{n:,}" for n in ((a.acknowledged, len(a.lost), a.unknown) if a else ()))]
+            middle = outages[len(outages) // 2] if outages else None
+            others = ", ".join(f"{m} {how}" for m, how in r.rejoined.items())
+            cells.append([
+                f"{_of(mode, fault)} {r.number}", r.old_primary, r.new_primary or "–",
+                *known, *["–"] * (4 - len(known)), seconds(found), seconds(middle), r.error or others,
+            ])  # fmt: skip
+    return Table("rounds", "Rounds", columns, cells, text_columns=3)
+
+
+def _load(drill: Drill) -> Chart:
+    values: list[dict[str, object]] = []
+    for mode, fault, rounds in drill.rounds:
+        for r in rounds:
+            what = {"what": _of(mode, fault), "round": str(r.number)}
+            values += [{**what, "s": round(at, 2), "tps": tps} for at, tps in r.series if -_BEFORE_S <= at <= _AFTER_S]
+            values += [{**what, "mark": at, "kind": kind} for kind, at in _marks(r)]
+    x = {"field": "s", "type": "quantitative", "title": "seconds since the fault"}
+    y = {"field": "tps", "type": "quantitative", "title": "commits/s"}
+    rule = {
+        "field": "kind",
+        "type": "nominal",
+        "title": None,
+        "scale": {"range": _MARKS},
+        "legend": {"orient": "top"},
+    }
+    spec = base(values, 0, 0)
+    del spec["width"], spec["height"]
+    spec |= {
+        "columns": 2,
+        "facet": {"field": "what", "type": "nominal", "title": None, "sort": [_of(m, f) for m, f, _ in drill.rounds]},
+        "spec": {
+            "width": 430,
+            "height": 120,
+            "layer": [
+                {
+                    "transform": [{"filter": "isValid(datum.s)"}],
+                    "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.7, "interpolate": "step-after"},
+                    "encoding": {"x": x, "y": y, "detail": {"field": "round"}},
+                },
+                {
+                    "transform": [{"filter": "isValid(datum.mark)"}],
+                    "mark": {"type": "rule", "strokeWidth": 1.5},
+                    "encoding": {"x": {"field": "mark", "type": "quantitative"}, "color": rule},
+                },
+            ],
+        },
+    }
+    note = "Commits of all clients in each tenth of a second, a line for each round."
+    return Chart("load", "Around the fault", note, spec)
+
+
+def _marks(r: Round) -> list[tuple[str, float]]:
+    known = (("1 fault", r.fault_ns), ("2 found dead", r.detected_ns), ("3 promoted", r.promoted_ns))
+    return [(kind, round((ns - r.fault_ns) / 1e9, 3)) for kind, ns in known if ns]

@@ -1,0 +1,97 @@
+"""What a drill has found, in sentences: for the terminal and the page."""
+
+from __future__ import annotations
+
+from pgdyno.drill import verdict
+from pgdyno.drill.drill import Drill
+from pgdyno.drill.modes import Mode
+from pgdyno.drill.verdict import Verdict
+from pgdyno.report.page import Answer
+
+METHOD = [
+    "Each client writes rows with its number and a sequence, a transaction (BEGIN, INSERT, COMMIT) each, and writes "
+    "down what it was told of each. Lost is what was acknowledged, by the answer to COMMIT, and is missing on the "
+    "surviving primary. Where the connection was lost between COMMIT and its answer it is unknown, not lost.",
+    "The primary is taken for dead when most of its standbys cannot reach it by pg_isready, twice in a row, half a "
+    "second apart. It is killed then, and the standby that has received most is promoted.",
+    "An outage is the longest time between two acknowledged commits of a client behind the fault.",
+    "Killed are processes: the kernel's memory survives, so this does not test disks. Clients and members share this "
+    "machine's processors.",
+]
+FALLS_BACK = (
+    "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
+    "synchronous_standby_names, as Patroni's synchronous_mode does."
+)
+
+
+def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
+    """The verdicts of each mode; of the one without a name, where the cluster was drilled as it is."""
+    found: dict[Mode, list[Verdict]] = {}
+    for mode, v in drill.verdicts:
+        found.setdefault(mode, []).append(v)
+    return found
+
+
+def answers(drill: Drill) -> list[Answer]:
+    """A sentence for each mode, or for each fault."""
+    found = []
+    for mode, verdicts in by_mode(drill).items():
+        if mode.name:
+            why = list(dict.fromkeys(n for v in verdicts for n in notes(v)))
+            found.append(Answer(mode.name, f"{mode.name} ({mode.settings}): {of_mode(verdicts)}", why))
+        else:
+            found += [Answer(v.fault, f"{v.fault}: {v.sentence}", [*notes(v), *timing(v)]) for v in verdicts]
+    return found
+
+
+def of_mode(verdicts: list[Verdict]) -> str:
+    """What a mode has lost, over all faults."""
+    lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
+    rounds = sum(v.rounds - len(v.errors) for v in verdicts)
+    if lost:
+        faults = ", ".join(v.fault for v in verdicts if v.lost)
+        return f"LOST {lost:,} of {acknowledged:,} acknowledged commits ({faults})"
+    return f"nothing lost of {acknowledged:,} acknowledged commits in {rounds} rounds"
+
+
+def notes(v: Verdict) -> list[str]:
+    """Why, and what is odd."""
+    found = [v.why] if v.why else []
+    if v.lost and verdict.is_expected(v):
+        found.append("That must be so with this fault: the drill shows that it can see a loss.")
+    if v.errors:
+        found.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
+    if v.seen_and_missing:
+        found.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
+    if v.resurrected:
+        found.append(f"{v.resurrected:,} transactions that had failed are there.")
+    if v.holes:
+        found.append(f"{v.holes:,} lost commits are older than others of the same client that are there.")
+    if v.differing:
+        found.append(f"The ledger differs on {', '.join(v.differing)} after joining again.")
+    if v.split_brain:
+        found.append(f"Split brain in {v.split_brain} rounds: two primaries took writes.")
+    if v.not_back:
+        found.append(f"{v.not_back} clients were not served again before the round's end.")
+    return found
+
+
+def timing(v: Verdict) -> list[str]:
+    """Where the outage of a failover went."""
+    if v.promote_s is None:
+        return []
+    found = f"the primary was found dead after {seconds(v.detected_s)} s, " if v.detected_s is not None else ""
+    return [
+        f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
+        f"{seconds(v.outage_max_s)}): {found}pg_promote took {seconds(v.promote_s)} s."
+    ]
+
+
+def milliseconds(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "–" if value is None else f"{value * 1e3:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """Hundredths, or a dash."""
+    return "–" if value is None else f"{value:.2f}"
