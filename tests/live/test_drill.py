@@ -94,7 +94,8 @@ def test_each_fault_has_its_outcome(cluster: Path, tmp_path: Path) -> None:
 def test_the_audit_can_fail(cluster: Path, tmp_path: Path) -> None:
     found = drilled(cluster, tmp_path, "--modes", "--rounds", 1, "--fault", "cut-primary")
     by = {v["mode"]: v for v in found["verdicts"]}
-    assert found["code"] == 1 and all(v["errors"] == [] for v in by.values())
+    # Those that promise nothing may lose.
+    assert found["code"] == 0 and all(v["errors"] == [] for v in by.values())
     # Cut off from its standbys the primary goes on for as long as nobody fences it.
     assert by["maximum performance"]["lost_in_silence"] > 0 and "asynchronous" in by["maximum performance"]["why"]
     assert by["no durability"]["lost_in_silence"] > 0 and "synchronous_commit = off" in by["no durability"]["why"]
@@ -121,9 +122,10 @@ def test_a_manager_falls_back_where_no_standby_is_there(cluster: Path) -> None:
         finally:
             c.network.mend_all()
         deadline = time.monotonic() + 20
-        while c.setting("synchronous_standby_names") != "ANY 1 (*)" and time.monotonic() < deadline:
+        while not c.setting("synchronous_standby_names") and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert c.setting("synchronous_standby_names") == "ANY 1 (*)"
+        # Members, not anybody: who takes a base backup streams as well.
+        assert c.setting("synchronous_standby_names") == "ANY 1 (node1, node2, node3)"
         for m in c.others(c.primary):
             c.wait_streaming(m)
 

@@ -102,7 +102,12 @@ def test_from_made_to_removed(make: Maker, network: str) -> None:
 
     refused = pgdyno("cluster", "failover", folder)
     assert refused.code == 3 and "node3 lives and takes writes" in refused.err
+    # Nobody is killed for what cannot be.
+    for words in (("--to", "node9"), ("--to", "node3")):
+        assert pgdyno("cluster", "failover", folder, "--force", *words).code == 3
+    assert roles(folder)["node3"] == "primary"
     cluster.primary.kill()
+    assert "node3 is the primary and does not run" in pgdyno("cluster", "rejoin", folder).err
     shown = pgdyno("cluster", "status", folder)
     assert shown.code == 1 and "node3: stopped" in shown.out and "no primary: pgdyno cluster failover" in shown.out
     assert pgdyno("cluster", "failover", folder).code == 0
@@ -143,8 +148,15 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
         time.sleep(0.05)
     cluster.primary.kill()
     cluster.member("node3").start()
+    refused = pgdyno("cluster", "failover", folder, "--to", "node3")
+    assert refused.code == 3 and "bytes of WAL more than node3" in refused.err
     done = pgdyno("cluster", "failover", folder, "--to", "node3", "--force")
     assert done.code == 0, done.err
+    # Started again, the old primary would take writes.
+    assert pgdyno("cluster", "stop", folder).code == 0
+    started = pgdyno("cluster", "start", folder)
+    assert started.code == 1 and "node1 was the primary before and is left stopped" in started.out
+    assert roles(folder) == {"node1": "stopped", "node2": "standby", "node3": "primary"}
     assert pgdyno("cluster", "rejoin", folder).code == 0
     on_primary(folder, "insert into t values (-1)")
     assert everywhere(folder, "select a from t") == [[(-1,)]] * 3

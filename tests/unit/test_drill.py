@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,9 @@ def test_a_record_that_was_changed_is_named_by_its_line(tmp_path: Path, line: st
 def test_an_outage_is_the_longest_wait_behind_the_fault() -> None:
     entries = [acknowledged(0, n, t) for n, t in enumerate([0, 4, 4.5, 5.5, 7.5, 7.6], 1)]
     entries += [acknowledged(1, n, t) for n, t in enumerate([4, 5], 1)]
-    entries += [Entry(2, 1, "failed", 5 * S)]
-    found = ledger.outages(entries, 5 * S, 8 * S)
+    # What is lost was no service.
+    entries += [Entry(2, 1, "failed", 5 * S), acknowledged(0, 9, 6.5)]
+    found = ledger.outages(entries, 3, 5 * S, 8 * S, lost={(0, 9)})
     # The four seconds before the fault are none; the second client does not come back, the third never was.
     assert found == [
         Outage(0, round(5.5 * S), round(7.5 * S)),
@@ -195,8 +197,72 @@ def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
     broken = round_with()
     broken.error = "the load did not begin"
     v = verdict.of_rounds([broken, round_with()])
-    assert not v.is_good and v.acknowledged == 100 and v.most_losing == pytest.approx(0.95)
+    assert not v.is_good and v.acknowledged == 200 and v.most_losing == pytest.approx(0.95)
     assert verdict.of_rounds([broken]).sentence == "no round counts: the load did not begin"
+
+
+def test_what_a_round_has_lost_counts_however_it_went_on() -> None:
+    broken = round_with(lost=[acknowledged(0, 9)])
+    broken.error = "the cluster could not be mended"
+    v = verdict.of_rounds([round_with(), broken])
+    assert v.lost == 1 and v.sentence.startswith("LOST 1 of 200 acknowledged commits, in 1 of 2 rounds")
+
+
+def test_who_is_not_served_again_waits_longer_than_all_others() -> None:
+    r = round_with()
+    r.outages = [Outage(n, 0, n * S) for n in range(1, 20)] + [Outage(20, 0, None)]
+    v = verdict.of_rounds([r])
+    assert (v.outage_p50_s, v.outage_p95_s, v.outage_max_s, v.not_back) == (10.0, 19.0, None, 1)
+    assert not v.is_good and not v.is_as_expected
+
+
+def test_a_fault_that_must_lose_and_does_not_is_not_as_expected() -> None:
+    assert not verdict.of_rounds([round_with("stale-promotion")]).is_as_expected
+    assert verdict.of_rounds([round_with("stale-promotion", lost=[acknowledged(0, 9)])]).is_as_expected
+    assert not verdict.of_rounds([round_with(lost=[acknowledged(0, 9)])]).is_as_expected
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"members": ["/srv/other", "node2"]},
+        {"primary": "node9"},
+        {"network": ["abc def", 1]},
+        {"network": ["abcdef", 700]},
+        {"ports": {"node1": "22; x", "node2": 5432}},
+        {"format": 2},
+    ],
+)
+def test_a_record_that_names_what_no_record_does_is_refused(tmp_path: Path, damage: dict[str, object]) -> None:
+    ports = {"node1": 5433, "node2": 5434}
+    Record(["node1", "node2"], ports, "", "node1", "a", "b", [], ("abcdef", 3)).save(tmp_path)
+    path = tmp_path / record.FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(RefusedError, match=r"replication\.json cannot be read"):
+        record.load(tmp_path)
+
+
+def test_others_folders_and_links_are_not_worked_in(tmp_path: Path) -> None:
+    Record(["node1"], {"node1": 5433}, "", "node1", "a", "b", []).save(tmp_path)
+    (tmp_path / record.FILE).chmod(0o666)
+    with pytest.raises(RefusedError, match="not ours alone"):
+        record.load(tmp_path)
+    (tmp_path / record.FILE).chmod(0o600)
+    (link := tmp_path.parent / "link").symlink_to(tmp_path)
+    with pytest.raises(RefusedError, match="not a folder of our own"):
+        record.load(link)
+    tmp_path.chmod(0o777)
+    with pytest.raises(RefusedError, match="not a folder of our own"):
+        record.load(tmp_path)
+
+
+def test_one_pgdyno_at_a_time(tmp_path: Path) -> None:
+    Record(["node1"], {"node1": 5433}, "", "node1", "a", "b", []).save(tmp_path)
+    assert not record.is_locked(tmp_path)
+    with record.locked(tmp_path):
+        assert record.is_locked(tmp_path)
+        with pytest.raises(RefusedError, match="another pgdyno is at work"), record.locked(tmp_path):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -215,7 +281,7 @@ def test_of_two_primaries_the_later_timeline_counts() -> None:
 
 def test_the_record_survives_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     made = Record(
-        ["node1", "node2"], {"node1": 1, "node2": 2}, "ANY 1 (*)", "node1", "a", "b", [("x", "1", "", 0)], ("abc", 3)
+        ["node1", "node2"], {"node1": 1, "node2": 2}, "ANY 1 (*)", "node1", "a", "b", [("x", "1", "", 0)], ("abcdef", 3)
     )
     made.unfinished = ("failover", "node2")
     made.save(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from pgdyno.errors import ClusterError, PgdynoError, RefusedError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
 from pgdyno.replication import network as networks
-from pgdyno.replication import roles, state
+from pgdyno.replication import record, roles, state
 from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
 
 _out = console.output()
@@ -50,11 +51,21 @@ def create(
     settings |= {s.name: s for s in given_settings(given)}
     in_namespaces = networks.is_possible() if network is None else network
     began = time.monotonic()
+    if network is None and not in_namespaces and os.geteuid() == 0:
+        _say("no network namespaces: the programs ip (iproute2) and setpriv are not here, so links cannot be cut")
     with stoppable():
-        cluster = clusters.create(folder, standbys, sync, list(settings.values()), in_namespaces=in_namespaces)
-        with _watching("base backup") as watch:
+        cluster = clusters.create(
+            folder,
+            standbys,
+            sync,
+            list(settings.values()),
+            in_namespaces=in_namespaces,
+            pg_bin=pg_bin,
+            checksums=checksums,
+        )
+        with record.locked(cluster.base), _watching("base backup") as watch:
             try:
-                backups = cluster.build(pg_bin=pg_bin, checksums=checksums, watch=watch)
+                backups = cluster.build(watch)
             except PgdynoError:
                 # What a crash leaves is to be repaired; a mistake leaves nothing.
                 cluster.destroy()
@@ -72,16 +83,17 @@ def create(
 
 def start(folder: Path) -> int:
     """Starts all members."""
-    cluster = _whole(folder)
-    with stoppable():
-        cluster.start()
+    with _at_work(folder) as cluster:
+        left = cluster.start()
+    for name in left:
+        _say(f"! {name} was the primary before and is left stopped: pgdyno cluster rejoin {folder} {name}")
     _say(f"started; the primary is {cluster.record.primary}; --target {_shown(cluster)}")
-    return 0
+    return 1 if left else 0
 
 
 def stop(folder: Path) -> int:
     """Stops all members."""
-    with stoppable():
+    with stoppable(), record.locked(folder):
         ReplicatedCluster(folder).stop()
     _say("stopped")
     return 0
@@ -89,8 +101,8 @@ def stop(folder: Path) -> int:
 
 def destroy(folder: Path) -> int:
     """Removes it."""
-    cluster = ReplicatedCluster(folder)
-    with stoppable():
+    with stoppable(), record.locked(folder):
+        cluster = ReplicatedCluster(folder)
         cluster.destroy()
     _say(f"removed {cluster.base}")
     return 0
@@ -141,9 +153,8 @@ def status(folder: Path, json_output: bool) -> int:
 
 def switchover(folder: Path, to: str) -> int:
     """In order."""
-    cluster = _whole(folder)
-    old, began = cluster.record.primary, time.monotonic()
-    with stoppable(), _watching("base backup") as watch:
+    with _at_work(folder) as cluster, _watching("base backup") as watch:
+        old, began = cluster.record.primary, time.monotonic()
         done = roles.switchover(cluster, to=to, watch=watch)
     _say(
         f"{done.member} is the primary, {old} follows it: promoted in {done.seconds:.2f} s, "
@@ -154,14 +165,15 @@ def switchover(folder: Path, to: str) -> int:
 
 def failover(folder: Path, to: str, *, force: bool) -> int:
     """Of a primary that is dead."""
-    cluster = _whole(folder)
-    found = state.of_member(cluster.primary)
-    if found.role == "primary" and not force:
-        raise RefusedError(
-            f"{cluster.primary.name} lives and takes writes",
-            "pgdyno cluster switchover loses nothing. --force kills it first.",
-        )
-    with stoppable(), _watching("base backup") as watch:
+    with _at_work(folder) as cluster, _watching("base backup") as watch:
+        found = state.of_member(cluster.primary)
+        if found.role != "stopped" and not force:
+            how = (
+                "lives and takes writes" if found.role == "primary" else f"lives, and does not answer ({found.reason})"
+            )
+            raise RefusedError(
+                f"{cluster.primary.name} {how}", "pgdyno cluster switchover loses nothing. --force kills it first."
+            )
         done = roles.failover(cluster, to=to, force=force, watch=watch)
     _say(
         f"{done.member} is the primary: promoted in {done.seconds:.2f} s; compared {' and '.join(done.seen)}",
@@ -172,19 +184,25 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
 
 def rejoin(folder: Path, member: str | None) -> int:
     """Standbys again."""
-    cluster = _whole(folder)
-    with stoppable(), _watching("base backup") as watch:
+    with _at_work(folder) as cluster, _watching("base backup") as watch:
+        if state.of_member(cluster.primary).role != "primary":
+            raise RefusedError(
+                f"{cluster.primary.name} is the primary and does not run",
+                f"pgdyno cluster failover {folder} promotes a standby, pgdyno cluster start {folder} starts all.",
+            )
         chosen = [cluster.member(member)] if member else cluster.others(cluster.primary)
         for m in chosen:
             if member or not cluster.is_streaming(m):
                 _say(f"{m.name}: {roles.rejoin(cluster, m, watch)}")
+            else:
+                clusters.drop_all_slots(m)
     return 0
 
 
 def repair(folder: Path) -> int:
     """What was begun is ended."""
-    cluster = ReplicatedCluster(folder)
-    with stoppable(), _watching("base backup") as watch:
+    with stoppable(), record.locked(folder), _watching("base backup") as watch:
+        cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
     _say(*(done or ["nothing was to be done"]))
     return 0
@@ -193,22 +211,38 @@ def repair(folder: Path) -> int:
 # ---------------------------------------------------------------- inside
 
 
-def _whole(folder: Path) -> ReplicatedCluster:
+@contextmanager
+def _at_work(folder: Path) -> Iterator[ReplicatedCluster]:
+    """A cluster that is whole, and nobody else's meanwhile. Raises ClusterError where something was begun and not
+    ended, RefusedError where another pgdyno is at work on it.
+    """
+    with stoppable(), record.locked(folder):
+        cluster = ReplicatedCluster(folder)
+        refuse_unfinished(cluster)
+        yield cluster
+
+
+def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     """Raises ClusterError where something was begun and not ended."""
-    cluster = ReplicatedCluster(folder)
-    if cluster.record.unfinished is not None:
+    begun = cluster.record.unfinished[0] if cluster.record.unfinished is not None else None
+    if cluster.record.set_aside is not None:
+        begun = "drill"
+    if begun is not None:
         raise ClusterError(
-            f"a {cluster.record.unfinished[0]} of {folder} was begun and not ended",
-            f"pgdyno cluster status {folder} shows how it stands, pgdyno cluster repair {folder} ends it.",
+            f"a {begun} of {cluster.base} was begun and not ended",
+            f"pgdyno cluster status {cluster.base} shows how it stands, pgdyno cluster repair {cluster.base} ends it.",
         )
-    return cluster
 
 
 def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str]:
     found = []
-    if cluster.record.unfinished is not None:
+    if record.is_locked(cluster.base):
+        found.append("another pgdyno is at work on it")
+    elif cluster.record.unfinished is not None:
         verb, primary = cluster.record.unfinished
         found.append(f"a {verb} was begun and not ended (its primary: {primary}): pgdyno cluster repair {cluster.base}")
+    elif cluster.record.set_aside is not None:
+        found.append(f"a drill has left its own settings: pgdyno cluster repair {cluster.base}")
     if all(s.role == "stopped" for s in states):
         return [*found, f"all members are stopped: pgdyno cluster start {cluster.base}"]
     primaries = [s.name for s in states if s.role == "primary"]

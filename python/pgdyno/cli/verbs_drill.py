@@ -15,9 +15,13 @@ def drill(
         Path | None, typer.Argument(help="A cluster with standbys: pgdyno cluster create FOLDER --standbys 2.")
     ] = None,
     fault: Annotated[
-        str,
-        typer.Option(help="Which, or several with commas, or all. --list shows them.", metavar="NAME[,NAME]"),
-    ] = "kill-primary",
+        str | None,
+        typer.Option(
+            help="Which, or several with commas, or all. --list shows them. Default: kill-primary; with --modes those "
+            "that tell modes apart.",
+            metavar="NAME[,NAME]",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds of each fault.", min=1, max=10_000)] = 3,
     modes: Annotated[
         bool,
@@ -44,7 +48,8 @@ def drill(
     """Break a cluster with standbys under load, let it fail over, and count the acknowledged commits that are lost.
 
     Each client writes down what it was told of each of its commits; afterwards the surviving primary is compared with
-    these records. Only clusters of pgdyno's own are broken. Exit code 1: commits were lost, or something else is wrong.
+    these records. Only clusters of pgdyno's own are broken. Exit code 1: commits were lost, unless the fault must lose
+    some or the mode promises nothing; or something else is wrong.
     """
     from pgdyno.cli import drill as verb
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,12 +49,21 @@ class ManagedCluster:
         """The data directory."""
         return self.layout.data
 
-    def create(self, settings: Sequence[Setting], *, pg_bin: Path | None = None, checksums: bool | None = None) -> None:
-        """initdb, in a folder that does not exist yet or is empty. What cannot be finished is removed."""
+    def create(
+        self,
+        settings: Sequence[Setting],
+        *,
+        pg_bin: Path | None = None,
+        checksums: bool | None = None,
+        stage: Path | None = None,
+    ) -> None:
+        """initdb, in a folder that does not exist yet or is empty. What cannot be finished is removed. `stage`: where
+        programs are put that the account cannot reach; in the folder, if nothing is said.
+        """
         self.prepare()
         try:
             self.layout.make_folder(self.data, self.account)
-            programs = binaries.find(self.account, self.base / "programs", pg_bin)
+            programs = binaries.find(self.account, stage or self.base / "programs", pg_bin)
             initdb(self.layout, programs, self.account, checksums=checksums)
             self.layout.configure(self.account, list(settings))
             refuse_bad_settings(self.layout, programs, self.account)
@@ -147,9 +157,10 @@ class ManagedCluster:
         Raises LocalError where we may not look, RefusedError where pgdyno itself holds the directory.
         """
         try:
-            lines = (self.data / PID_FILE).read_text().splitlines()
+            lines = self._pid_file().splitlines()
             process = psutil.Process(int(lines[0]))
-            if process.name() == "postgres" and Path(process.cwd()) == self.data.resolve():
+            is_its = process.uids().real == self.account.uid and Path(process.cwd()) == self.data.resolve()
+            if process.name() == "postgres" and is_its:
                 return int(process.pid)
             if "pgdyno" in process.cmdline() and str(self.data / PID_FILE) in process.cmdline():
                 raise RefusedError(
@@ -162,6 +173,15 @@ class ManagedCluster:
                 f"cannot see whether a server runs in {self.base}: {e}", "Use the account that the cluster belongs to."
             ) from e
         return None
+
+    def _pid_file(self) -> str:
+        """The pid file, by the account's rights: below its folder any name may be a link, or a pipe. Raises OSError."""
+        with self.account.rights():
+            fd = os.open(self.data / PID_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                return os.read(fd, 4096).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(fd).st_mode) else ""
+            finally:
+                os.close(fd)
 
     def version(self) -> str:
         """Of the programs that it was made with."""

@@ -39,8 +39,8 @@ class Detector:
     def is_up(self) -> bool:
         """One look, of all at once."""
         looks = [self._look(m) for m in self._cluster.others(self._primary) if m.process_id is not None]
-        answers = [look.wait() == 0 for look in looks]
-        return 2 * sum(answers) > len(answers)
+        failed = sum(look.wait() != 0 for look in looks)
+        return 2 * failed <= len(looks)
 
     def _look(self, member: Member) -> subprocess.Popen[bytes]:
         primary = self._primary

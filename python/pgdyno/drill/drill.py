@@ -11,13 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from pgdyno.cluster.process import environment
 from pgdyno.drill import modes, verdict
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import PgdynoError, TrialError
+from pgdyno.errors import ClusterError, PgdynoError, TrialError
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -99,14 +101,19 @@ def run(
                     say = partial(watch, done, len(every) * rounds, name)
                     played.append(play(cluster, FAULTS[name], number, options, place, say))
                     drill.save()
+                    if played[-1].broken:
+                        raise ClusterError(
+                            f"the cluster could not be mended after round {number} of {name}: {played[-1].error}",
+                            f"pgdyno cluster repair {cluster.base}",
+                        )
         watch(len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
         # The primary first: what the check needs is installed there.
         for m in [cluster.primary, *cluster.others(cluster.primary)]:
             cluster.wait_caught_up()
             if words := _checked(m):
                 drill.damaged[m.name] = words
-    except PgdynoError as e:
-        drill.stopped = e.message
+    except (PgdynoError, psycopg.Error) as e:
+        drill.stopped = " ".join(str(e).split())
     except BaseException as e:
         drill.stopped = f"stopped: {type(e).__name__}"
         raise
@@ -122,7 +129,7 @@ def _checked(member: Member) -> str:
     """What pg_amcheck finds: a first line, or nothing."""
     amcheck = member.program("pg_amcheck")
     if not amcheck.exists():
-        return ""
+        return "not checked: it is not among the server's programs"
     words: list[str | Path] = [
         amcheck, "-h", member.cluster.layout.socket, "-p", str(member.port), "-U", "postgres", "--install-missing",
         "-d", "postgres",

@@ -265,4 +265,5 @@ def recover(scene: Scene, fault: Fault, *, fence: bool) -> roles.Promotion | Non
         cluster.start()
         scene.happened(f"all members started; {cluster.primary.name} is the primary still")
         return None
-    return roles.failover(cluster, to=scene.promote, fence=fence)
+    # Somebody who promotes whom they like does not ask.
+    return roles.failover(cluster, to=scene.promote, force=bool(scene.promote), fence=fence)

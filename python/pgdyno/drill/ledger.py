@@ -21,7 +21,7 @@ Outcome = Literal["acknowledged", "failed", "unknown"]
 Key = tuple[int, int]
 
 _TABLE = """
-create table if not exists pgdyno_ledger (
+create table if not exists public.pgdyno_ledger (
   run bigint, client int, sequence bigint, inserted timestamptz not null default clock_timestamp(),
   primary key (run, client, sequence))"""
 
@@ -79,7 +79,7 @@ def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
 
 def rows(conn: psycopg.Connection[tuple[int, int]], run: int) -> list[Key]:
     """The rows of a run, also such that are there twice."""
-    return conn.execute("select client, sequence from pgdyno_ledger where run = %s", [run]).fetchall()
+    return conn.execute("select client, sequence from public.pgdyno_ledger where run = %s", [run]).fetchall()
 
 
 def read(folder: Path) -> list[Entry]:
@@ -165,13 +165,16 @@ class Outage:
         return None if self.last_ns is None or self.first_ns is None else (self.first_ns - self.last_ns) / 1e9
 
 
-def outages(entries: list[Entry], fault_ns: int, end_ns: int) -> list[Outage]:
-    """Of each client the longest time without an acknowledged commit behind the fault; one that lasts until the end of
-    the load has no end.
+def outages(
+    entries: list[Entry], clients: int, fault_ns: int, end_ns: int, lost: Set[Key] = frozenset()
+) -> list[Outage]:
+    """Of each client the longest time behind the fault without an acknowledged commit that was not `lost`; one that
+    lasts until the end of the load has no end.
     """
     found = []
-    for client in sorted({e.client for e in entries}):
-        times = sorted(e.at_ns for e in entries if e.client == client and e.outcome == "acknowledged")
+    good = [e for e in entries if e.outcome == "acknowledged" and e.key not in lost]
+    for client in range(clients):
+        times = sorted(e.at_ns for e in good if e.client == client)
         if not times:
             found.append(Outage(client, None, None))
             continue

@@ -62,7 +62,10 @@ class Load:
     def stop(self) -> None:
         """Ends the load, and waits until it has."""
         self._over.set()
-        self._thread.join(60)
+        if self._thread.ident is not None:
+            self._thread.join(60)
+        if self._thread.is_alive():
+            self.error = "it does not end"
 
     def is_on(self) -> bool:
         """Whether it goes on."""

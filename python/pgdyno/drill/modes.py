@@ -17,6 +17,11 @@ from pgdyno.replication.cluster import ReplicatedCluster
 _LOOK_S = 0.5
 
 
+_LOOK = """
+select pg_is_in_recovery(), count(*) from pg_stat_replication
+where state = 'streaming' and application_name = any(%s)"""
+
+
 @dataclass(frozen=True)
 class Mode:
     """What commits wait for."""
@@ -26,6 +31,11 @@ class Mode:
     synchronous_commit: str
     #: Where no standby streams commits wait for none: PostgreSQL does not do that by itself, a manager does.
     falls_back: bool = False
+
+    @property
+    def promises(self) -> bool:
+        """Commits that are acknowledged are on a standby."""
+        return bool(self.synchronous_standby_names) and self.synchronous_commit not in ("off", "local")
 
     @property
     def settings(self) -> str:
@@ -50,7 +60,16 @@ def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
     """Within it the cluster is in the mode; one that falls back has its manager in a thread. Afterwards the cluster's
     own settings are back.
     """
-    before = cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit")
+    if not mode.name:
+        # As it is.
+        yield
+        return
+    before = {
+        "synchronous_standby_names": cluster.record.synchronous_standby_names,
+        "synchronous_commit": cluster.setting("synchronous_commit"),
+    }
+    # Written down first: a pgdyno that is killed must not leave a cluster that does not wait for its standbys.
+    cluster.record.set_aside = before
     cluster.set(synchronous_standby_names=mode.synchronous_standby_names, synchronous_commit=mode.synchronous_commit)
     over = threading.Event()
     thread = threading.Thread(target=_fall_back, args=(cluster, mode, over), daemon=True)
@@ -62,25 +81,25 @@ def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
         over.set()
         if mode.falls_back:
             thread.join()
-        cluster.set(synchronous_standby_names=before[0], synchronous_commit=before[1])
+        cluster.record.set_aside = None
+        cluster.set(**before)
 
 
 def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) -> None:
     """Empties synchronous_standby_names while no standby streams, as Patroni's synchronous_mode does where it is not
-    strict. On the server alone: what the cluster promises stays written down.
+    strict. Patroni writes that down first, where whoever promotes will look; here nobody is told, and a primary that
+    fails while it waits for nobody loses commits.
     """
     waits = True
     while not over.wait(_LOOK_S):
         try:
             with targets.administrative(cluster.primary.local, patience_s=2.0) as conn:
-                row = conn.execute(
-                    "select pg_is_in_recovery(), count(*) from pg_stat_replication where state = 'streaming'"
-                ).fetchone()
+                row = conn.execute(_LOOK, [cluster.record.members]).fetchone()
                 if row is None or row[0]:
                     continue
                 wanted = bool(row[1])
                 if wanted != waits:
-                    names = mode.synchronous_standby_names if wanted else ""
+                    names = cluster.names_of(mode.synchronous_standby_names) if wanted else ""
                     conn.execute(f"alter system set synchronous_standby_names = '{names}'".encode())
                     conn.execute("select pg_reload_conf()")
                     waits = wanted

@@ -77,8 +77,10 @@ class Round:
     events: list[tuple[int, str]] = field(default_factory=list)
     #: Seconds since the fault, and commits a second: of each tenth of a second.
     series: list[tuple[float, float]] = field(default_factory=list)
-    #: Why the round is worth nothing, where it is.
+    #: Why the round says nothing about what is kept, where it does not; what it lost counts all the same.
     error: str = ""
+    #: The cluster could not be mended after it.
+    broken: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For machines; of lost rows the first."""
@@ -92,8 +94,8 @@ class Round:
 
 
 def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options, folder: Path, say: Say) -> Round:
-    """One round on a cluster that is whole; it is whole again afterwards. Its records are in `folder`. Raises
-    PgdynoError where the cluster cannot be mended.
+    """One round on a cluster that is whole; it is whole again afterwards, unless it is said to be broken. Its records
+    are in `folder`.
     """
     refuse_unfit(cluster, fault)
     folder.mkdir(parents=True)
@@ -119,9 +121,16 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
             cluster.network.mend_all()
         for m in cluster.members:
             m.thaw()
+    if load.error and not found.error:
+        found.error = f"the load ended by itself: {load.error}"
     say("audit")
-    _mend(cluster, found)
-    _audit(cluster, scene, found, load)
+    try:
+        _audit(cluster, scene, found, load)
+        _mend(cluster, found)
+        _compare(cluster, scene, found)
+    except (PgdynoError, psycopg.Error) as e:
+        found.error = found.error or " ".join(str(e).split())
+        found.broken = True
     (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
     return found
 
@@ -231,10 +240,17 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.rows(conn, scene.run)
     found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns, seen=scene.seen)
-    found.outages = ledger.outages(entries, found.fault_ns, load.ended_ns)
+    lost = {e.key for e in found.audit.lost}
+    found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
     _write_lost(load.records.parent / "lost.csv", found.audit.lost)
+
+
+def _compare(cluster: ReplicatedCluster, scene: Scene, found: Round) -> None:
+    """Whether all members have the same rows."""
     cluster.wait_caught_up()
+    with targets.administrative(cluster.primary.local) as conn:
+        there = sorted(ledger.rows(conn, scene.run))
     for m in cluster.others(cluster.primary):
         with targets.administrative(m.local) as conn:
-            if sorted(ledger.rows(conn, scene.run)) != sorted(there):
+            if sorted(ledger.rows(conn, scene.run)) != there:
                 found.differing.append(m.name)

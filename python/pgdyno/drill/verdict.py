@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,9 +55,20 @@ class Verdict:
     why: str
 
     @property
+    def is_sound(self) -> bool:
+        """Every round counts, nothing is odd, and everybody is served again."""
+        odd = self.resurrected or self.differing or self.split_brain or self.holes
+        return not (odd or self.errors or self.not_back)
+
+    @property
     def is_good(self) -> bool:
-        """Nothing lost, nothing odd, and every round counts."""
-        return not (self.lost or self.errors or self.resurrected or self.differing or self.split_brain or self.holes)
+        """Sound, and nothing lost."""
+        return self.is_sound and not self.lost
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Sound, and commits are lost just where the fault must lose some."""
+        return self.is_sound and bool(self.lost) == FAULTS[self.fault].must_lose
 
     @property
     def most_losing(self) -> float:
@@ -72,12 +84,13 @@ class Verdict:
         counted = self.rounds - len(self.errors)
         of = f"of {self.acknowledged:,} acknowledged commits"
         rounds = f"{counted} round{'' if counted == 1 else 's'}"
-        if not counted:
-            return f"no round counts: {self.errors[0]}"
         if self.lost:
             behind = self.lost - self.lost_in_silence
             loud = f", {behind:,} of them behind a warning of the server's" if behind else ""
+            rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
             return f"LOST {self.lost:,} {of}{loud}, in {self.losing} of {rounds}"
+        if not counted:
+            return f"no round counts: {self.errors[0]}"
         bound = f"at 95% confidence at most {self.most_losing:.0%} of such failures lose any"
         return f"nothing lost: 0 {of} in {rounds} ({bound})"
 
@@ -90,9 +103,11 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
     """Of rounds with the same fault and configuration."""
     first = rounds[0]
     counted = [r for r in rounds if not r.error and r.audit is not None]
-    audits = [r.audit for r in counted if r.audit is not None]
+    # What was lost is lost, however the round went on.
+    audits = [r.audit for r in rounds if r.audit is not None]
     outages = [o for r in counted for o in r.outages]
-    seconds = sorted(s for o in outages if (s := o.seconds) is not None)
+    # One that has not ended is longer than all that have.
+    seconds = sorted(math.inf if o.seconds is None else o.seconds for o in outages)
     lost = sum(len(a.lost) for a in audits)
     return Verdict(
         fault=first.fault,
@@ -109,18 +124,18 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         resurrected=sum(len(a.resurrected) for a in audits),
         seen_and_missing=sum(a.seen_and_missing for a in audits),
         holes=sum(len(a.holes) for a in audits),
-        differing=sorted({m for r in counted for m in r.differing}),
-        split_brain=sum(r.split_brain for r in counted),
+        differing=sorted({m for r in rounds for m in r.differing}),
+        split_brain=sum(r.split_brain for r in rounds),
         tps=statistics.median([r.tps for r in counted]) if counted else 0.0,
         p50_s=_median([r.p50_s for r in counted]),
         p99_s=_median([r.p99_s for r in counted]),
-        outage_p50_s=_median(seconds),
-        outage_p95_s=seconds[min(len(seconds) - 1, round(0.95 * len(seconds)))] if seconds else None,
-        outage_max_s=seconds[-1] if seconds else None,
+        outage_p50_s=_rank(seconds, 0.5),
+        outage_p95_s=_rank(seconds, 0.95),
+        outage_max_s=_rank(seconds, 1.0),
         not_back=sum(o.seconds is None for o in outages),
         detected_s=_median([(r.detected_ns - r.fault_ns) / 1e9 for r in counted if r.detected_ns is not None]),
         promote_s=_median([r.promote_s for r in counted]),
-        why=_why(counted),
+        why=_why(rounds),
     )
 
 
@@ -166,6 +181,12 @@ def _why(rounds: Sequence[Round]) -> str:
 def is_expected(verdict: Verdict) -> bool:
     """Whether the loss is what this fault must show."""
     return FAULTS[verdict.fault].must_lose
+
+
+def _rank(values: Sequence[float], part: float) -> float | None:
+    """By nearest rank; None where it has not ended."""
+    found = values[math.ceil(part * len(values)) - 1] if values else math.inf
+    return None if math.isinf(found) else found
 
 
 def _median(values: Sequence[float | None]) -> float | None:

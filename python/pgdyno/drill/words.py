@@ -20,7 +20,8 @@ METHOD = [
 ]
 FALLS_BACK = (
     "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
-    "synchronous_standby_names, as Patroni's synchronous_mode does."
+    "synchronous_standby_names then, as Patroni's synchronous_mode does. What is acknowledged from then on only the "
+    "primary has."
 )
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -44,6 +44,7 @@ _NEEDED = [
     Setting("max_replication_slots", "20", "one a standby"),
     Setting("hot_standby", "on", "standbys take queries"),
     Setting("wal_log_hints", "on", "pg_rewind"),
+    Setting("max_slot_wal_keep_size", "8GB", "a standby that is gone does not fill the primary's disk"),
     Setting("wal_keep_size", "1GB", "a member that was away can be rewound"),
     Setting("wal_retrieve_retry_interval", "200ms", "a standby looks for its primary again soon"),
     Setting("wal_receiver_timeout", "5s", "a standby gives up on a primary that is cut off"),
@@ -68,7 +69,9 @@ class ReplicatedCluster:
         self.base = base.absolute()
         self.record: Record = record.load(self.base)
         found = self.record.network
-        self.network = None if found is None else networks.Network(found[0], found[1], self.record.members)
+        status = self.base.stat()
+        owner = f"{status.st_dev}:{status.st_ino}"
+        self.network = None if found is None else networks.Network(found[0], found[1], self.record.members, owner)
         self.members = [self._member(name) for name in self.record.members]
 
     def _member(self, name: str) -> Member:
@@ -137,11 +140,16 @@ class ReplicatedCluster:
         self.record.unfinished = None
         self.record.save(self.base)
 
+    def begin_again(self) -> None:
+        """What was begun is undone."""
+        self.record.unfinished = None
+        self.record.save(self.base)
+
     # ------------------------------------------------------------ configuration
 
     def settings_for(self, member: Member, primary: Member) -> list[Setting]:
         """What a member is configured with while `primary` is the primary."""
-        settings = [Setting(*s) for s in self.record.settings]
+        settings = [self._expanded(Setting(*s)) for s in self.record.settings]
         if member.name == primary.name:
             return settings
         passfile = str(self.base / member.name / "passfile")
@@ -159,6 +167,16 @@ class ReplicatedCluster:
             Setting("primary_conninfo", " ".join(f"{k}={_quoted(str(v))}" for k, v in source.items()), "its primary"),
             Setting("primary_slot_name", member.name, "its slot there"),
         ]
+
+    def _expanded(self, setting: Setting) -> Setting:
+        """`*` would be anybody who streams, a base backup that is being taken too: members are meant."""
+        if setting.name != "synchronous_standby_names":
+            return setting
+        return replace(setting, value=self.names_of(setting.value))
+
+    def names_of(self, synchronous_standby_names: str) -> str:
+        """The setting with members for `*`."""
+        return synchronous_standby_names.replace("*", ", ".join(self.record.members))
 
     def configure(self, member: Member, primary: Member) -> None:
         """Writes a member's configuration."""
@@ -202,9 +220,7 @@ class ReplicatedCluster:
 
     # ------------------------------------------------------------ made and removed
 
-    def build(
-        self, *, pg_bin: Path | None = None, checksums: bool | None = None, watch: Callable[[str, int], object]
-    ) -> list[BaseBackup]:
+    def build(self, watch: Callable[[str, int], object]) -> list[BaseBackup]:
         """Makes the members that are not there yet, and starts all. `watch` is told of each base backup which member it
         is for and how many bytes there are. What is half done is done again.
         """
@@ -217,7 +233,7 @@ class ReplicatedCluster:
                     continue
                 self._discard(member)
                 if member.name == self.record.primary:
-                    self._build_primary(member, pg_bin, checksums)
+                    self._build_primary(member)
                 else:
                     backups.append(self.base_backup(member, self.primary, watch))
                 self.record.built.append(member.name)
@@ -225,11 +241,13 @@ class ReplicatedCluster:
             self.start()
         return backups
 
-    def _build_primary(self, member: Member, pg_bin: Path | None, checksums: bool | None) -> None:
+    def _build_primary(self, member: Member) -> None:
         settings = self.settings_for(member, member)
         # Nobody is there yet that a commit could wait for.
         alone = [s for s in settings if s.name != "synchronous_standby_names"]
-        member.cluster.create(alone, pg_bin=pg_bin, checksums=checksums)
+        pg_bin = None if self.record.pg_bin is None else Path(self.record.pg_bin)
+        stage = self.base / "programs"
+        member.cluster.create(alone, pg_bin=pg_bin, checksums=self.record.checksums, stage=stage)
         self._write_passfile(member)
         member.configure(alone, self._access())
         member.start()
@@ -238,8 +256,10 @@ class ReplicatedCluster:
                 (REPLICATION_ROLE, "replication", self.record.replication_password),
                 (CLIENT_ROLE, "in role pg_monitor", self.record.client_password),
             ):
+                # Its verifier: a statement may stand in a log.
+                verifier = conn.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
                 words = sql.SQL("create role {} login password {} " + rights)
-                conn.execute(words.format(sql.Identifier(role), sql.Literal(password)))
+                conn.execute(words.format(sql.Identifier(role), sql.Literal(verifier)))
             conn.execute(
                 sql.SQL("alter database {} owner to {}").format(sql.Identifier(DATABASE), sql.Identifier(CLIENT_ROLE))
             )
@@ -309,10 +329,12 @@ class ReplicatedCluster:
         """Removes a member that is not whole."""
         member.stop()
         folder = self.base / member.name
-        for part in ("data", "socket", "programs"):
+        if not any((folder / name).exists() for name in ("cluster.json", "cluster.json.unfinished")):
+            return
+        for part in ("data", "socket"):
             with contextlib.suppress(OSError):
                 Made.at(folder / part).remove()
-        for file in ("passfile", "server.log", "cluster.json", "cluster.json.unfinished"):
+        for file in ("passfile", "server.log", "rewinding", "cluster.json", "cluster.json.unfinished"):
             (folder / file).unlink(missing_ok=True)
 
     def rebuild(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
@@ -330,15 +352,25 @@ class ReplicatedCluster:
             self._discard(m)
             with contextlib.suppress(OSError):
                 (self.base / m.name).rmdir()
-        (self.base / record.FILE).unlink(missing_ok=True)
+        left = [m.name for m in self.members if (self.base / m.name).exists()]
+        if left:
+            raise LocalError(
+                f"{self.base}: {', '.join(left)} could not be removed whole", "Something else lies there: look."
+            )
+        with contextlib.suppress(OSError):
+            Made.at(self.base / "programs").remove()
+        for file in (record.FILE, record.LOCK):
+            (self.base / file).unlink(missing_ok=True)
         # Whatever else lies there is somebody else's.
         with contextlib.suppress(OSError):
             self.base.rmdir()
 
     # ------------------------------------------------------------ started and stopped
 
-    def start(self) -> None:
-        """Starts all: the primary, then its standbys, and waits until they stream."""
+    def start(self) -> list[str]:
+        """Starts all: the primary, then its standbys, and waits until they stream. One that was the primary before and
+        has not joined again would take writes: it is left alone, and returned.
+        """
         if self.network is not None:
             self.network.up()
             self.network.mend_all()
@@ -349,11 +381,14 @@ class ReplicatedCluster:
         self.configure(primary, primary)
         primary.start()
         primary.reload()
-        for m in self.others(primary):
+        standbys = [m for m in self.others(primary) if m.is_marked_as_standby]
+        for m in standbys:
             ensure_slot(primary, m.name)
+            self.configure(m, primary)
             m.start()
-        for m in self.others(primary):
+        for m in standbys:
             self.wait_streaming(m)
+        return [m.name for m in self.others(primary) if m not in standbys]
 
     def stop(self) -> None:
         """Stops all: the primary first, so that its standbys get all of it; then the network."""
@@ -413,6 +448,8 @@ def create(
     settings: Sequence[Setting],
     *,
     in_namespaces: bool,
+    pg_bin: Path | None = None,
+    checksums: bool | None = None,
 ) -> ReplicatedCluster:
     """Writes down a new cluster; `build` makes it. Raises RefusedError where something is in the folder."""
     members = [f"node{n + 1}" for n in range(standbys + 1)]
@@ -425,6 +462,7 @@ def create(
     if base.exists() and any(base.iterdir()):
         raise RefusedError(f"{base} is not empty", "Name a folder that does not exist yet.")
     base.mkdir(mode=0o755, parents=True, exist_ok=True)
+    record.refuse_others_folder(base)
     base.chmod(base.stat().st_mode | 0o111)
     network = None
     if in_namespaces:
@@ -451,6 +489,8 @@ def create(
         client_password=secrets.token_urlsafe(18),
         settings=[(s.name, s.value, s.reason, s.since) for s in {**own, **given}.values()],
         network=network,
+        pg_bin=None if pg_bin is None else str(pg_bin.absolute()),
+        checksums=checksums,
         unfinished=("create", members[0]),
     )
     made.save(base)
@@ -510,8 +550,12 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [int(s.getsockname()[1]) for s in sockets]
+    """Behind PostgreSQL's own, and below those that the system gives to anybody's connections."""
+    found = []
+    for port in range(5433, 6433):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise RefusedError("there are no free ports from 5433 to 6432", "Stop servers that are not needed.")

@@ -54,7 +54,9 @@ class Member:
     @property
     def local(self) -> Target:
         """By its socket, as superuser: also where no network leads to it."""
-        return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0)
+        # What the database's owner has set is not heeded: whatever is called is PostgreSQL's own.
+        options = {"options": "-c search_path=pg_catalog"}
+        return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0, options=options)
 
     def program(self, name: str) -> Path:
         """One of the programs that it runs."""
@@ -88,6 +90,23 @@ class Member:
         """It starts as a standby."""
         with self.cluster.account.rights():
             (self.data / "standby.signal").touch(mode=0o600)
+
+    @property
+    def _rewinding(self) -> Path:
+        return self.cluster.base / "rewinding"
+
+    @property
+    def is_half_rewound(self) -> bool:
+        """Whether a pg_rewind was begun and not ended: its target must not be used, nor rewound again."""
+        return self._rewinding.exists()
+
+    def begin_rewinding(self) -> None:
+        """Notes it."""
+        self._rewinding.touch()
+
+    def end_rewinding(self) -> None:
+        """It is done, or the member built anew."""
+        self._rewinding.unlink(missing_ok=True)
 
     # ------------------------------------------------------------ its processes
 

@@ -8,6 +8,7 @@ Needs root and Linux's `ip` and `setpriv`. What is made here is gone when the ma
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import shutil
@@ -42,8 +43,10 @@ class Network:
     `number` of their addresses.
     """
 
-    def __init__(self, name: str, number: int, hosts: Sequence[str]) -> None:
+    def __init__(self, name: str, number: int, hosts: Sequence[str], owner: str) -> None:
+        """`owner`: whose it is, in a word; another's of the same name is not touched."""
         self.name = name
+        self.owner = f"pgdyno:{owner}"
         self.number = number
         self.hosts = list(hosts)
 
@@ -71,17 +74,41 @@ class Network:
             if self.number in taken():
                 raise RefusedError(
                     f"the network {_BLOCK}.{self.number}.0/24 is in use on this machine by something else",
-                    "Is another cluster of a copy of this folder up? Stop it.",
+                    "Another cluster may have it by now: stop that one first.",
                 )
             _ip(f"link add {self._bridge} type bridge")
-            _ip(f"addr add {self.client}/24 dev {self._bridge}")
-            _ip(f"link set {self._bridge} up")
+            _ip(f"link set {self._bridge} alias {self.owner}")
+        elif not self._is_ours():
+            raise RefusedError(
+                f"the network of another cluster, of which this is a copy, is up (interface {self._bridge})",
+                "Stop that cluster first.",
+            )
+        # Whoever was killed may have left it half made.
+        _ip(f"addr replace {self.client}/24 dev {self._bridge}")
+        _ip(f"link set {self._bridge} up")
         for host in self.hosts:
             if self.namespace(host) not in there:
                 self._add(host)
+            elif not self._is_whole(host):
+                _ip(f"netns del {self.namespace(host)}")
+                self._add(host)
+
+    def _is_whole(self, host: str) -> bool:
+        shown = _ip(f"-n {self.namespace(host)} -4 -o addr show dev eth0 up", check=False)
+        lo = _ip(f"-n {self.namespace(host)} -o link show dev lo up", check=False)
+        return f" {self.address(host)}/24 " in shown and bool(lo.strip())
+
+    def _outside(self, host: str) -> str:
+        return f"{self._bridge}-{self.hosts.index(host) + 1}"
+
+    def _is_ours(self) -> bool:
+        alias = Path(f"/sys/class/net/{self._bridge}/ifalias")
+        return alias.exists() and alias.read_text().strip() == self.owner
 
     def _add(self, host: str) -> None:
-        space, outside = self.namespace(host), f"{self._bridge}-{self.hosts.index(host) + 1}"
+        space, outside = self.namespace(host), self._outside(host)
+        # The kernel removes that of a namespace in its own time.
+        _ip(f"link del {outside}", check=False)
         _ip(f"netns add {space}")
         _ip(f"link add {outside} type veth peer name eth0 netns {space}")
         _ip(f"link set {outside} master {self._bridge} up")
@@ -91,8 +118,11 @@ class Network:
 
     def down(self) -> None:
         """Removes all of it; what is not there is passed over."""
+        if not self._is_ours():
+            return
         there = set(_names())
         for host in self.hosts:
+            _ip(f"link del {self._outside(host)}", check=False)
             if self.namespace(host) in there:
                 _ip(f"netns del {self.namespace(host)}", check=False)
         _ip(f"link del {self._bridge}", check=False)
@@ -133,12 +163,12 @@ class Network:
 
 def taken() -> set[int]:
     """Numbers of networks that are in use here."""
-    found = set()
+    used = []
     for route in json.loads(_ip("-j -4 route show table all") or "[]"):
-        words = str(route.get("dst", "")).partition("/")[0].split(".")
-        if ".".join(words[:2]) == _BLOCK and len(words) > 2:
-            found.add(int(words[2]))
-    return found
+        if route.get("dst", "default") != "default":
+            used.append(ipaddress.ip_network(route["dst"], strict=False))
+    ours = {n: ipaddress.ip_network(f"{_BLOCK}.{n}.0/24") for n in range(1, 255)}
+    return {n for n, network in ours.items() if any(network.overlaps(u) for u in used)}
 
 
 def _names() -> list[str]:

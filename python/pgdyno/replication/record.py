@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import re
+import stat
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,10 @@ from pgdyno.errors import RefusedError
 
 #: In the cluster's folder.
 FILE = "replication.json"
+#: Beside it: locked by the pgdyno that is at work.
+LOCK = "replication.lock"
+_MEMBER = re.compile(r"node[1-9][0-9]{0,2}")
+_NETWORK = re.compile(r"[0-9a-f]{6}")
 
 
 @dataclass
@@ -37,14 +46,20 @@ class Record:
     built: list[str] = field(default_factory=list)
     #: Members that were seen to follow the primary, on its timeline, since it has become that.
     following: list[str] = field(default_factory=list)
+    #: The server's programs that the user named, and whether there are to be checksums.
+    pg_bin: str | None = None
+    checksums: bool | None = None
+    #: Settings that a drill has set aside for its own, to be put back.
+    set_aside: dict[str, str] | None = None
     #: What was begun and not ended: the verb, and the member that is to be the primary.
     unfinished: tuple[str, str] | None = None
 
     def save(self, base: Path) -> None:
         """Writes it; only we may read it."""
         path = base / FILE
-        part = path.with_suffix(".part")
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.unlink(missing_ok=True)
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as f:
             f.write(json.dumps({"format": 1, **asdict(self)}, indent=2) + "\n")
             f.flush()
@@ -52,18 +67,20 @@ class Record:
         part.rename(path)
 
 
-def is_there(base: Path) -> bool:
-    """Whether a folder holds a cluster with standbys."""
-    return (base / FILE).exists()
-
-
 def load(base: Path) -> Record:
     """Reads it. Raises RefusedError."""
     try:
-        values: dict[str, Any] = json.loads((base / FILE).read_text(encoding="utf-8"))
+        refuse_others_folder(base)
+        fd = os.open(base / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(fd, encoding="utf-8") as f:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                raise ValueError("it is not ours alone to write")
+            values: dict[str, Any] = json.load(f)
         if values.pop("format") != 1:
             raise ValueError("it is of another version of pgdyno")
         record = Record(**values)
+        _check(record)
     except FileNotFoundError:
         raise RefusedError(
             f"{base} holds no cluster with standbys: it has no {FILE}",
@@ -75,3 +92,52 @@ def load(base: Path) -> Record:
     record.network = None if record.network is None else (str(record.network[0]), int(record.network[1]))
     record.unfinished = None if record.unfinished is None else (record.unfinished[0], record.unfinished[1])
     return record
+
+
+def refuse_others_folder(base: Path) -> None:
+    """Raises RefusedError where others may put files into the folder, or it is a link: root works in it."""
+    status = base.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise RefusedError(f"{base} is not a folder of our own that nobody else may write to", "Name another.")
+
+
+def _check(record: Record) -> None:
+    """Raises ValueError where it names what no record of ours does: folders are removed by these names."""
+    members = set(record.members)
+    named = {record.primary, *record.built, *record.following, *record.ports}
+    if not members or not all(_MEMBER.fullmatch(m) for m in members) or not named <= members:
+        raise ValueError("its members are none")
+    if not all(isinstance(p, int) and 0 < p < 65536 for p in record.ports.values()):
+        raise ValueError("its ports are none")
+    if record.network is not None and not (
+        _NETWORK.fullmatch(record.network[0]) and isinstance(record.network[1], int) and 0 < record.network[1] < 255
+    ):
+        raise ValueError("its network is none")
+    if record.unfinished is not None and record.unfinished[1] not in members:
+        raise ValueError("what was begun is of no member")
+
+
+@contextlib.contextmanager
+def locked(base: Path) -> Iterator[None]:
+    """Within it no other pgdyno changes this cluster. Raises RefusedError where one is at work."""
+    if not base.is_dir():
+        load(base)
+    refuse_others_folder(base)
+    fd = os.open(base / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(f"another pgdyno is at work on {base}", "Wait until it has ended.") from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def is_locked(base: Path) -> bool:
+    """Whether a pgdyno is at work on it."""
+    try:
+        with locked(base):
+            return False
+    except RefusedError:
+        return True

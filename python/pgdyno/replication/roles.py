@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
+import contextlib
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
 
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.process import environment
-from pgdyno.errors import ClusterError, RefusedError
+from pgdyno.cluster.process import carried_out, run_while_we_live
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError
 from pgdyno.replication import state
 from pgdyno.replication.cluster import ReplicatedCluster, drop_all_slots, ensure_slot
 from pgdyno.replication.member import Member
@@ -37,12 +42,15 @@ class Promotion:
     needed: int
 
 
-def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False) -> tuple[Member, list[str]]:
-    """The most advanced standby, and whose positions were compared: of those that have followed this primary, so that
-    their positions are on its timeline. What a standby says of its timeline when its WAL receiver is gone is that of
-    its last restartpoint, and must not be compared. Raises RefusedError where too few answer to be sure that one of
-    them has every acknowledged commit, unless `despite_quorum`.
+def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named: str = "") -> tuple[Member, list[str]]:
+    """The most advanced standby, or the one that is `named`, and whose positions were compared: of those that have
+    followed this primary, so that their positions are on its timeline. What a standby says of its timeline when its WAL
+    receiver is gone is that of its last restartpoint, and must not be compared. Raises RefusedError where too few
+    answer to be sure that one of them has every acknowledged commit, or the named one has less than another, unless
+    `despite_quorum`.
     """
+    if named and despite_quorum:
+        return cluster.member(named), [named]
     followers = [m for m in cluster.others(cluster.primary) if m.name in cluster.record.following]
     standbys = [s for m in followers if (s := state.of_member(m)).role == "standby"]
     seen = [s.name for s in standbys]
@@ -60,6 +68,16 @@ def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False) -> tu
             "Start the others first, or --force and lose what only they have.",
         )
     best = max(standbys, key=lambda s: s.received or 0)
+    if named:
+        mine = next((s for s in standbys if s.name == named), None)
+        if mine is None:
+            raise RefusedError(f"{named} is no standby that answers", "pgdyno cluster status shows why.")
+        if (mine.received or 0) < (best.received or 0):
+            raise RefusedError(
+                f"{best.name} has {(best.received or 0) - (mine.received or 0):,} bytes of WAL more than {named}",
+                "Promote that one, or --force and lose what only it has.",
+            )
+        best = mine
     return cluster.member(best.name), seen
 
 
@@ -70,19 +88,14 @@ def failover(
     more, unless `fence` is False. The others follow; the old primary is left as it is.
     """
     old = cluster.primary
+    _refuse_bad_choice(cluster, to, force=force)
+    # Nothing is killed for a promotion that is refused.
+    candidate(cluster, despite_quorum=force, named=to)
     if fence:
         old.kill()
-    if to:
-        chosen, seen = cluster.member(to), [to]
-        if chosen.name == old.name:
-            raise RefusedError(f"{to} is the primary already")
-        if to not in cluster.record.following and not force:
-            raise RefusedError(
-                f"{to} has not followed {old.name} since that is the primary: it may be far behind",
-                "Promote another, or --force.",
-            )
-    else:
-        chosen, seen = candidate(cluster, despite_quorum=force)
+    for m in cluster.others(old):
+        _end_receiver(m)
+    chosen, seen = candidate(cluster, despite_quorum=force, named=to)
     needed = cluster.promise.must_be_seen()
     before, followed = {s.name: s for s in cluster.states()}, set(cluster.record.following)
     with cluster.doing("failover", chosen.name):
@@ -93,6 +106,38 @@ def failover(
             ahead = (before[m.name].received or 0) > (before[chosen.name].received or 0)
             follow(cluster, m, watch, ahead=ahead and m.name in followed)
     return Promotion(chosen.name, seconds, at_ns, seen, needed)
+
+
+def _refuse_bad_choice(cluster: ReplicatedCluster, to: str, *, force: bool) -> None:
+    if not to:
+        return
+    if cluster.member(to).name == cluster.record.primary:
+        raise RefusedError(f"{to} is the primary already")
+    if to not in cluster.record.following and not force:
+        raise RefusedError(
+            f"{to} has not followed {cluster.record.primary} since that is the primary: it may be far behind",
+            "Promote another, or --force.",
+        )
+
+
+def _end_receiver(member: Member) -> None:
+    """Ends a standby's WAL receiver, which flushes what it has written: with remote_write commits are acknowledged
+    before that, and positions are compared by what is flushed.
+    """
+    ask = "select pid from pg_stat_wal_receiver"
+    try:
+        with targets.administrative(member.local, patience_s=2.0) as conn:
+            row = conn.execute(ask).fetchone()
+            if row is None or not row[0]:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(row[0], signal.SIGTERM)
+            deadline = time.monotonic() + 2.0
+            while conn.execute(ask).fetchone() == row and time.monotonic() < deadline:
+                time.sleep(0.005)
+    except (PgdynoError, psycopg.Error):
+        # It does not answer, and is no candidate.
+        return
 
 
 def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobody) -> Promotion:
@@ -106,14 +151,38 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     if not cluster.is_streaming(chosen):
         raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
     needed = cluster.promise.must_be_seen()
+    with targets.administrative(old.local) as conn:
+        # So that stopping takes no time.
+        conn.execute("checkpoint")
     with cluster.doing("switchover", chosen.name):
         old.stop()
+        if behind := _lacks(old, chosen):
+            old.start()
+            cluster.begin_again()
+            raise ClusterError(
+                f"{chosen.name} has not got all of {old.name} ({behind}); {old.name} is the primary again",
+                "Look at the link between them. pgdyno cluster failover --force does without what is missing.",
+            )
         seconds = promote(chosen)
         at_ns = time.time_ns()
     # The old primary last: the others have turned away from its slots by then.
     for m in sorted(cluster.others(chosen), key=lambda m: m.name == old.name):
         rejoin(cluster, m, watch)
     return Promotion(chosen.name, seconds, at_ns, [chosen.name], needed)
+
+
+def _lacks(old: Member, chosen: Member) -> str:
+    """Why a standby has not got all of a primary that was stopped; empty where it has."""
+    done = carried_out([old.program("pg_controldata"), "-D", old.data], old.cluster.account)
+    facts = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
+    status = facts.get("Database cluster state", "unknown").strip()
+    if status != "shut down":
+        return f"its state is {status!r}"
+    high, low = facts["Latest checkpoint location"].strip().split("/")
+    end = (int(high, 16) << 32) + int(low, 16)
+    # The record that says so begins there: it must be behind that.
+    found = state.of_member(chosen).received or 0
+    return "" if found > end else f"it ends behind {end - found:,} bytes more"
 
 
 def promote(member: Member) -> float:
@@ -134,9 +203,13 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
     """
     if member.name == cluster.primary.name:
         raise RefusedError(f"{member.name} is the primary")
-    found = state.of_member(member)
-    if found.role == "standby" and follow(cluster, member, watch) == "streams":
-        return "streams"
+    if member.process_id is None and member.is_marked_as_standby and not member.is_half_rewound:
+        # A standby that was stopped, or killed: it mostly goes on where it was.
+        cluster.configure(member, cluster.primary)
+        with contextlib.suppress(ClusterError):
+            member.start(20.0)
+    if state.of_member(member).role == "standby":
+        return follow(cluster, member, watch)
     member.stop()
     return _rewound_or_rebuilt(cluster, member, watch)
 
@@ -165,14 +238,19 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
     ensure_slot(primary, member.name)
     how = "rewound"
     try:
+        if member.is_half_rewound:
+            raise ClusterError("pg_rewind was cut off: what it has left cannot be used")
+        member.begin_rewinding()
         _rewind(primary, member)
-        cluster.configure(member, primary)
         member.mark_as_standby()
+        cluster.configure(member, primary)
+        member.end_rewinding()
         member.start()
         cluster.wait_streaming(member)
     except ClusterError:
         how = "built anew"
         cluster.rebuild(member, primary, watch)
+        member.end_rewinding()
         member.start()
         cluster.wait_streaming(member)
     drop_all_slots(member)
@@ -186,15 +264,8 @@ def _rewind(source: Member, member: Member) -> None:
         conn.execute("checkpoint")
     socket, account = source.cluster.layout.socket, member.cluster.account
     conninfo = f"host='{socket}' port={source.port} user=postgres dbname=postgres"
-    done = subprocess.run(
-        [source.program("pg_rewind"), "-D", member.data, f"--source-server={conninfo}", "--no-sync"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-        env=environment(),
-        **account.popen(),
-    )
+    words: list[str | Path] = [source.program("pg_rewind"), "-D", member.data, f"--source-server={conninfo}", "--no-sync"]
+    done = run_while_we_live(words, account)
     if done.returncode != 0:
         raise ClusterError(f"pg_rewind of {member.name} failed: {' '.join(done.stderr.split())}")
 
@@ -205,15 +276,27 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
     """
     record = cluster.record
     if len(record.built) < len(record.members):
-        backups = cluster.build(watch=watch)
+        backups = cluster.build(watch)
         return [f"built {b.member}" for b in backups] or ["built the rest"]
     if cluster.network is not None:
         cluster.network.up()
         cluster.network.mend_all()
     for m in cluster.members:
         m.thaw()
-    said = []
+    said: list[str] = []
+    if record.set_aside is not None:
+        # What a drill has set for itself.
+        cluster.record.settings = [s for s in record.settings if s[0] not in record.set_aside]
+        for name, value in record.set_aside.items():
+            cluster.record.settings.append((name, value, "set later", 0))
+        cluster.record.synchronous_standby_names = record.set_aside["synchronous_standby_names"]
+        cluster.record.set_aside = None
+        cluster.record.save(cluster.base)
+        said.append("put back the settings that a drill had set aside")
     found = state.primary_of(cluster.states())
+    if found is None and record.unfinished is not None and record.unfinished[1] != record.primary:
+        # A promotion may be under way: it is brought to its end, or to no beginning, before anybody else is started.
+        cluster.member(record.unfinished[1]).stop()
     intended = record.unfinished[1] if record.unfinished is not None else record.primary
     if found is None:
         chosen = cluster.member(intended)
