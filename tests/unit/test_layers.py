@@ -24,8 +24,8 @@ def imports(path: Path) -> set[str]:
 
 def test_who_knows_the_native_module() -> None:
     users = {p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.py") if "pgdyno._core" in imports(p)}
-    # The cluster: whose rights a thread has.
-    assert users == {"run", "store", "pgbench", "load", "cluster"}
+    # The cluster: whose rights a thread has; drills: the ledger's load.
+    assert users == {"run", "store", "pgbench", "load", "cluster", "drill"}
 
 
 def test_only_the_command_line_exits_and_prints() -> None:
