@@ -110,12 +110,12 @@ def test_a_manager_falls_back_where_no_standby_is_there(cluster: Path) -> None:
     (available,) = [m for m in modes.MODES if m.falls_back]
     assert c.network is not None
     with modes.manager(c, available), targets.administrative(c.primary.local, patience_s=30) as conn:
-        conn.execute("create table if not exists t (a int)")
+        conn.execute("create table if not exists public.t (a int)")
         try:
             for m in c.others(c.primary):
                 c.network.cut(c.primary.name, m.name)
             began = time.monotonic()
-            conn.execute("insert into t values (1)")
+            conn.execute("insert into public.t values (1)")
             # As long as the primary takes to give its standbys up, which is wal_sender_timeout.
             assert 3 < time.monotonic() - began < 15
             assert c.setting("synchronous_standby_names") == ""

@@ -58,6 +58,7 @@ def status(folder: Path) -> Any:
 def on_primary(folder: Path, sql: str) -> Any:
     cluster = ReplicatedCluster(folder)
     with targets.administrative(cluster.primary.local) as conn:
+        conn.execute("set search_path = public")
         found = conn.execute(sql.encode())
         return found.fetchall() if found.description else None
 
@@ -68,11 +69,13 @@ def everywhere(folder: Path, sql: str) -> list[Any]:
     found = []
     for m in cluster.members:
         with targets.administrative(m.local) as conn:
+            conn.execute("set search_path = public")
             found.append(conn.execute(sql.encode()).fetchall())
     return found
 
 
-@pytest.mark.parametrize("network", ["--no-network", pytest.param("--network", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["--no-network", "--network"])
 def test_from_made_to_removed(make: Maker, network: str) -> None:
     if network == "--network" and not networks.is_possible():
         pytest.skip("network namespaces need root, ip and setpriv")

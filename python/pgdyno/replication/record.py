@@ -120,8 +120,8 @@ def _check(record: Record) -> None:
 @contextlib.contextmanager
 def locked(base: Path) -> Iterator[None]:
     """Within it no other pgdyno changes this cluster. Raises RefusedError where one is at work."""
-    if not base.is_dir():
-        load(base)
+    # What there is not leaves no lock behind.
+    load(base)
     refuse_others_folder(base)
     fd = os.open(base / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
