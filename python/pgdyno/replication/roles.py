@@ -264,7 +264,8 @@ def _rewind(source: Member, member: Member) -> None:
         conn.execute("checkpoint")
     socket, account = source.cluster.layout.socket, member.cluster.account
     conninfo = f"host='{socket}' port={source.port} user=postgres dbname=postgres"
-    words: list[str | Path] = [source.program("pg_rewind"), "-D", member.data, f"--source-server={conninfo}", "--no-sync"]
+    program = source.program("pg_rewind")
+    words: list[str | Path] = [program, "-D", member.data, f"--source-server={conninfo}", "--no-sync"]
     done = run_while_we_live(words, account)
     if done.returncode != 0:
         raise ClusterError(f"pg_rewind of {member.name} failed: {' '.join(done.stderr.split())}")
