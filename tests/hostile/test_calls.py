@@ -202,6 +202,7 @@ def test_an_abstract_socket_is_refused() -> None:
             assert done.code in (1, 3) and "abstract namespace" in done.err, done.err
 
 
+@pytest.mark.slow
 def test_what_would_steer_a_terminal_or_a_page(tmp_path: Path) -> None:
     """Titles, statements and messages of runs are somebody else's words."""
     (tmp_path / "odd.toml").write_text(

@@ -12,6 +12,7 @@ from tests.hostile.fuzz_runs import fuzz
 from tests.support import synthetic
 
 
+@pytest.mark.slow
 def test_damaged_runs_for_a_moment() -> None:
     assert sum(fuzz(8, seed=0).values()) > 5
 

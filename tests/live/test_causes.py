@@ -68,6 +68,7 @@ def test_all_is_collected_of_a_private_server(tmp_path: Path) -> None:
     assert pgdyno("explain", run, "--workload", "nope").code == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_collected_unasked(server: Server, database: str, tmp_path: Path) -> None:
     done = pgdyno(
         "run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--collect", "none", "--runs", tmp_path,

@@ -14,7 +14,8 @@ from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
 
 
-@pytest.mark.parametrize("more", [[], pytest.param(["--simultaneous"], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--simultaneous"]])
 def test_two_servers_that_run_are_compared(server: Server, database: str, tmp_path: Path, more: list[str]) -> None:
     file = tmp_path / "x.toml"
     file.write_text(

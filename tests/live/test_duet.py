@@ -42,6 +42,7 @@ def measured(run: Path) -> dict[int, list[Any]]:
     return {t.plan.number: [r for r in data.series[t.plan.number] if r.phase == "measure"] for t in data.trials}
 
 
+@pytest.mark.slow
 def test_a_known_delay_is_found(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text(EXPERIMENT)

@@ -138,6 +138,7 @@ def test_too_few_standbys_to_be_sure_are_not_promoted(make: Maker) -> None:
     assert roles(folder)["node2"] == "primary"
 
 
+@pytest.mark.slow
 def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) -> None:
     # It is streamed the old timeline for a moment, up to where they parted: that is not following.
     folder = make("--no-network")

@@ -93,6 +93,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     assert blocked.code == 2 and "the query failed" in blocked.err
 
 
+@pytest.mark.slow
 def test_a_users_server_by_conninfo_and_by_environment(server: Server, database: str, tmp_path: Path) -> None:
     done = pgdyno("run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err

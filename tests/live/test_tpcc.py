@@ -54,6 +54,7 @@ def test_files_written_directly_hold_what_copy_loads(loaded: str, version: int) 
         s.remove()
 
 
+@pytest.mark.slow
 def test_seeds_sets_and_foreign_keys(server: Server, database: str, loaded: str) -> None:
     target = server.conninfo(dbname=database)
     one = pgdyno("load", "tpcc", "--warehouses", 1, "--seed", 2, "--target", target)
@@ -208,6 +209,7 @@ def trials(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(p.read_text()) for p in sorted(folder.glob("runs/*/trials/*/trial.json"))]
 
 
+@pytest.mark.slow
 def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: Path) -> None:
     found = run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
     assert "new orders a minute" in found["answer"][0] and len(found["tpcc"]) == 3
@@ -257,6 +259,7 @@ def test_sets_partners_and_isolation(tmp_path: Path) -> None:
         assert set(failed) <= {"40001"} and sum(failed.values()) < 0.02 * trial["summary"]["committed"], failed
 
 
+@pytest.mark.slow
 def test_what_was_counted_is_in_the_tables(server: Server, database: str, tmp_path: Path) -> None:
     """Every new order and every payment that was acknowledged, and no more than what was begun."""
     target = server.conninfo(dbname=database)
@@ -290,6 +293,7 @@ def test_a_trial_whose_tables_are_broken_says_so(server: Server, database: str, 
     assert "INCONSISTENT" in trial["caveats"]
 
 
+@pytest.mark.slow
 def test_terminals_wait_and_deal_the_standards_mix(tmp_path: Path) -> None:
     # A hundredth of the standard's waits: a cycle of a terminal takes 0.2 s.
     run(tmp_path, "--clients", 20, "--duration", 6, tpcc="waits = 0.01")

@@ -23,7 +23,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 
 #: How long the primary may take to be found dead, and a client to come back.
 _DETECT_S = 60.0
-_BACK_S = 30.0
+_BACK_S = 15.0
 #: Lost rows that are written down of each round.
 _SHOWN = 1000
 
