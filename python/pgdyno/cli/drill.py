@@ -102,12 +102,12 @@ def show(found: Drill) -> None:
     if found.stopped:
         _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
     if in_modes:
-        _out.print(_table_of_modes(modes_found))
+        _out.print("", _table_of_modes(modes_found), "", sep="\n")
         for mode, verdicts in modes_found.items():
             for note in dict.fromkeys(n for v in verdicts for n in words.notes(v)):
                 _out.print(f"{mode.name}: {note}")
     else:
-        _out.print(_table([v for verdicts in modes_found.values() for v in verdicts]))
+        _out.print("", _table([v for verdicts in modes_found.values() for v in verdicts]), "", sep="\n")
     _out.print(
         f"Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by {found.options.clients} clients. "
         "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
