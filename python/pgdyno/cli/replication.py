@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 from rich import box
 from rich.table import Table
 
@@ -219,7 +220,13 @@ def _at_work(folder: Path) -> Iterator[ReplicatedCluster]:
     with stoppable(), record.locked(folder):
         cluster = ReplicatedCluster(folder)
         refuse_unfinished(cluster)
-        yield cluster
+        try:
+            yield cluster
+        except psycopg.Error as e:
+            raise ClusterError(
+                f"a member has refused, or does not answer: {' '.join(str(e).split())}",
+                f"pgdyno cluster status {folder} shows which.",
+            ) from e
 
 
 def refuse_unfinished(cluster: ReplicatedCluster) -> None:

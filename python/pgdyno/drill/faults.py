@@ -56,7 +56,7 @@ class Scene:
         if self.cluster.network is None:
             raise RefusedError(
                 "this fault cuts links, and the members share this machine's network",
-                "Make the cluster as root, so that each member has a network namespace of its own.",
+                "Make the cluster as root, with ip (iproute2) and setpriv: each member has a network namespace then.",
             )
         return self.cluster.network
 

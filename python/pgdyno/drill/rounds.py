@@ -145,7 +145,7 @@ def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
     if fault.needs_network and cluster.network is None:
         raise RefusedError(
             f"{fault.name} cuts links, and the members share this machine's network",
-            "Make the cluster as root, so that each member has a network namespace of its own.",
+            "Make the cluster as root, with ip (iproute2) and setpriv: each member has a network namespace then.",
         )
 
 

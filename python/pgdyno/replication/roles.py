@@ -37,9 +37,8 @@ class Promotion:
     seconds: float
     #: When it was done, in nanoseconds since 1970: before the others were told.
     at_ns: int
-    #: Members whose positions were compared, and how many had to be.
+    #: Members whose positions were compared.
     seen: list[str]
-    needed: int
 
 
 def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named: str = "") -> tuple[Member, list[str]]:
@@ -96,7 +95,6 @@ def failover(
     for m in cluster.others(old):
         _end_receiver(m)
     chosen, seen = candidate(cluster, despite_quorum=force, named=to)
-    needed = cluster.promise.must_be_seen()
     before, followed = {s.name: s for s in cluster.states()}, set(cluster.record.following)
     with cluster.doing("failover", chosen.name):
         seconds = promote(chosen)
@@ -105,7 +103,7 @@ def failover(
         if m.name != old.name and before[m.name].role == "standby":
             ahead = (before[m.name].received or 0) > (before[chosen.name].received or 0)
             follow(cluster, m, watch, ahead=ahead and m.name in followed)
-    return Promotion(chosen.name, seconds, at_ns, seen, needed)
+    return Promotion(chosen.name, seconds, at_ns, seen)
 
 
 def _refuse_bad_choice(cluster: ReplicatedCluster, to: str, *, force: bool) -> None:
@@ -150,7 +148,6 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     chosen = cluster.member(to) if to else candidate(cluster)[0]
     if not cluster.is_streaming(chosen):
         raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
-    needed = cluster.promise.must_be_seen()
     with targets.administrative(old.local) as conn:
         # So that stopping takes no time.
         conn.execute("checkpoint")
@@ -168,7 +165,7 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     # The old primary last: the others have turned away from its slots by then.
     for m in sorted(cluster.others(chosen), key=lambda m: m.name == old.name):
         rejoin(cluster, m, watch)
-    return Promotion(chosen.name, seconds, at_ns, [chosen.name], needed)
+    return Promotion(chosen.name, seconds, at_ns, [chosen.name])
 
 
 def _lacks(old: Member, chosen: Member) -> str:

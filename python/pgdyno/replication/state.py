@@ -27,7 +27,6 @@ select pg_is_in_recovery(),
     else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end,
   extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 _STANDBYS = "select application_name, state, sync_state from pg_stat_replication"
-_SLOTS = "select slot_name, active, coalesce(pg_current_wal_lsn() - restart_lsn, 0) from pg_replication_slots"
 
 
 @dataclass
@@ -115,9 +114,3 @@ def of_all(members: list[Member]) -> list[State]:
 def primary_of(states: list[State]) -> State | None:
     """The primary; of several the one on the latest timeline."""
     return max((s for s in states if s.role == "primary"), key=lambda s: s.timeline or 0, default=None)
-
-
-def slots_of(member: Member) -> dict[str, tuple[bool, int]]:
-    """A primary's physical slots: whether each is in use, and how many bytes of WAL it holds back."""
-    with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
-        return {name: (bool(active), int(held)) for name, active, held in conn.execute(_SLOTS).fetchall()}
