@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import _core, engine
+from pgdyno.cluster import network
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.settings import sized
 from pgdyno.drill import ledger
@@ -24,7 +25,6 @@ from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.rounds import Options, play
 from pgdyno.drill.verdict import of_rounds
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import network
 from pgdyno.replication.cluster import ReplicatedCluster
 
 

@@ -343,6 +343,23 @@ class Dataset:
         then stays.
         """
 
+class Relay:
+    """Carries packets of IPv4 between TUN devices, in a thread of its own, until it is closed. Linux only."""
+
+    def __init__(self, hosts: Sequence[tuple[str, int]]) -> None:
+        """`hosts`: the address of each, and the descriptor of its device, which stays the caller's. Raises OSError."""
+
+    def set(self, from_host: int, to_host: int, delay_ns: int, bytes_per_s: int | None = None) -> None:
+        """From now on packets from one host to another, by number, travel for so long, and leave so fast (None: at
+        once). Raises ValueError.
+        """
+
+    def counts(self) -> tuple[int, int, int]:
+        """Packets and bytes that were carried, and packets that were dropped."""
+
+    def close(self) -> None:
+        """Ends it; what is under way is lost."""
+
 def thread_rights(uid: int, gid: int, groups: list[int]) -> tuple[int, int, list[int]]:
     """Gives the calling thread the effective user, group and groups; returns those that it had. Raises OSError."""
 

@@ -168,7 +168,7 @@ def spelled(value: Any) -> str:
     """A value as configuration files have it."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value) or "''"
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class TrialPlan:
     @property
     def slug(self) -> str:
         """Its folder's name, less the number."""
-        more = "".join(f"-{name}{spelled(value)}" for name, value in self.varied.items())
+        more = "".join(f"-{name}{'' if value == '' else spelled(value)}" for name, value in self.varied.items())
         named = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{self.workload}{more}")[:150]
         return f"{named}-hot{self.hot_set * 100:g}pct-c{self.clients}-r{self.repetition}"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.drill import modes
-from pgdyno.replication import network as networks
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
-from pgdyno.replication import network as networks
 from pgdyno.replication import roles as roles_of
 from pgdyno.replication import state
 from pgdyno.replication.cluster import ReplicatedCluster

@@ -6,6 +6,8 @@ mod errors;
 mod histogram;
 mod interval;
 mod load;
+#[cfg(target_os = "linux")]
+mod relay;
 mod rights;
 mod run;
 mod script;
@@ -20,6 +22,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<interval::Interval>()?;
     m.add_class::<load::Dataset>()?;
     m.add_class::<load::Table>()?;
+    #[cfg(target_os = "linux")]
+    m.add_class::<relay::Relay>()?;
     m.add_class::<run::Event>()?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<script::Command>()?;

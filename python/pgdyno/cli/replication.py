@@ -18,13 +18,13 @@ from pgdyno.cli import console
 from pgdyno.cli.cluster import given_settings
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cluster import network as networks
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import network as networks
-from pgdyno.replication import record, roles, state
+from pgdyno.replication import record, roles, slots, state
 from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
 
 _out = console.output()
@@ -196,7 +196,7 @@ def rejoin(folder: Path, member: str | None) -> int:
             if member or not cluster.is_streaming(m):
                 _say(f"{m.name}: {roles.rejoin(cluster, m, watch)}")
             else:
-                clusters.drop_all_slots(m)
+                slots.drop_all(m.local)
     return 0
 
 

@@ -11,7 +11,8 @@ from pgdyno.errors import UsageError
 from pgdyno.spec.experiment import Experiment, Tpcc
 
 #: Axes that have a name of their own.
-_AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float}
+_AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float,
+         "round_trip_ms": float}  # fmt: skip
 #: What is left of an experiment that was made to look at many configurations, where two values are compared: a number
 #: of clients a core, and seconds and starts of the servers that tell 5% apart on a quiet machine.
 _CLIENTS_A_CORE, _SECONDS, _STARTS = 4, 5.0, 5

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from pgdyno.cluster import network
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.registry import Entry
 from pgdyno.cluster.removal import Made
@@ -86,7 +87,9 @@ def remove_abandoned(made: Made) -> bool:
         return True
     if not _is_abandoned(made.path):
         return False
-    _kill_postmaster(made.path)
+    for folder in (made.path, *made.path.glob("standby*")):
+        _kill_postmaster(folder)
+    network.remove_of(made.path)
     _unmount(made.path)
     return made.remove(last=OWNER)
 

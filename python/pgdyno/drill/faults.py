@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.network import Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.errors import RefusedError
 from pgdyno.replication import roles
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
-from pgdyno.replication.network import Network
 
 #: What a round goes on with: the standbys find out and one is promoted; somebody promotes at once; the primary is
 #: started again; nothing has to be done.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +15,15 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.layout import DATABASE
-from pgdyno.cluster.process import dies_with_us, environment
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
-from pgdyno.replication import network as networks
-from pgdyno.replication import quorum, record, state
+from pgdyno.replication import quorum, record, slots, state
+from pgdyno.replication.backup import pg_basebackup, quoted
 from pgdyno.replication.member import Member
 from pgdyno.replication.record import Record
 
@@ -33,8 +32,6 @@ REPLICATION_ROLE = "pgdyno_replication"
 CLIENT_ROLE = "pgdyno"
 #: How long a standby may take until it streams.
 STREAMING_S = 60.0
-#: How long a slot may be used by somebody who has turned away.
-_SLOT_S = 5.0
 _PORT = 5432
 
 #: What replication needs, on every member: any of them may be the primary.
@@ -69,8 +66,7 @@ class ReplicatedCluster:
         self.base = base.absolute()
         self.record: Record = record.load(self.base)
         found = self.record.network
-        status = self.base.stat()
-        owner = f"{status.st_dev}:{status.st_ino}"
+        owner = networks.owner_word(self.base)
         self.network = None if found is None else networks.Network(found[0], found[1], self.record.members, owner)
         self.members = [self._member(name) for name in self.record.members]
 
@@ -164,7 +160,7 @@ class ReplicatedCluster:
         }
         return [
             *settings,
-            Setting("primary_conninfo", " ".join(f"{k}={_quoted(str(v))}" for k, v in source.items()), "its primary"),
+            Setting("primary_conninfo", " ".join(f"{k}={quoted(str(v))}" for k, v in source.items()), "its primary"),
             Setting("primary_slot_name", member.name, "its slot there"),
         ]
 
@@ -275,8 +271,22 @@ class ReplicatedCluster:
         try:
             member.take_programs_of(source)
             self._write_passfile(member)
-            drop_slot(source, member.name)
-            self._pg_basebackup(member, source, watch)
+            slots.drop(source.local, member.name)
+            # pg_basebackup makes its own folder, and pgdyno's is not the account's to write in.
+            member.cluster.layout.make_folder(member.data, member.cluster.account)
+            conninfo = (
+                f"host={source.address} port={source.port} user={REPLICATION_ROLE} "
+                f"passfile={quoted(str(self.base / member.name / 'passfile'))} sslmode=disable connect_timeout=10"
+            )
+            pg_basebackup(
+                source.program("pg_basebackup"),
+                member.data,
+                conninfo,
+                member.name,
+                member.cluster.account,
+                lambda size: watch(member.name, size),
+                launch=member.launch_bound,
+            )
             self.configure(member, source)
             member.mark_as_standby()
         except BaseException:
@@ -284,46 +294,6 @@ class ReplicatedCluster:
             raise
         size = sum(f.stat().st_size for f in member.data.rglob("*") if f.is_file())
         return BaseBackup(member.name, size, time.monotonic() - began)
-
-    def _pg_basebackup(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> None:
-        account = member.cluster.account
-        # pg_basebackup makes its own folder, and pgdyno's is not the account's to write in.
-        member.cluster.layout.make_folder(member.data, account)
-        passfile = self.base / member.name / "passfile"
-        conninfo = (
-            f"host={source.address} port={source.port} user={REPLICATION_ROLE} passfile={_quoted(str(passfile))} "
-            "sslmode=disable connect_timeout=10"
-        )
-        words: list[str | Path] = [
-            *member.launch_bound, source.program("pg_basebackup"), "-D", member.data, "-d", conninfo, "-X", "stream",
-            "-C", "-S", member.name, "-c", "fast", "-R", "--no-sync", "--no-password",
-        ]  # fmt: skip
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd="/",
-            env=environment(),
-            preexec_fn=None if member.launch else dies_with_us(),
-            **({} if member.launch else account.popen()),
-        )
-        try:
-            while True:
-                try:
-                    _, said = process.communicate(timeout=0.5)
-                    break
-                except subprocess.TimeoutExpired:
-                    watch(member.name, _bytes_in(member.data))
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        if process.returncode != 0:
-            reason = " ".join(said.split())
-            kind = LocalError if "No space left" in reason else ClusterError
-            raise kind(f"pg_basebackup for {member.name} failed: {reason}")
 
     def _discard(self, member: Member) -> None:
         """Removes a member that is not whole."""
@@ -383,7 +353,7 @@ class ReplicatedCluster:
         primary.reload()
         standbys = [m for m in self.others(primary) if m.is_marked_as_standby]
         for m in standbys:
-            ensure_slot(primary, m.name)
+            slots.ensure(primary.local, m.name)
             self.configure(m, primary)
             m.start()
         for m in standbys:
@@ -466,11 +436,7 @@ def create(
     base.chmod(base.stat().st_mode | 0o111)
     network = None
     if in_namespaces:
-        used = networks.taken()
-        number = next((n for n in range(1, 255) if n not in used), None)
-        if number is None:
-            raise RefusedError("all networks of 198.18.0.0/16 are in use here", "Stop clusters that are not needed.")
-        network = (secrets.token_hex(3), number)
+        network = (secrets.token_hex(3), networks.free_number())
     own = {
         s.name: s
         for s in [
@@ -495,58 +461,6 @@ def create(
     )
     made.save(base)
     return ReplicatedCluster(base)
-
-
-def ensure_slot(primary: Member, name: str) -> None:
-    """Makes a standby's slot, unless it is there; it holds WAL back from now on."""
-    with targets.administrative(primary.local) as conn:
-        there = conn.execute("select 1 from pg_replication_slots where slot_name = %s", [name]).fetchone()
-        if there is None:
-            conn.execute("select pg_create_physical_replication_slot(%s, true)", [name])
-
-
-def drop_slot(member: Member, name: str) -> None:
-    """Removes a slot, if it is there. Whoever uses it still is ended: what a pgdyno that was killed has left of a
-    pg_basebackup streams on.
-    """
-    with targets.administrative(member.local) as conn:
-        conn.execute(
-            "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = %s and active", [name]
-        )
-    _drop_slots(member, "slot_name = %s", [name])
-
-
-def drop_all_slots(member: Member) -> None:
-    """Removes the slots of a standby, of when it was the primary: they would hold back WAL for ever. Whoever still uses
-    one turns away soon.
-    """
-    _drop_slots(member, "true", [])
-
-
-def _drop_slots(member: Member, which: str, values: list[str]) -> None:
-    deadline = time.monotonic() + _SLOT_S
-    drop = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active and "
-    with targets.administrative(member.local) as conn:
-        while True:
-            conn.execute((drop + which).encode(), values)
-            left = conn.execute(f"select 1 from pg_replication_slots where {which}".encode(), values).fetchone()
-            if not left or time.monotonic() > deadline:
-                return
-            time.sleep(0.02)
-
-
-def _quoted(value: str) -> str:
-    """A value in a connection string."""
-    plain = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{plain}'"
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += path.stat().st_size
-    return total
 
 
 def _free_ports(count: int) -> list[int]:

@@ -15,8 +15,8 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import carried_out, run_while_we_live
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError
-from pgdyno.replication import state
-from pgdyno.replication.cluster import ReplicatedCluster, drop_all_slots, ensure_slot
+from pgdyno.replication import slots, state
+from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
 #: How long a standby that only has to look elsewhere may take until it streams.
@@ -219,20 +219,20 @@ def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *,
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
     cluster.configure(member, cluster.primary)
-    ensure_slot(cluster.primary, member.name)
+    slots.ensure(cluster.primary.local, member.name)
     member.reload()
     try:
         cluster.wait_streaming(member, _FOLLOW_S)
     except ClusterError:
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
-    drop_all_slots(member)
+    slots.drop_all(member.local)
     return "streams"
 
 
 def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch) -> str:
     primary = cluster.primary
-    ensure_slot(primary, member.name)
+    slots.ensure(primary.local, member.name)
     how = "rewound"
     try:
         if member.is_half_rewound:
@@ -250,7 +250,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
         member.end_rewinding()
         member.start()
         cluster.wait_streaming(member)
-    drop_all_slots(member)
+    slots.drop_all(member.local)
     return how
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import IntervalRow
-from pgdyno.report import tpcc
+from pgdyno.report import replication, tpcc
 from pgdyno.store.reading import RunData
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -37,6 +37,7 @@ def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, s
         return []
     some = _representative(groups)
     return [
+        *_standbys(data, groups),
         *_by_configuration(data, groups),
         (
             "throughput",
@@ -79,6 +80,41 @@ def _by_configuration(data: RunData, groups: Sequence[Group]) -> list[tuple[str,
         title = "New orders a minute by configuration"
         found.append(("new-orders", title, note + _of(bars, others), _bars(values, "new orders/min")))
     return found
+
+
+def _standbys(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
+    """Throughput by what commits wait for, and whom, a panel for each network."""
+    values = replication.bars(data, groups)[:MOST_BARS]
+    if not values:
+        return []
+    sync = [
+        s
+        for s in ("off", "local", "remote_write", "on", "remote_apply")
+        if s in {v["synchronous_commit"] for v in values}
+    ]
+    lines = list(dict.fromkeys(str(v["standbys"]) for v in values))
+    networks = list(dict.fromkeys(str(v["network"]) for v in sorted(values, key=lambda v: float(str(v["trip"])))))
+    x = _axis("synchronous_commit", "synchronous_commit", "nominal", sort=sync, axis={"labelAngle": -30})
+    offset = {"field": "standbys", "sort": lines}
+    shown = ("workload", "clients", "synchronous_commit", "standbys", "network", "TPS", "low", "high", "commit p99 ms")
+    colour = {"field": "standbys", "type": "nominal", "title": "waited for", "sort": lines}
+    layers = [
+        {
+            "mark": "bar",
+            "encoding": {"x": x, "xOffset": offset, "y": _axis("TPS", "TPS", axis={"format": "~s"}), "color": colour,
+                         "tooltip": [{"field": f} for f in shown]},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#6b7280"},
+            "encoding": {"x": x, "xOffset": offset, "y": _axis("low", "TPS"), "y2": {"field": "high"}},
+        },
+    ]  # fmt: skip
+    whole = base(values, 0, 0)
+    del whole["width"], whole["height"]
+    facet = {"column": {"field": "network", "type": "nominal", "title": None, "sort": networks}}
+    spec = {**whole, "facet": facet, "spec": {"width": 230, "height": 220, "layer": layers}}
+    note = "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known."
+    return [("standbys", "Throughput by what commits wait for", note, spec)]
 
 
 def _representative(groups: Sequence[Group]) -> list[Group]:

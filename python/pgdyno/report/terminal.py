@@ -21,6 +21,7 @@ SHOWN = (
     "tpcc",
     "tpcc-limits",
     "comparisons",
+    "replication",
     "qps",
     "rows",
     "detail",

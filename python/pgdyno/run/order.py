@@ -62,7 +62,9 @@ def _are_private(experiment: Experiment, every: list[Configuration], options: Op
     if options.conninfo(experiment) is not None:
         return False
     targets = [experiment.all_targets[c.place.target] for c in every]
-    return not any(t.conninfo or t.cluster or t.cpus or t.memory or t.file_system or t.folder for t in targets)
+    return not any(
+        t.conninfo or t.cluster or t.cpus or t.memory or t.file_system or t.folder or t.standbys for t in targets
+    )
 
 
 def _fit(experiment: Experiment, every: list[Configuration]) -> bool:

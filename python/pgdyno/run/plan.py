@@ -48,6 +48,8 @@ class Configuration:
     clients: int
     protocol: str
     rate: float | None
+    #: Added to a round trip between primary and standbys; None: the experiment says nothing of it.
+    round_trip_ms: float | None = None
     #: Over the target's own.
     settings: Pairs = ()
     variables: Pairs = ()
@@ -57,7 +59,8 @@ class Configuration:
         p = self.place
         named: dict[str, Any] = {"target": p.target, "dataset": p.dataset, "version": p.version, "scale": p.scale}
         named |= {"protocol": self.protocol, "rate": self.rate}
-        return {**named, **dict(self.settings), **dict(self.variables)}
+        trip = {} if self.round_trip_ms is None else {"round_trip_ms": self.round_trip_ms}
+        return {**named, **trip, **dict(self.settings), **dict(self.variables)}
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,12 @@ def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configur
         counts = client_counts(axes, int(wanted.cpus or cores) or 1)
         scales: Sequence[int | None] = axes.scale or [None]
         rates: Sequence[float | None] = axes.rate or [experiment.run.rate]
+        round_trips: Sequence[float | None] = (axes.round_trip_ms if wanted.standbys else []) or [None]
         places = itertools.product(versions, axes.dataset or experiment.all_datasets, scales)
         for version, dataset, scale in places:
             place = Place(target, dataset, version, scale)
             rest = itertools.product(
+                round_trips,
                 _products(axes.settings),
                 axes.workload or experiment.workloads,
                 axes.hot_set,
@@ -104,8 +109,8 @@ def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configur
                 rates,
                 _products(axes.variables),
             )
-            for settings, workload, hot_set, clients, protocol, rate, variables in rest:
-                yield Configuration(place, workload, hot_set, clients, protocol, rate, settings, variables)
+            for trip, settings, workload, hot_set, clients, protocol, rate, variables in rest:
+                yield Configuration(place, workload, hot_set, clients, protocol, rate, trip, settings, variables)
 
 
 def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
@@ -163,7 +168,7 @@ def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
             "Vary one setting, version, target, dataset or variable, with two values; or leave the order out.",
         )
     name = next(iter(values))
-    if name in ("protocol", "rate"):
+    if name in ("protocol", "rate", "round_trip_ms"):
         raise SpecError(f'run.order = "{order}" does not go with the axis {name}', 'Use order = "random".')
     if any(c.rate is not None for c in every):
         raise SpecError(f'run.order = "{order}" goes with a closed loop, not with a rate', 'Use order = "random".')

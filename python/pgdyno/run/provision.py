@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pgdyno.cluster.settings import OURS, Setting, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.model import spelled
+from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Pairs, Place
@@ -145,7 +147,9 @@ class Provision:
             pg_bin = versions.programs(place.version)
         spaces = self._tablespaces(place.target)
         self.listener.note("starting a private PostgreSQL ...")
-        cluster = EmbeddedCluster(
+        standbys = self.experiment.all_targets[place.target].standbys
+        make = partial(ReplicatedServer, standbys=standbys) if standbys else EmbeddedCluster
+        cluster = make(
             settings,
             keep=self.options.keep,
             pg_bin=pg_bin,
@@ -163,6 +167,14 @@ class Provision:
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
+    def attach_standbys(self, server: ReplicatedServer) -> dict[str, float]:
+        """Standbys for a server that is loaded, unless it has them; returns the seconds that each base backup took."""
+        done = server.attach()
+        for b in done:
+            rate = b.bytes / b.seconds / 1e6
+            self.listener.note(f"{b.standby}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s")
+        return {f"base backup for {b.standby}": b.seconds for b in done}
+
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
         """It runs, with the configuration's settings; where it ran with others, it is started anew."""
         named = isinstance(cluster, BorrowedCluster)
@@ -178,8 +190,8 @@ class Provision:
         cores = max(1, int(target.cpus)) if target.cpus else host.cores()
         named = self._named_settings_of(configuration)
         names = {s.name for s in named}
-        # The two servers of a duet share the machine.
-        memory //= 2 if self.experiment.run.is_duet else 1
+        # The two servers of a duet share the machine, and so do a primary and its standbys.
+        memory //= 2 if self.experiment.run.is_duet else 1 + target.standbys
         return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
 
     def _named_settings_of(self, configuration: Configuration) -> list[Setting]:

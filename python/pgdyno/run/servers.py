@@ -30,6 +30,7 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
+from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
@@ -139,6 +140,8 @@ class Servers:
             if (died := site.died()) and site.cluster.process_id is not None:
                 raise ClusterError(died, "The server's log is in the run directory: server.log.")
             self._provision.run_with_settings(site.cluster, configuration)
+        if isinstance(site.cluster, ReplicatedServer):
+            site.cluster.set_round_trip((configuration.round_trip_ms or 0.0) / 1e3)
         return site
 
     def start_anew(self) -> None:
@@ -187,6 +190,9 @@ class Servers:
             site.loaded = self._over_connections(site.claim.conn, site, wanted, run)
         self._set_up(site)
         self._keep_as_loaded(site)
+        if isinstance(site.cluster, ReplicatedServer):
+            phases = site.loaded.setdefault("phases_s", {})
+            phases |= self._provision.attach_standbys(site.cluster)
 
     def survey(self) -> None:
         """Asks the targets what they have already, before anything is loaded, since what the run itself makes says
@@ -329,6 +335,11 @@ class Servers:
                 )
         if options.keep:
             for name, target in self.experiment.all_targets.items():
+                if target.standbys:
+                    raise SpecError(
+                        f"--keep, but targets.{name} has standbys, which go with the run",
+                        "One that stays: pgdyno cluster create --standbys.",
+                    )
                 if target.file_system is not None:
                     raise SpecError(
                         f"--keep, but targets.{name} has a file system that goes with the run", "Use folder."

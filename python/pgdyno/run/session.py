@@ -239,6 +239,7 @@ class Session:
         shared = self.recorder.shares_machine(site)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
+        parameters |= {"round_trip_ms": configuration.round_trip_ms}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
         if tpcc is not None:
             parameters |= {"nurand": constants(variables)}

@@ -67,6 +67,8 @@ class Target(Strict):
     file_system: FileSystem | None = None
     #: Tablespaces: name, and the folder in which they are made.
     tablespaces: dict[SpaceName, Folder] = {}
+    #: Servers that follow the private one, each with a base backup of it once it is loaded.
+    standbys: Annotated[int, Field(ge=0, le=8)] = 0
     #: As small as an instance: processors and memory that the server may use (a control group; only root may).
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     memory: Size | None = None
@@ -74,18 +76,20 @@ class Target(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> Target:
         if self.conninfo is not None:
-            ours = ("version", "settings", "folder", "file_system", "tablespaces", "cpus", "memory")
+            ours = ("version", "settings", "folder", "file_system", "tablespaces", "standbys", "cpus", "memory")
             for name in ours:
                 if getattr(self, name):
                     raise ValueError(f"{name} goes with a private server, not with conninfo")
             if holds_secret(self.conninfo):
                 raise ValueError("a password does not belong into a file: use ~/.pgpass, PGPASSWORD or a service file")
         if self.cluster is not None:
-            for name in ("conninfo", "version", "folder", "file_system", "tablespaces"):
+            for name in ("conninfo", "version", "folder", "file_system", "tablespaces", "standbys"):
                 if getattr(self, name):
                     raise ValueError(f"give either cluster or {name}: a cluster has its own")
         if self.folder is not None and self.file_system is not None:
             raise ValueError("give either folder or file_system")
+        if self.standbys and self.tablespaces:
+            raise ValueError("give either standbys or tablespaces: a standby would need folders of its own")
         return self
 
 
@@ -176,6 +180,8 @@ class Axes(Strict):
     clients: Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Some, Distinct] = "auto"
     protocol: Annotated[list[Protocol], Distinct] = []
     rate: Annotated[list[Rate], Distinct] = []
+    #: Milliseconds that the network adds to a round trip between the primary and each of its standbys.
+    round_trip_ms: Annotated[list[Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]], Distinct] = []
     #: Server settings, of private servers: each with its values.
     settings: dict[str, Annotated[list[Value], Some, Distinct]] = {}
     #: Variables of scripts: each with its values.
@@ -319,8 +325,14 @@ class Experiment(Strict):
                 for name in getattr(axes, axis):
                     if name not in names:
                         raise ValueError(f'{where}.{axis}: "{name}" is not among the {axis}s ({", ".join(names)})')
-            private = [n for n in axes.target or self.all_targets if self.all_targets[n].conninfo is None]
-            if len(private) < len(axes.target or self.all_targets):
+            used = {n: self.all_targets[n] for n in axes.target or self.all_targets}
+            replicated = [n for n, t in used.items() if t.standbys]
+            if axes.round_trip_ms and not replicated:
+                raise ValueError(f"{where}.round_trip_ms is of the network to standbys, and no target has any")
+            if replicated and (self.run.is_duet or self.run.between.restore == "template"):
+                what = f'order = "{self.run.order}"' if self.run.is_duet else 'between.restore = "template"'
+                raise ValueError(f"run.{what} does not go with targets.{replicated[0]}.standbys")
+            if any(t.conninfo is not None for t in used.values()):
                 for axis in ("version", "settings"):
                     if getattr(axes, axis):
                         raise ValueError(f"{where}.{axis} goes with private servers, not with conninfo")

@@ -16,7 +16,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=
 #: Names of axes, and of variables that are set anyway.
 RESERVED = {
     "workload", "target", "dataset", "version", "scale", "hot_set", "clients", "protocol", "rate", "range", "tables",
-    "client_id", "random_seed", "default_seed",
+    "client_id", "random_seed", "default_seed", "round_trip_ms",
 }  # fmt: skip
 #: A major version of PostgreSQL, or a whole one.
 Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]

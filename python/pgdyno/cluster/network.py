@@ -3,20 +3,28 @@
 Links between two hosts are cut without anybody being told, as by a switch that drops packets: each end is given a wrong
 hardware address for the other, so that what it sends is taken by nobody. Connections stay open, and hang.
 
+Links are made slower by `Links`: packets between two hosts take another way, through TUN devices and a thread of this
+process. When it ends, however it ends, they take the first way again.
+
 Needs root and Linux's `ip` and `setpriv`. What is made here is gone when the machine starts anew.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import ipaddress
 import json
 import os
+import secrets
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pgdyno import _core
 from pgdyno.cluster.account import Account
 from pgdyno.errors import LocalError, RefusedError
 
@@ -26,6 +34,11 @@ _BLOCK = "198.18"
 _OURS = 254
 #: An address that no interface has.
 _NOBODY = "02:00:00:00:00:00"
+_INTERFACES = Path("/sys/class/net")
+#: ioctl(TUNSETIFF) with IFF_TUN | IFF_NO_PI: packets of IPv4, and nothing before them.
+_TUNSETIFF, _TUN = 0x400454CA, 0x1001
+#: Of slowed links, bytes a packet: as clouds have them.
+_JUMBO = 9000
 
 
 def is_possible() -> bool:
@@ -49,6 +62,11 @@ class Network:
         self.owner = f"pgdyno:{owner}"
         self.number = number
         self.hosts = list(hosts)
+
+    @classmethod
+    def of_folder(cls, folder: Path, hosts: Sequence[str]) -> Network:
+        """A new one, that belongs to a folder (see `remove_of`). Raises RefusedError."""
+        return cls(secrets.token_hex(3), free_number(), hosts, owner_word(folder))
 
     @property
     def client(self) -> str:
@@ -153,12 +171,115 @@ class Network:
         else:
             _ip(f"neigh {words} dev {self._bridge}", check=check)
 
-    def launch(self, host: str, account: Account) -> list[str]:
-        """The words before a command that runs it on a host, as an account."""
+    def launch(self, host: str, account: Account, dies_by: str = "") -> list[str]:
+        """The words before a command that runs it on a host, as an account. `dies_by`: the signal that it gets when
+        pgdyno ends, however that ends.
+        """
         user = [
-            "setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs", "--"
+            "setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"
         ]  # fmt: skip
-        return ["ip", "netns", "exec", self.namespace(host), *user]
+        bound = [f"--pdeathsig={dies_by}"] if dies_by else []
+        return ["ip", "netns", "exec", self.namespace(host), *user, *bound, "--"]
+
+
+class Links:
+    """Slower links between the hosts of a network that is up, until they are closed or this process ends. A link that
+    is slowed is not cut by Network.cut.
+    """
+
+    def __init__(self, network: Network) -> None:
+        """Raises LocalError."""
+        self._network = network
+        self._devices: list[int] = []
+        self._through: set[frozenset[str]] = set()
+        try:
+            for host in network.hosts:
+                self._devices.append(self._device(host))
+            addresses = [network.address(h) for h in network.hosts]
+            self._relay = _core.Relay(list(zip(addresses, self._devices, strict=True)))
+        except OSError as e:
+            self._close_devices()
+            raise LocalError(
+                f"links cannot be slowed here: {e.strerror or e} (TUN devices)",
+                "Leave the delay out, or use another machine.",
+            ) from e
+        except BaseException:
+            self._close_devices()
+            raise
+
+    def _name(self, host: str) -> str:
+        return f"pd{self._network.name}t{self._network.hosts.index(host) + 1}"
+
+    def _device(self, host: str) -> int:
+        space, name = self._network.namespace(host), self._name(host)
+        fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(fd, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TUN))
+            _ip(f"link set {name} netns {space}")
+            _ip(f"-n {space} link set {name} mtu {_JUMBO} up")
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def slow(self, a: str, b: str, round_trip_s: float = 0.0, bytes_per_s: int | None = None) -> None:
+        """From now on a round trip between two hosts takes so much longer, half of it each way; and each way lets so
+        many bytes a second through. What does not fit into a buffer of 4 MB is dropped.
+        """
+        if frozenset((a, b)) not in self._through:
+            for here, there in ((a, b), (b, a)):
+                route = f"{self._network.address(there)}/32 dev {self._name(here)} src {self._network.address(here)}"
+                _ip(f"-n {self._network.namespace(here)} route replace {route}")
+            self._through.add(frozenset((a, b)))
+        numbers = [self._network.hosts.index(h) for h in (a, b)]
+        for one, other in (numbers, numbers[::-1]):
+            self._relay.set(one, other, round(round_trip_s / 2 * 1e9), bytes_per_s)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Packets and bytes that went through, and packets that were dropped."""
+        return self._relay.counts()
+
+    def close(self) -> None:
+        """All links are as fast as they were."""
+        self._relay.close()
+        self._close_devices()
+
+    def _close_devices(self) -> None:
+        # The devices go with their descriptors, and the routes with the devices.
+        for fd in self._devices:
+            os.close(fd)
+        self._devices = []
+
+
+def owner_word(folder: Path) -> str:
+    """By what a folder's network is known."""
+    status = folder.stat()
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def remove_of(folder: Path) -> None:
+    """Removes the network of a folder whose pgdyno was killed, if there is one."""
+    if not is_possible():
+        return
+    for bridge in _INTERFACES.glob("pd??????"):
+        with contextlib.suppress(OSError, LocalError):
+            if (bridge / "ifalias").read_text().strip() == f"pgdyno:{owner_word(folder)}":
+                prefix = f"pgdyno-{bridge.name[2:]}-"
+                for name in _names():
+                    if name.startswith(prefix):
+                        _ip(f"netns del {name}", check=False)
+                for outside in _INTERFACES.glob(f"{bridge.name}-*"):
+                    _ip(f"link del {outside.name}", check=False)
+                _ip(f"link del {bridge.name}", check=False)
+
+
+def free_number() -> int:
+    """Of a network that is not in use here. Raises RefusedError."""
+    used = taken()
+    number = next((n for n in range(1, 255) if n not in used), None)
+    if number is None:
+        raise RefusedError("all networks of 198.18.0.0/16 are in use here", "Stop clusters that are not needed.")
+    return number
 
 
 def taken() -> set[int]:

@@ -1,0 +1,72 @@
+"""Base backups of a running server: pg_basebackup, with a slot that it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.process import dies_with_us, environment
+from pgdyno.errors import ClusterError, LocalError
+
+
+def pg_basebackup(
+    program: Path,
+    data: Path,
+    conninfo: str,
+    slot: str,
+    account: Account,
+    watch: Callable[[int], object],
+    *,
+    launch: Sequence[str] = (),
+) -> None:
+    """Into the empty folder `data`; `watch` is told how many bytes there are. `launch`: words that take the program to
+    a host and make it the account's. Raises LocalError, ClusterError.
+    """
+    words: list[str | Path] = [
+        *launch, program, "-D", data, "-d", conninfo, "-X", "stream", "-C", "-S", slot, "-c", "fast", "-R", "--no-sync",
+        "--no-password",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env=environment(),
+        preexec_fn=None if launch else dies_with_us(),
+        **({} if launch else account.popen()),
+    )
+    try:
+        while True:
+            try:
+                _, said = process.communicate(timeout=0.5)
+                break
+            except subprocess.TimeoutExpired:
+                watch(bytes_in(data))
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        reason = " ".join(said.split())
+        kind = LocalError if "No space left" in reason else ClusterError
+        raise kind(f"pg_basebackup of {slot} failed: {reason}")
+
+
+def quoted(value: str) -> str:
+    """A value in a connection string."""
+    plain = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{plain}'"
+
+
+def bytes_in(folder: Path) -> int:
+    """Of all files below a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total

@@ -1,0 +1,49 @@
+"""Physical replication slots of a server, reached as superuser."""
+
+from __future__ import annotations
+
+import time
+
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+
+#: How long a slot may be used by somebody who has turned away.
+_PATIENCE_S = 5.0
+
+
+def ensure(server: Target, name: str) -> None:
+    """Makes a standby's slot, unless it is there; it holds WAL back from now on."""
+    with targets.administrative(server) as conn:
+        there = conn.execute("select 1 from pg_replication_slots where slot_name = %s", [name]).fetchone()
+        if there is None:
+            conn.execute("select pg_create_physical_replication_slot(%s, true)", [name])
+
+
+def drop(server: Target, name: str) -> None:
+    """Removes a slot, if it is there. Whoever uses it still is ended: what a pgdyno that was killed has left of a
+    pg_basebackup streams on.
+    """
+    with targets.administrative(server) as conn:
+        conn.execute(
+            "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = %s and active", [name]
+        )
+    _drop(server, "slot_name = %s", [name])
+
+
+def drop_all(server: Target) -> None:
+    """Removes the slots of a standby, of when it was the primary: they would hold back WAL for ever. Whoever still uses
+    one turns away soon.
+    """
+    _drop(server, "true", [])
+
+
+def _drop(server: Target, which: str, values: list[str]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    drop_ = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active and "
+    with targets.administrative(server) as conn:
+        while True:
+            conn.execute((drop_ + which).encode(), values)
+            left = conn.execute(f"select 1 from pg_replication_slots where {which}".encode(), values).fetchone()
+            if not left or time.monotonic() > deadline:
+                return
+            time.sleep(0.02)

@@ -1,0 +1,118 @@
+"""What standbys cost: throughput, commits, how long they were waited for, and how far they were behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Part
+from pgdyno.figures import TPS
+from pgdyno.format import milliseconds, percent, plus_minus, size
+from pgdyno.judge.groups import Group, variant_column
+from pgdyno.model import Latency
+from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.store.reading import RunData
+
+_COMMITS = {"commit", "end"}
+#: Configurations that are looked at to see whether there are standbys.
+_FIRST = 20
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far the standbys were behind: of all samples of all standbys; seconds and bytes."""
+
+    mean_s: float
+    max_s: float
+    max_bytes: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A configuration's."""
+
+    group: Group
+    #: Of its statement COMMIT or END; None: it has none, or several.
+    commit: Latency | None
+    #: The part of the clients' time in which commits waited for standbys; None: not sampled.
+    waiting: Part | None
+    #: None: there were no standbys.
+    lag: Lag | None
+
+
+def costs(data: RunData, groups: Sequence[Group]) -> list[Cost]:
+    """Of all configurations, where any had a standby."""
+    # Before histograms are read: a run may have thousands of configurations, and most have no standby.
+    if not any(data.samples[t.plan.number, "standbys"] for g in groups[:_FIRST] for t in g.trials[:1]):
+        return []
+    return [_cost(data, g) for g in groups]
+
+
+def _cost(data: RunData, g: Group) -> Cost:
+    e = Evidence(data, g.trials)
+    rows = e.whole("standbys")
+    seconds = [row["replay_s"] for row in rows]
+    lag = Lag(sum(seconds) / len(rows), max(seconds), max(row["replay_bytes"] for row in rows)) if rows else None
+    return Cost(g, _commit(data, g), e.waiting("IPC:SyncRep") if lag else None, lag)
+
+
+def _commit(data: RunData, g: Group) -> Latency | None:
+    found = [s.latency for s in data.pooled_statements[g.key] if s.text.strip().rstrip(";").lower() in _COMMITS]
+    return found[0] if len(found) == 1 else None
+
+
+def table(data: RunData, groups: Sequence[Group]) -> Table:
+    """A row a configuration."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for c in costs(data, groups):
+        g, tps = c.group, c.group.over("tps")
+        commit = [milliseconds(n) for n in (c.commit.p50_ns, c.commit.p95_ns, c.commit.p99_ns)] if c.commit else []
+        waiting = [percent(c.waiting.mean), f"± {c.waiting.high - c.waiting.mean:.1%}"] if c.waiting else ["–", "–"]
+        lag = [_ms(c.lag.mean_s), _ms(c.lag.max_s), size(c.lag.max_bytes)] if c.lag else ["–"] * 3
+        figures = [TPS.cell(tps.mean), plus_minus(g.half_width()), *(commit or ["–"] * 3), *waiting, *lag]
+        more = [g.variant] if column else []
+        cells.append([g.workload, *more, str(g.clients), *all_linked(figures, g.trials)])
+    columns = ["workload", *([column] if column else []), "clients", TPS.heading, "±", "commit p50 ms", "commit p95 ms"]
+    return Table(
+        "replication",
+        "What standbys cost",
+        [*columns, "commit p99 ms", "waiting", "waiting ±", "lag ms", "lag max ms", "lag max"],
+        cells,
+        "Commit: the statement that commits, all repetitions together. Waiting: the part of the clients' time in which "
+        "commits waited for standbys (wait event SyncRep, sampled), with half the width of its 95% interval. Lag: "
+        "until what was committed is seen on a standby, as the primary knows it (replay_lag), sampled each second: "
+        "mean and longest of all standbys, and bytes.",
+        3 if column else 2,
+        ["waiting ±", "commit p95 ms", "lag max", "lag max ms", "clients"],
+    )
+
+
+def _ms(seconds: float) -> str:
+    return milliseconds(seconds * 1e9)
+
+
+def bars(data: RunData, groups: Sequence[Group]) -> list[dict[str, object]]:
+    """Of the chart: by configuration what is waited for, whom, over which network, and how fast it was."""
+    found = []
+    for c in costs(data, groups):
+        e, half = Evidence(data, c.group.trials), c.group.half_width() or 0.0
+        trip = c.group.trials[0].parameters.get("round_trip_ms") or 0.0
+        tps = c.group.over("tps").mean
+        names = e.setting("synchronous_standby_names")
+        found.append(
+            {
+                "workload": c.group.workload,
+                "clients": c.group.clients,
+                "synchronous_commit": e.setting("synchronous_commit") or "on",
+                "standbys": (names or "asynchronous") if c.lag else "no standby",
+                "network": f"{trip:g} ms round trip added" if trip else "local network",
+                "trip": trip,
+                "TPS": round(tps, 1),
+                "low": round(tps * (1 - min(1.0, half)), 1),
+                "high": round(tps * (1 + half), 1),
+                "commit p99 ms": None if c.commit is None else float(f"{c.commit.p99_ns / 1e6:.3g}"),
+            }
+        )
+    return found
