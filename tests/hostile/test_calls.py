@@ -110,6 +110,7 @@ def test_a_full_standard_output(words: list[str]) -> None:
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "closed",
     [

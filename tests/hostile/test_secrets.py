@@ -87,6 +87,7 @@ def test_settings_with_secrets_are_left_out(server: Server) -> None:
     assert "server_version" in found["settings"] and "port" not in found["settings"]
 
 
+@pytest.mark.slow
 def test_a_servers_log_is_its_owners_alone(tmp_path: Path) -> None:
     """It may hold what users have typed."""
     before = os.umask(0o022)

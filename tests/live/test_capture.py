@@ -60,6 +60,7 @@ def run(file: Path, server: Server, folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) -> None:
     out = tmp_path / "shop"
     done = pgdyno("capture", "--target", busy.conninfo(), "--output", out)

@@ -54,6 +54,7 @@ def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
         assert found.alarms == [], found.findings
 
 
+@pytest.mark.slow
 def test_all_is_collected_of_a_private_server(tmp_path: Path) -> None:
     done = pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
@@ -83,6 +84,7 @@ def test_nothing_is_collected_unasked(server: Server, database: str, tmp_path: P
     assert wrong.code == 2 and "weather" in wrong.err
 
 
+@pytest.mark.slow
 def test_a_role_without_rights_gets_what_it_may_see(server: Server, database: str, tmp_path: Path) -> None:
     role = f"{database}_r"
     server.sql(f"create role {role} login")

@@ -71,6 +71,7 @@ def test_a_run_that_is_under_way_is_shown_as_such(tmp_path: Path) -> None:
     assert (run / "report.html").exists() and "under way" not in pgdyno("report", run).err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sql", pytest.param("tpcb", marks=pytest.mark.slow)])
 def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
     assert pgdyno("new", tmp_path / "mine", "--kind", kind).code == 0

@@ -277,6 +277,7 @@ repetitions = 1
     assert refused.code == 3 and "no target has pgbench's tables" in refused.err, refused.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["c", *(pytest.param(f, marks=pytest.mark.slow) for f in "dtp")])
 def test_a_dump_is_restored(server: Server, database: str, tmp_path: Path, form: str) -> None:
     wheel = wheel_folder()
@@ -311,6 +312,7 @@ repetitions = 1
     assert refused.code == 3 and "did not make: public.things" in refused.err, refused.err
 
 
+@pytest.mark.slow
 def test_a_database_as_it_is(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("create table things (id int primary key, v text)", dbname=database)
     server.sql("insert into things select i, 'v' || i from generate_series(1, 1000) i", dbname=database)

@@ -85,6 +85,7 @@ def test_an_aggregated_log_can_hold_percentiles(server: Server, made: str, tmp_p
     assert all(int(row[4]) <= int(row[15]) * 1.001 <= int(row[16]) * 1.002 for row in rows if int(row[1]))
 
 
+@pytest.mark.slow
 def test_lost_connections_are_made_again(server: Server, made: str, tmp_path: Path) -> None:
     stop = threading.Event()
 
@@ -216,6 +217,7 @@ def test_a_busy_client_says_so(server: Server, made: str, tmp_path: Path) -> Non
         assert "client-bound: the busiest thread used" in r.out
 
 
+@pytest.mark.slow
 def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_path: Path) -> None:
     """For 2 s of 4 nothing is answered: transactions begin late, and the client has all the time that it wants."""
     script = tmp_path / "s.sql"

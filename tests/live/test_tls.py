@@ -73,6 +73,7 @@ def test_certificates_that_do_not_verify(tls_server: tuple[Server, Path], tmp_pa
         select(host="localhost", sslmode="verify-full", sslrootcert="/nonexistent", **where)
 
 
+@pytest.mark.slow
 def test_a_whole_run_over_tls(tls_server: tuple[Server, Path], tmp_path: Path) -> None:
     s, ca = tls_server
     s.sql("grant create on schema public to scram")

@@ -330,6 +330,7 @@ select (select sum(hashtextextended((s_w_id, s_i_id, s_quantity, s_ytd, s_order_
        (select sum(w_ytd) from tpcc_warehouse), (select sum(d_ytd + d_next_o_id) from tpcc_district)"""
 
 
+@pytest.mark.slow
 def test_however_they_travel_transactions_do_the_same(server: Server, loaded: str) -> None:
     """One client, one seed: the same transactions, so the same tables."""
     found = []

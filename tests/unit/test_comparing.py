@@ -111,6 +111,7 @@ def test_equal_sides_are_called_different_once_in_a_hundred(cells: int, size: in
     assert sum(c.verdict in DIFFERENT for c in found) / len(found) <= 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cells", "size", "n"), SHAPES)
 def test_variances_that_differ_by_ten_do_not_make_differences(cells: int, size: int, n: int) -> None:
     rng = np.random.default_rng(12)

@@ -298,6 +298,7 @@ def test_the_search_finds_the_knee_of_a_queue(start: float) -> None:
     assert search.is_narrow and search.contradiction is None and len(search.probes) < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spread", [0.05, pytest.param(0.01, marks=pytest.mark.slow), pytest.param(0.15, marks=pytest.mark.slow)]
 )

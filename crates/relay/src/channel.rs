@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes that wait for a slow link; what does not fit is dropped, as by a switch whose buffer is full.
-pub const MOST_WAITING: usize = 4 << 20;
+/// Of a slow link: seconds of its rate that may wait for it, but so many bytes at least and at most. What does not fit is
+/// dropped, as by a switch whose buffer is full.
+const WAITING_S: f64 = 0.25;
+const LEAST_WAITING: f64 = 65_536.0;
+const MOST_WAITING: f64 = 4_194_304.0;
 
 /// What a link does to packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,7 +42,8 @@ impl Channel {
         let mut leaves = now;
         if let Some(rate) = self.shape.bytes_per_s {
             let waiting = self.free_at.saturating_sub(now).as_secs_f64() * rate as f64;
-            if waiting + packet.len() as f64 > MOST_WAITING as f64 {
+            let most = (rate as f64 * WAITING_S).clamp(LEAST_WAITING, MOST_WAITING);
+            if waiting + packet.len() as f64 > most {
                 self.dropped += 1;
                 return false;
             }

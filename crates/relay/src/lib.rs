@@ -8,9 +8,9 @@
 
 mod channel;
 
-pub use channel::{Channel, MOST_WAITING, Shape};
+pub use channel::{Channel, Shape};
 
-use rustix::event::{PollFd, PollFlags, Timespec, eventfd, EventfdFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use std::io;

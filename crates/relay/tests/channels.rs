@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use pgdyno_relay::{Channel, Host, MOST_WAITING, Relay, Shape};
+use pgdyno_relay::{Channel, Host, Relay, Shape};
 use proptest::prelude::*;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::net::Ipv4Addr;
@@ -38,11 +38,14 @@ fn packets_leave_one_after_the_other() {
 
 #[test]
 fn a_full_buffer_drops_and_counts() {
-    let mut channel = Channel::default();
-    channel.set(Shape { delay: ms(0), bytes_per_s: Some(1) });
-    let kept = (0..MOST_WAITING / 65_000 + 5).filter(|_| channel.take(ms(0), vec![0; 65_000])).count();
-    assert_eq!(kept, MOST_WAITING / 65_000);
-    assert_eq!(channel.dropped(), 5);
+    // A slow link keeps 64 KiB, a fast one a quarter of a second, at most 4 MiB.
+    for (rate, most) in [(1, 65_536), (400_000, 100_000), (1 << 28, 4 << 20)] {
+        let mut channel = Channel::default();
+        channel.set(Shape { delay: ms(0), bytes_per_s: Some(rate) });
+        let kept = (0..most / 1000 + 5).filter(|_| channel.take(ms(0), vec![0; 1000])).count();
+        assert!(kept.abs_diff(most / 1000) <= 1, "{rate}: {kept}");
+        assert!(channel.dropped() >= 4);
+    }
 }
 
 #[test]

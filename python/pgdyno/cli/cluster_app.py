@@ -50,6 +50,9 @@ def create(
             "where we are root.",
         ),
     ] = None,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="With standbys: WAL is archived in the folder, for flashback.")
+    ] = False,
 ) -> None:
     """Make a cluster, with settings for this machine; with standbys, if you like."""
     if standbys:
@@ -57,13 +60,21 @@ def create(
 
         raise typer.Exit(
             replication.create(
-                folder, standbys, sync, clients, settings or [], checksums, network=network, pg_bin=pg_bin
+                folder,
+                standbys,
+                sync,
+                clients,
+                settings or [],
+                checksums,
+                network=network,
+                archive=archive,
+                pg_bin=pg_bin,
             )
         )
     from pgdyno.cli import cluster as verb
 
-    if sync or network is not None:
-        raise typer.BadParameter("--sync and --network go with --standbys")
+    if sync or network is not None or archive:
+        raise typer.BadParameter("--sync, --network and --archive go with --standbys")
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 
@@ -127,6 +138,27 @@ def rejoin(
 
 
 @cluster.command()
+def flashback(
+    folder: _Folder,
+    to: Annotated[
+        str, typer.Option(help='A time ("2026-11-23 09:30:00+00"), an LSN (0/5000060), or latest.', metavar="TIME|LSN")
+    ],
+    into: Annotated[Path, typer.Option(help="The folder to make; must not exist, or be empty.")],
+    timeline: Annotated[
+        str, typer.Option(help="Whose history is followed: latest, or a number.", metavar="TLI")
+    ] = "latest",
+    json_output: Annotated[bool, typer.Option("--json", help="Print it for machines.")] = False,
+) -> None:
+    """Make a cluster as a replicated one was at a time: from its last snapshot before, and archived WAL.
+
+    Of a cluster that was made with --archive; pgdyno cluster snapshot keeps its snapshots.
+    """
+    from pgdyno.cli import flashback as verb
+
+    raise typer.Exit(verb.main(folder, to, into, timeline, json_output=json_output))
+
+
+@cluster.command()
 def repair(folder: _Folder) -> None:
     """Finish, or undo, what a pgdyno was killed over; all members follow one primary again."""
     from pgdyno.cli import replication as verb
@@ -163,10 +195,16 @@ def snapshot(
     pg_bin: _Programs = None,
     user: Annotated[str, typer.Option(help="The server's superuser.")] = "postgres",
 ) -> None:
-    """Keep a stopped cluster as a template.
+    """Keep a stopped cluster as a template; of a cluster with standbys, a standby while it replays, for flashback.
 
     By reflink where the file system can, else byte by byte.
     """
+    if (folder / "replication.json").exists():
+        from pgdyno.cli import flashback
+
+        if name or store or online or pg_bin:
+            raise typer.BadParameter("the snapshot of a standby is kept in the cluster's folder, and takes no options")
+        raise typer.Exit(flashback.snapshot(folder))
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.snapshot(folder, name, store, online, pg_bin, user))

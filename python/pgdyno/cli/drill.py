@@ -17,13 +17,13 @@ from pgdyno.cli import console
 from pgdyno.cli.replication import refuse_unfinished
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
-from pgdyno.drill import modes, page, verdict, words
+from pgdyno.drill import foreign, modes, page, verdict, words
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, UsageError
+from pgdyno.errors import ClusterError, RefusedError, UsageError
 from pgdyno.replication import record, state
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -54,17 +54,32 @@ def main(
     after_s: float,
     answer_timeout_s: float,
     fence: bool,
+    may_break: bool,
     runs: Path,
     json_output: bool,
     quiet: bool,
 ) -> int:
     """Breaks it. Exit code 1: commits were lost, or something is wrong."""
+    if folder.is_file():
+        found = _foreign(
+            folder,
+            fault,
+            rounds,
+            Options(
+                clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=False
+            ),
+            runs,
+            in_modes=in_modes,
+            may_break=may_break,
+            quiet=quiet,
+        )
+        return _end(found, json_output=json_output)
     cluster = ReplicatedCluster(folder)
     names = _faults(fault, cluster, in_modes)
     options = Options(
         clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=fence
     )
-    place = drills.folder_for(runs, cluster)
+    place = drills.folder_for(runs, cluster.base.name)
     with stoppable(), record.locked(folder), ExitStack() as stack:
         cluster = ReplicatedCluster(folder)
         refuse_unfinished(cluster)
@@ -76,6 +91,42 @@ def main(
         watch = _Watch(quiet=quiet)
         stack.callback(watch.close)
         found = drills.run(cluster, names, rounds, options, place, watch, in_modes=modes.MODES if in_modes else ())
+    return _end(found, json_output=json_output)
+
+
+def _foreign(
+    file: Path,
+    fault: str | None,
+    rounds: int,
+    options: Options,
+    runs: Path,
+    *,
+    in_modes: bool,
+    may_break: bool,
+    quiet: bool,
+) -> Drill:
+    """A cluster that another tool manages."""
+    description = foreign.read(file)
+    names = list(description.faults) if fault == "all" else [n.strip() for n in (fault or "kill-primary").split(",")]
+    foreign.refuse_unknown(description, names)
+    if in_modes:
+        raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
+    if not may_break:
+        raise RefusedError(
+            f"{file} describes a cluster that is not pgdyno's, and its commands would break it: "
+            f"{', '.join(names)} on {', '.join(description.members)}",
+            "Where that is meant: --i-know-this-breaks-it. It also makes the table public.pgdyno_ledger there.",
+        )
+    with stoppable(), foreign.ForeignCluster(description) as cluster:
+        watch = _Watch(quiet=quiet)
+        try:
+            return drills.run_foreign(cluster, names, rounds, options, drills.folder_for(runs, description.name), watch)
+        finally:
+            watch.close()
+
+
+def _end(found: Drill, *, json_output: bool) -> int:
+    """Shows it and writes its page; returns the exit code."""
     (found.folder / REPORT).write_text(page.written(found), encoding="utf-8")
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")

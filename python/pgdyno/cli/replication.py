@@ -39,6 +39,7 @@ def create(
     checksums: bool | None,
     *,
     network: bool | None,
+    archive: bool,
     pg_bin: Path | None,
 ) -> int:
     """A primary and its standbys, started."""
@@ -61,10 +62,11 @@ def create(
             sync,
             list(settings.values()),
             in_namespaces=in_namespaces,
+            archive=archive,
             pg_bin=pg_bin,
             checksums=checksums,
         )
-        with record.locked(cluster.base), _watching("base backup") as watch:
+        with record.locked(cluster.base), watching("base backup") as watch:
             try:
                 backups = cluster.build(watch)
             except PgdynoError:
@@ -84,7 +86,7 @@ def create(
 
 def start(folder: Path) -> int:
     """Starts all members."""
-    with _at_work(folder) as cluster:
+    with at_work(folder) as cluster:
         left = cluster.start()
     for name in left:
         _say(f"! {name} was the primary before and is left stopped: pgdyno cluster rejoin {folder} {name}")
@@ -154,7 +156,7 @@ def status(folder: Path, json_output: bool) -> int:
 
 def switchover(folder: Path, to: str) -> int:
     """In order."""
-    with _at_work(folder) as cluster, _watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base backup") as watch:
         old, began = cluster.record.primary, time.monotonic()
         done = roles.switchover(cluster, to=to, watch=watch)
     _say(
@@ -166,7 +168,7 @@ def switchover(folder: Path, to: str) -> int:
 
 def failover(folder: Path, to: str, *, force: bool) -> int:
     """Of a primary that is dead."""
-    with _at_work(folder) as cluster, _watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base backup") as watch:
         found = state.of_member(cluster.primary)
         if found.role != "stopped" and not force:
             how = (
@@ -185,7 +187,7 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
 
 def rejoin(folder: Path, member: str | None) -> int:
     """Standbys again."""
-    with _at_work(folder) as cluster, _watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base backup") as watch:
         if state.of_member(cluster.primary).role != "primary":
             raise RefusedError(
                 f"{cluster.primary.name} is the primary and does not run",
@@ -202,7 +204,7 @@ def rejoin(folder: Path, member: str | None) -> int:
 
 def repair(folder: Path) -> int:
     """What was begun is ended."""
-    with stoppable(), record.locked(folder), _watching("base backup") as watch:
+    with stoppable(), record.locked(folder), watching("base backup") as watch:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
     _say(*(done or ["nothing was to be done"]))
@@ -213,7 +215,7 @@ def repair(folder: Path) -> int:
 
 
 @contextmanager
-def _at_work(folder: Path) -> Iterator[ReplicatedCluster]:
+def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
     """A cluster that is whole, and nobody else's meanwhile. Raises ClusterError where something was begun and not
     ended, RefusedError where another pgdyno is at work on it.
     """
@@ -278,7 +280,8 @@ def _backed_up(b: BaseBackup) -> str:
 
 
 @contextmanager
-def _watching(phase: str) -> Iterator[Callable[[str, int], object]]:
+def watching(phase: str) -> Iterator[Callable[[str, int], object]]:
+    """Shows how many bytes there are, of what takes long."""
     listener = listener_for(console.errors(), quiet=False)
     try:
         yield lambda member, done: listener.loading(f"{phase} {member}", 0, 0, done, 0)

@@ -12,7 +12,11 @@ from pgdyno.cli import options
 
 def drill(
     folder: Annotated[
-        Path | None, typer.Argument(help="A cluster with standbys: pgdyno cluster create FOLDER --standbys 2.")
+        Path | None,
+        typer.Argument(
+            help="A cluster with standbys (pgdyno cluster create FOLDER --standbys 2), or a file that describes one "
+            "which another tool manages."
+        ),
     ] = None,
     fault: Annotated[
         str | None,
@@ -40,6 +44,9 @@ def drill(
     no_fence: Annotated[
         bool, typer.Option("--no-fence", help="Promote without killing the old primary first: see what that costs.")
     ] = False,
+    i_know_this_breaks_it: Annotated[
+        bool, typer.Option("--i-know-this-breaks-it", help="Of a cluster that is not pgdyno's: break it.")
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the faults.")] = False,
     runs: options.Runs = Path("runs"),
     json_output: options.Json = False,
@@ -48,8 +55,8 @@ def drill(
     """Break a cluster with standbys under load, let it fail over, and count the acknowledged commits that are lost.
 
     Each client writes down what it was told of each of its commits; afterwards the surviving primary is compared with
-    these records. Only clusters of pgdyno's own are broken. Exit code 1: commits were lost, unless the fault must lose
-    some or the mode promises nothing; or something else is wrong.
+    these records. Clusters that are not pgdyno's are broken only when told so. Exit code 1: commits were lost, unless
+    the fault must lose some or the mode promises nothing; or something else is wrong.
     """
     from pgdyno.cli import drill as verb
 
@@ -67,6 +74,7 @@ def drill(
         after_s=after,
         answer_timeout_s=answer_timeout,
         fence=not no_fence,
+        may_break=i_know_this_breaks_it,
         runs=runs,
         json_output=json_output,
         quiet=quiet,

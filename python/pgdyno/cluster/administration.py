@@ -63,6 +63,14 @@ def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None) 
         ready = (Ready.R if readable else 0) | (Ready.W if happened & select.POLLOUT else 0)
 
 
+def is_pooled(conn: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether a pooler or a proxy of connections is between: the process that answers is not the one that the
+    connection was made with.
+    """
+    row = conn.execute("select pg_catalog.pg_backend_pid()").fetchone()
+    return row is not None and row[0] != conn.info.backend_pid
+
+
 def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
     """See `target.administrative`."""
     try:
@@ -76,6 +84,10 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
         )
         try:
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
+            if is_pooled(conn):
+                # What a session is set to stays with the server's, which is somebody else's next.
+                conn.patience_s = None if patience_s is None else patience_s + 1
+                return conn
             # Whoever owns the database may have set it off, and then a backslash in a name would end a literal.
             conn.execute("set standard_conforming_strings to on")
             lock_s = LOCK_S if patience_s is None else min(LOCK_S, patience_s / 2)

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,15 +39,19 @@ def tree(
     owner: tuple[int, int] | None = None,
     *,
     exists: bool = False,
+    online: bool = False,
+    emptied: Collection[str] = (),
+    left_out: Collection[str] = (),
 ) -> Copied:
     """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files,
     folders, modes and owners (or `owner`, as uid and gid, where we are root); syncs all of it.
 
     `account` owns the source: it is read with that account's rights, by descriptors, never through a link. Nobody else
     may reach the destination meanwhile. `watch` is told of bytes. Raises OSError, also of a symbolic link: what is
-    behind it would not be copied.
+    behind it would not be copied. Of a server that runs, `online`, files may go meanwhile. Of folders that are to be
+    `emptied` and files that are `left_out`, directly in `source`, nothing is copied.
     """
-    copy = _Copy(account, watch, owner)
+    copy = _Copy(account, watch, owner, online=online, emptied=emptied, left_out=left_out)
     if not exists:
         destination.mkdir(mode=0o700)
     # It may lie where only we can go (a store of root's). What is opened must be the account's, wherever it leads.
@@ -55,18 +59,30 @@ def tree(
     if account.other and os.fstat(fd).st_uid != account.uid:
         os.close(fd)
         raise OSError(errno.EPERM, f"it is not {account.name}'s", str(source))
-    copy.folder(fd, source, destination)
+    copy.folder(fd, source, destination, is_top=True)
     return copy.done
 
 
 class _Copy:
-    def __init__(self, account: Account, watch: Callable[[int], object], owner: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        account: Account,
+        watch: Callable[[int], object],
+        owner: tuple[int, int] | None,
+        *,
+        online: bool,
+        emptied: Collection[str],
+        left_out: Collection[str],
+    ) -> None:
         self.account = account
+        self.online = online
+        self.emptied = emptied
+        self.left_out = left_out
         self.watch = watch
         self.owner = owner
         self.done = Copied()
 
-    def folder(self, source: int, name: Path, destination: Path) -> None:
+    def folder(self, source: int, name: Path, destination: Path, *, is_top: bool = False) -> None:
         """Copies the open folder `source`, which it closes, into one that is there, and empty."""
         try:
             status = os.fstat(source)
@@ -74,13 +90,25 @@ class _Copy:
                 found = sorted(entries, key=lambda e: e.name)
             for entry in found:
                 path, to = name / entry.name, destination / entry.name
+                if is_top and entry.name in self.left_out:
+                    continue
+                if is_top and entry.name in self.emptied:
+                    to.mkdir(mode=0o700)
+                    _like(to, status, self.owner)
+                    continue
                 if entry.is_symlink():
                     raise OSError(errno.ELOOP, "a symbolic link", str(path))
                 if entry.is_dir(follow_symlinks=False):
                     to.mkdir(mode=0o700)
                     self.folder(self._opened(source, entry.name, os.O_DIRECTORY), path, to)
                 elif entry.is_file(follow_symlinks=False):
-                    self._file(self._opened(source, entry.name, os.O_NONBLOCK), path, to)
+                    try:
+                        opened = self._opened(source, entry.name, os.O_NONBLOCK)
+                    except FileNotFoundError:
+                        if not self.online:
+                            raise
+                        continue
+                    self._file(opened, path, to)
         finally:
             os.close(source)
         _like(destination, status, self.owner)

@@ -224,7 +224,7 @@ class Links:
 
     def slow(self, a: str, b: str, round_trip_s: float = 0.0, bytes_per_s: int | None = None) -> None:
         """From now on a round trip between two hosts takes so much longer, half of it each way; and each way lets so
-        many bytes a second through. What does not fit into a buffer of 4 MB is dropped.
+        many bytes a second through. A slow link buffers a quarter of a second; what comes on top is dropped.
         """
         if frozenset((a, b)) not in self._through:
             for here, there in ((a, b), (b, a)):

@@ -13,9 +13,11 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import environment
-from pgdyno.drill import modes, verdict
+from pgdyno.drill import foreign, modes, verdict
 from pgdyno.drill.faults import FAULTS
+from pgdyno.drill.foreign import ForeignCluster
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
@@ -45,6 +47,8 @@ class Drill:
     damaged: dict[str, str] = field(default_factory=dict)
     #: Why it ended early.
     stopped: str = ""
+    #: Another tool manages the cluster: whom it promotes, and when, is its own; pgdyno does not fence, nor check files.
+    is_foreign: bool = False
 
     @property
     def verdicts(self) -> list[tuple[Mode, Verdict]]:
@@ -62,6 +66,7 @@ class Drill:
             "verdicts": [{"mode": mode.name, **v.as_json()} for mode, v in self.verdicts],
             "damaged": self.damaged,
             "stopped": self.stopped,
+            "managed_by": "another tool" if self.is_foreign else "pgdyno",
         }
 
     def save(self) -> None:
@@ -125,6 +130,43 @@ def run(
     return drill
 
 
+def run_foreign(
+    cluster: ForeignCluster, faults: Sequence[str], rounds: int, options: Options, folder: Path, watch: Watch
+) -> Drill:
+    """So many rounds of each fault of a cluster that another tool manages. One that does not become whole again ends
+    the drill; what was found until then is in `folder`.
+    """
+    foreign.refuse_unknown(cluster.description, list(faults))
+    cluster.wait_whole(cluster.description.whole_s)
+    with targets.administrative(cluster.members[0].target) as conn:
+        row = conn.execute("select current_setting('server_version')").fetchone()
+    folder.mkdir(parents=True)
+    names = [m.name for m in cluster.members]
+    drill = Drill(folder, cluster.description.name, str(row[0]) if row else "?", options, names, is_foreign=True)
+    try:
+        for n, name in enumerate(faults):
+            played: list[Round] = []
+            drill.rounds.append((Mode("", "", ""), name, played))
+            for number in range(1, rounds + 1):
+                say = partial(watch, n * rounds + number - 1, len(faults) * rounds, name)
+                place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
+                played.append(foreign.play(cluster, name, number, options, place, say))
+                drill.save()
+                if played[-1].broken:
+                    raise ClusterError(f"the cluster is not whole after round {number} of {name}: {played[-1].error}")
+    except (PgdynoError, psycopg.Error) as e:
+        drill.stopped = " ".join(str(e).split())
+    except BaseException as e:
+        drill.stopped = f"stopped: {type(e).__name__}"
+        raise
+    finally:
+        drill.rounds = [r for r in drill.rounds if r[2]]
+        drill.save()
+    if not drill.rounds:
+        raise TrialError(f"no round came to its end: {drill.stopped}")
+    return drill
+
+
 def _checked(member: Member) -> str:
     """What pg_amcheck finds: a first line, or nothing."""
     amcheck = member.program("pg_amcheck")
@@ -143,7 +185,7 @@ def _checked(member: Member) -> str:
     return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 
 
-def folder_for(runs: Path, cluster: ReplicatedCluster) -> Path:
-    """A new folder for a drill."""
+def folder_for(runs: Path, name: str) -> Path:
+    """A new folder for a drill of a cluster."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    return runs / f"{stamp}-drill-{cluster.base.name}"
+    return runs / f"{stamp}-drill-{name}"

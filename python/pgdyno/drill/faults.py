@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.network import Network
+from pgdyno.cluster.network import Links, Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.errors import RefusedError
@@ -18,6 +18,8 @@ from pgdyno.replication.member import Member
 
 #: What a round goes on with: the standbys find out and one is promoted; somebody promotes at once; the primary is
 #: started again; nothing has to be done.
+#: Bytes a second of a slow link: less than the ledger's clients write.
+_SLOW = 100_000
 Then = Literal["detect", "promote", "restart", "nothing"]
 
 
@@ -33,6 +35,9 @@ class Scene:
     seen: set[Key] = field(default_factory=set)
     #: Who is to be promoted, whatever the others have; empty: the most advanced.
     promote: str = ""
+    #: When the primary was gone, where that was not at once: nanoseconds since 1970.
+    down_ns: int | None = None
+    _links: Links | None = None
 
     def happened(self, text: str) -> int:
         """Writes it down; returns when."""
@@ -65,6 +70,22 @@ class Scene:
         for m in members:
             self.network.cut(self.primary.name, m.name)
         self.happened(f"cut: {self.primary.name} from {' and '.join(m.name for m in members)}")
+
+    def slow_standbys(self, *members: Member) -> None:
+        """The links between the primary and these standbys carry little."""
+        if self._links is None:
+            self._links = Links(self.network)
+        for m in members:
+            self._links.slow(self.primary.name, m.name, bytes_per_s=_SLOW)
+        self.happened(f"{self.primary.name} to {' and '.join(m.name for m in members)}: {_SLOW // 1000} kB/s")
+
+    def mend_links(self) -> None:
+        """All links are whole, and as fast as they were."""
+        links, self._links = self._links, None
+        if links is not None:
+            links.close()
+        if self.cluster.network is not None:
+            self.cluster.network.mend_all()
 
     def look(self) -> None:
         """Reads the ledger on the primary, as any client might."""
@@ -129,6 +150,28 @@ def _cut_standbys(s: Scene) -> None:
     for m in s.standbys:
         s.cluster.wait_streaming(m)
     s.happened("all standbys stream again")
+
+
+def _slow_standby(s: Scene) -> None:
+    s.slow_standbys(s.standbys[0])
+    time.sleep(4)
+    s.primary.kill()
+    s.down_ns = s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _slow_standbys(s: Scene) -> None:
+    s.slow_standbys(*s.standbys)
+    time.sleep(4)
+    s.primary.kill()
+    s.down_ns = s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _kill_lonely_primary(s: Scene) -> None:
+    s.cut_standbys(*s.standbys)
+    # Longer than wal_sender_timeout: whoever falls back has done so.
+    time.sleep(8)
+    s.primary.kill()
+    s.happened(f"{s.primary.name}: all processes killed")
 
 
 def _kill_all(s: Scene) -> None:
@@ -212,6 +255,30 @@ FAULTS = {
             _cut_standbys,
             "nothing",
             "nothing lost; commits wait for as long as that takes",
+            needs_network=True,
+        ),
+        Fault(
+            "slow-standby",
+            "the link to one standby carries 100 kB/s for 4 s, then the primary is killed",
+            _slow_standby,
+            "detect",
+            "nothing lost; with another standby no slower",
+            needs_network=True,
+        ),
+        Fault(
+            "slow-standbys",
+            "the links to all standbys carry 100 kB/s for 4 s, then the primary is killed",
+            _slow_standbys,
+            "detect",
+            "nothing lost; commits are as slow as the links",
+            needs_network=True,
+        ),
+        Fault(
+            "kill-lonely-primary",
+            "no link to any standby for 8 s, then the primary is killed",
+            _kill_lonely_primary,
+            "promote",
+            "nothing lost: commits wait; whoever falls back loses them",
             needs_network=True,
         ),
         Fault("kill-all", "SIGKILL for all members; then they are started again", _kill_all, "restart", "nothing lost"),

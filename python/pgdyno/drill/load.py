@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno import _core, engine
-from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.cluster.target import Target
 
 #: Of the series.
 INTERVAL_S = 0.1
@@ -34,7 +34,9 @@ class Slice:
 class Load:
     """Begins with `start`, and ends with `stop`."""
 
-    cluster: ReplicatedCluster
+    #: Where clients begin, and the addresses and ports of the others, whom they try when it is no primary.
+    first: Target
+    others: list[tuple[str, int]]
     run: int
     records: Path
     clients: int
@@ -73,9 +75,7 @@ class Load:
 
     def _drive(self) -> None:
         try:
-            first, *others = [self.cluster.primary, *self.cluster.others(self.cluster.primary)]
-            arguments = self.cluster.target_of(first).core_arguments()
-            config = _core.ConnConfig(**arguments, read_write=True, members=[(m.address, m.port) for m in others])
+            config = _core.ConnConfig(**self.first.core_arguments(), read_write=True, members=self.others)
             plan = engine.Plan(
                 clients=self.clients,
                 duration_s=_LONGEST_S,

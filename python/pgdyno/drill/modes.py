@@ -52,7 +52,7 @@ MODES = (
     Mode("protection, replayed", "ANY 1 (*)", "remote_apply"),
 )
 #: The faults that tell them apart.
-FAULTS = ("kill-primary", "cut-primary", "cut-standbys")
+FAULTS = ("kill-primary", "cut-primary", "cut-standbys", "kill-lonely-primary")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Round
-from pgdyno.drill.words import METHOD, answers, milliseconds, seconds
+from pgdyno.drill.words import METHOD, METHOD_FOREIGN, answers, milliseconds, seconds
 from pgdyno.report.cells import Table
 from pgdyno.report.charts import base
 from pgdyno.report.page import Chart, Page, render
@@ -29,17 +29,12 @@ def written(drill: Drill) -> str:
             tables=[_lost(drill), _times(drill)],
             charts=[_load(drill)],
             details=[_rounds(drill)],
-            method=METHOD,
+            method=METHOD_FOREIGN if drill.is_foreign else METHOD,
             error="; ".join([drill.stopped, *(f"pg_amcheck on {m}: {w}" for m, w in drill.damaged.items())]).strip(
                 "; "
             ),
         )
     )
-
-
-def _wrong(drill: Drill) -> list[str]:
-    damaged = [f"pg_amcheck on {m}: {said}" for m, said in drill.damaged.items()]
-    return [drill.stopped, *damaged] if drill.stopped else damaged
 
 
 def _of(mode: Mode, fault: str) -> str:
@@ -86,7 +81,7 @@ def _rounds(drill: Drill) -> Table:
     for mode, fault, rounds in drill.rounds:
         for r in rounds:
             outages = sorted(s for o in r.outages if (s := o.seconds) is not None)
-            found = None if r.detected_ns is None else (r.detected_ns - r.fault_ns) / 1e9
+            found = None if r.detected_ns is None or r.down_ns is None else (r.detected_ns - r.down_ns) / 1e9
             a = r.audit
             known = [f"{r.tps:,.0f}", *(f"{n:,}" for n in ((a.acknowledged, len(a.lost), a.unknown) if a else ()))]
             middle = outages[len(outages) // 2] if outages else None

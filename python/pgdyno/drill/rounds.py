@@ -54,6 +54,8 @@ class Round:
     synchronous_standby_names: str
     synchronous_commit: str
     fault_ns: int = 0
+    #: When the primary was gone, and was found to be.
+    down_ns: int | None = None
     detected_ns: int | None = None
     promoted_ns: int | None = None
     #: That pg_promote took.
@@ -106,7 +108,15 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
         ledger.create(conn)
     cluster.wait_caught_up()
     scene = Scene(cluster, run)
-    load = Load(cluster, run, folder / "ledger", options.clients, options.answer_timeout_s, options.connect_timeout_s)
+    load = Load(
+        cluster.target_of(cluster.primary),
+        [(m.address, m.port) for m in cluster.others(cluster.primary)],
+        run,
+        folder / "ledger",
+        options.clients,
+        options.answer_timeout_s,
+        options.connect_timeout_s,
+    )
     try:
         _play(scene, fault, options, load, found, say)
     except (PgdynoError, psycopg.Error) as e:
@@ -117,8 +127,7 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
         (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
-        if cluster.network is not None:
-            cluster.network.mend_all()
+        scene.mend_links()
         for m in cluster.members:
             m.thaw()
     if load.error and not found.error:
@@ -172,6 +181,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
         if not detector.wait_down(_DETECT_S):
             raise TrialError("the standbys did not find the primary dead", "Was it broken?")
         found.detected_ns = scene.happened("the standbys take the primary for dead")
+        found.down_ns = scene.down_ns or found.fault_ns
     promotion = _recovered(scene, fault, options, found)
     if promotion is not None:
         found.promoted_ns = promotion.at_ns
@@ -228,7 +238,7 @@ def _mend(cluster: ReplicatedCluster, found: Round) -> None:
         found.rejoined.setdefault(m.name, how)
 
 
-def _write_lost(path: Path, lost: list[ledger.Entry]) -> None:
+def write_lost(path: Path, lost: list[ledger.Entry]) -> None:
     """All lost rows; without any there is no such file."""
     if lost:
         rows = [f"{e.client},{e.sequence},{e.at_ns},{'warned' if e.warned else ''}" for e in lost]
@@ -242,7 +252,7 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
     found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns, seen=scene.seen)
     lost = {e.key for e in found.audit.lost}
     found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
-    _write_lost(load.records.parent / "lost.csv", found.audit.lost)
+    write_lost(load.records.parent / "lost.csv", found.audit.lost)
 
 
 def _compare(cluster: ReplicatedCluster, scene: Scene, found: Round) -> None:

@@ -68,7 +68,7 @@ class Verdict:
     @property
     def is_as_expected(self) -> bool:
         """Sound, and commits are lost just where the fault must lose some."""
-        return self.is_sound and bool(self.lost) == FAULTS[self.fault].must_lose
+        return self.is_sound and bool(self.lost) == is_expected(self)
 
     @property
     def most_losing(self) -> float:
@@ -133,7 +133,7 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         outage_p95_s=_rank(seconds, 0.95),
         outage_max_s=_rank(seconds, 1.0),
         not_back=sum(o.seconds is None for o in outages),
-        detected_s=_median([(r.detected_ns - r.fault_ns) / 1e9 for r in counted if r.detected_ns is not None]),
+        detected_s=_median([(r.detected_ns - r.down_ns) / 1e9 for r in counted if r.detected_ns and r.down_ns]),
         promote_s=_median([r.promote_s for r in counted]),
         why=_why(rounds),
     )
@@ -179,8 +179,9 @@ def _why(rounds: Sequence[Round]) -> str:
 
 
 def is_expected(verdict: Verdict) -> bool:
-    """Whether the loss is what this fault must show."""
-    return FAULTS[verdict.fault].must_lose
+    """Whether the loss is what this fault must show; of one that the user describes nothing is known."""
+    fault = FAULTS.get(verdict.fault)
+    return fault is not None and fault.must_lose
 
 
 def _rank(values: Sequence[float], part: float) -> float | None:

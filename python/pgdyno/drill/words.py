@@ -18,6 +18,12 @@ METHOD = [
     "Killed are processes: the kernel's memory survives, so this does not test disks. Clients and members share this "
     "machine's processors.",
 ]
+METHOD_FOREIGN = [
+    METHOD[0],
+    "Another tool manages this cluster: who is promoted, when, and how the others come back is its own. The fault is a "
+    "command of the user's. Roles are looked at each 50 ms, over the network as clients do.",
+    *METHOD[2:3],
+]
 FALLS_BACK = (
     "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
     "synchronous_standby_names then, as Patroni's synchronous_mode does. What is acknowledged from then on only the "

@@ -113,7 +113,8 @@ def groups_of(data: RunData) -> list[Group]:
 
 def variant_column(groups: list[Group]) -> str:
     """The heading of the column that tells variants apart; empty where there is nothing to tell."""
-    names = list(groups[0].varied) if groups else []
+    # Matrices that are carried out together may vary different axes.
+    names = list(dict.fromkeys(name for g in groups for name in g.varied))
     if not names:
         return ""
     return names[0] if len(names) == 1 else "variant"

@@ -22,7 +22,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
-from pgdyno.replication import quorum, record, slots, state
+from pgdyno.replication import archives, quorum, record, slots, state
 from pgdyno.replication.backup import pg_basebackup, quoted
 from pgdyno.replication.member import Member
 from pgdyno.replication.record import Record
@@ -146,6 +146,8 @@ class ReplicatedCluster:
     def settings_for(self, member: Member, primary: Member) -> list[Setting]:
         """What a member is configured with while `primary` is the primary."""
         settings = [self._expanded(Setting(*s)) for s in self.record.settings]
+        if self.archive is not None:
+            settings += archives.settings(self.archive)
         if member.name == primary.name:
             return settings
         passfile = str(self.base / member.name / "passfile")
@@ -178,6 +180,11 @@ class ReplicatedCluster:
         """Writes a member's configuration."""
         self._write_passfile(member)
         member.configure(self.settings_for(member, primary), self._access())
+
+    @property
+    def archive(self) -> Path | None:
+        """Where WAL is archived, if it is."""
+        return archives.folder_of(self.base) if self.record.archive else None
 
     def _access(self) -> list[str]:
         members = sorted({m.address for m in self.members})
@@ -229,6 +236,8 @@ class ReplicatedCluster:
                     continue
                 self._discard(member)
                 if member.name == self.record.primary:
+                    if self.archive is not None:
+                        archives.make(self.archive, member.cluster.account)
                     self._build_primary(member)
                 else:
                     backups.append(self.base_backup(member, self.primary, watch))
@@ -322,6 +331,7 @@ class ReplicatedCluster:
             self._discard(m)
             with contextlib.suppress(OSError):
                 (self.base / m.name).rmdir()
+        archives.remove(self.base)
         left = [m.name for m in self.members if (self.base / m.name).exists()]
         if left:
             raise LocalError(
@@ -418,6 +428,7 @@ def create(
     settings: Sequence[Setting],
     *,
     in_namespaces: bool,
+    archive: bool = False,
     pg_bin: Path | None = None,
     checksums: bool | None = None,
 ) -> ReplicatedCluster:
@@ -457,6 +468,7 @@ def create(
         network=network,
         pg_bin=None if pg_bin is None else str(pg_bin.absolute()),
         checksums=checksums,
+        archive=archive,
         unfinished=("create", members[0]),
     )
     made.save(base)

@@ -51,6 +51,8 @@ class Record:
     checksums: bool | None = None
     #: Settings that a drill has set aside for its own, to be put back.
     set_aside: dict[str, str] | None = None
+    #: WAL is archived, in the cluster's folder `archive`.
+    archive: bool = False
     #: What was begun and not ended: the verb, and the member that is to be the primary.
     unfinished: tuple[str, str] | None = None
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Part
 from pgdyno.figures import TPS
-from pgdyno.format import milliseconds, percent, plus_minus, size
+from pgdyno.format import integer, milliseconds, percent, plus_minus, size
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import Latency
 from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
 
 _COMMITS = {"commit", "end"}
@@ -43,10 +44,12 @@ class Cost:
 
 def costs(data: RunData, groups: Sequence[Group]) -> list[Cost]:
     """Of all configurations, where any had a standby."""
+    return [_cost(data, g) for g in groups] if _any_standby(data, groups) else []
+
+
+def _any_standby(data: RunData, groups: Sequence[Group]) -> bool:
     # Before histograms are read: a run may have thousands of configurations, and most have no standby.
-    if not any(data.samples[t.plan.number, "standbys"] for g in groups[:_FIRST] for t in g.trials[:1]):
-        return []
-    return [_cost(data, g) for g in groups]
+    return any(data.samples[t.plan.number, "standbys"] for g in groups[:_FIRST] for t in g.trials[:1])
 
 
 def _cost(data: RunData, g: Group) -> Cost:
@@ -87,6 +90,36 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
         3 if column else 2,
         ["waiting ±", "commit p95 ms", "lag max", "lag max ms", "clients"],
     )
+
+
+def reads(data: RunData, groups: Sequence[Group]) -> Table:
+    """What standbys showed meanwhile: how old it was, and how fast it was read; a row a configuration and standby."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups if _any_standby(data, groups) else []:
+        seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
+        for name in dict.fromkeys(row["standby"] for row in Evidence(data, g.trials).whole("standbys")):
+            old, read = (data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
+            if not old.count and not read.count:
+                continue
+            done = [integer(read.count / seconds) if seconds and read.count else "–"]
+            done += [milliseconds(read.percentile(p)) if read.count else "–" for p in (50, 99)]
+            age = [milliseconds(old.percentile(p)) if old.count else "–" for p in (50, 95, 99, 100)]
+            more = [g.variant] if column else []
+            cells.append([g.workload, *more, name, *all_linked([*age, *done], g.trials), f"{old.count:,}"])
+    return Table(
+        "standby-reads",
+        "What standbys showed",
+        ["workload", *([column] if column else []), "standby", "stale p50 ms", "stale p95 ms", "stale p99 ms",
+         "stale max ms", "reads/s", "read p50 ms", "read p99 ms", "beats"],
+        cells,
+        "Stale: from the answer to a commit on the primary until a read on the standby sees it, by a heartbeat: a row "
+        "that is updated 50 times a second and read on each standby each millisecond or two, so no finer than that; of "
+        "all repetitions together. Reads: what the experiment reads on standbys meanwhile, closed loop unless it names "
+        "a rate.",
+        3 if column else 2,
+        ["beats", "stale p95 ms", "read p50 ms"],
+    )  # fmt: skip
 
 
 def _ms(seconds: float) -> str:

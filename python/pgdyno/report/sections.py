@@ -26,7 +26,7 @@ class Section:
 _PLAN = (
     ("why", "Why", ("timeline-1", "timeline-2"), (), ("findings",)),
     ("differences", "What differs", ("ratios",), ("comparisons",), ()),
-    ("standbys", "What standbys cost", ("standbys",), ("replication",), ()),
+    ("standbys", "What standbys cost", ("standbys",), ("replication", "standby-reads"), ()),
     ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
     ("speed", "How fast it is", ("scaling", "new-orders", "qps"), ("tpcc", "tpcc-limits", "qps", "rows"), ("detail",)),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),

@@ -22,6 +22,7 @@ SHOWN = (
     "tpcc-limits",
     "comparisons",
     "replication",
+    "standby-reads",
     "qps",
     "rows",
     "detail",

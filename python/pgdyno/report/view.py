@@ -94,6 +94,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         tpcc.figures(data, groups),
         tpcc.limits(data, groups),
         replication.table(data, groups),
+        replication.reads(data, groups),
         tables.main(data, groups),
         tables.ingest(groups),
         tables.detail(data, groups),

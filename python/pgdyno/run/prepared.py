@@ -111,9 +111,7 @@ def _check_scripts(prepared: Prepared) -> None:
     for number, axes in enumerate(matrices):
         _check_tpcc(prepared.experiment, axes)
         variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
-        for workload in axes.workload or prepared.scripts:
-            if prepared.experiment.workloads[workload].tpcc is not None:
-                continue
+        for workload in _of_scripts(prepared.experiment, axes):
             if own:
                 # Known when the tables are there.
                 asked = [m for _, text, _ in prepared.scripts[workload] for m in touched.ASKED.findall(text)]
@@ -123,6 +121,13 @@ def _check_scripts(prepared: Prepared) -> None:
             except SpecError as e:
                 where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
                 raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
+
+
+def _of_scripts(experiment: Experiment, axes: Axes) -> list[str]:
+    """What the scripts that are carried out are called: workloads of scripts, and reads on standbys."""
+    named = {name: experiment.workloads[name] for name in axes.workload or experiment.workloads}
+    reads = [specs.standby_reads_of(name) for name, w in named.items() if w.standby_reads is not None]
+    return [*(name for name, w in named.items() if w.tpcc is None), *reads]
 
 
 def _check_tpcc(experiment: Experiment, axes: Axes) -> None:

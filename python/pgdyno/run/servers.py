@@ -18,13 +18,14 @@ from typing import Any
 import psycopg
 
 from pgdyno.cluster import binaries, datadir
+from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, RefusedError, SpecError
+from pgdyno.errors import ClusterError, LocalError, RefusedError, SpecError
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
@@ -333,6 +334,12 @@ class Servers:
                     f"{what} goes with private servers, and this run has one that is running already",
                     "Leave it out, or let pgdyno start the server: --embedded.",
                 )
+        if any(c.round_trip_ms for c in self._configurations) and not networks.is_possible():
+            raise LocalError(
+                "axes.round_trip_ms: a slower network needs hosts of its own: network namespaces, which only root may "
+                "make, with ip (iproute2) and setpriv",
+                "Run it as root, or leave round_trip_ms out.",
+            )
         if options.keep:
             for name, target in self.experiment.all_targets.items():
                 if target.standbys:

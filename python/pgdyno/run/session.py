@@ -33,6 +33,7 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
+from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import checking, dataset, plan, resume
 from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
@@ -42,8 +43,10 @@ from pgdyno.run.prepared import Prepared, shares_database, variables_for
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
+from pgdyno.run.standbys import BesideStandbys, Reads
 from pgdyno.run.trial import Begun, TrialContext, run_trial
 from pgdyno.run.workloads import compiled, constants
+from pgdyno.spec.load import standby_reads_of
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -254,13 +257,33 @@ class Session:
             self._look_for_others(writer, known)
             memory.look()
 
+        standbys = self._beside_standbys(site, planned, variables, seed, writer)
+
+        def stop() -> None:
+            collecting.stop()
+            if standbys is not None:
+                standbys.end()
+
         context = TrialContext(
-            site.target, run, self.prepared.cores, site.died, self.listener, shared, known, look_around, collecting.stop
+            site.target,
+            run,
+            self.prepared.cores,
+            site.died,
+            self.listener,
+            shared,
+            known,
+            look_around,
+            dict if standbys is None else standbys.take,
+            stop,
         )
         look_around()
         collecting.begin()
+        if standbys is not None:
+            standbys.begin()
 
         def did() -> dict[str, float]:
+            if standbys is not None:
+                standbys.end()
             found = self._activity(site, before, writer, known, memory)
             collecting.end()
             if tpcc is not None and run.check and isinstance(site.dataset, Dataset):
@@ -268,6 +291,23 @@ class Session:
             return found
 
         return Begun(context, trial, scripts, variables, seed, writer, did, tpcc)
+
+    def _beside_standbys(
+        self, site: Site, planned: Planned, variables: dict[str, str], seed: int, writer: TrialWriter
+    ) -> BesideStandbys | None:
+        """Of a server with standbys that pgdyno has made."""
+        if not isinstance(site.cluster, ReplicatedServer):
+            return None
+        name, reads = planned.plan.workload, None
+        if (wanted := self.experiment.workloads[name].standby_reads) is not None:
+            workload = compiled(self.prepared.scripts[standby_reads_of(name)], variables)
+            reads = Reads(workload, wanted.clients, wanted.rate, seed)
+        duration_s = self.experiment.run.duration_s
+
+        def note(words: str) -> None:
+            writer.event(0, "not_recorded", words)
+
+        return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, note)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
         """Trials begin alike; returns the server's counters, and why something could not be done. A server that is away

@@ -51,6 +51,8 @@ class TrialContext:
     caveats: list[Caveat] = field(default_factory=list)
     #: Called with each interval.
     look_around: Callable[[], None] = lambda: None
+    #: What was measured beside the trial since the last interval, by the log's tag.
+    beside: Callable[[], dict[str, _core.Histogram]] = dict
     #: Ends what is collected beside the trial; may be called again.
     stop_collecting: Callable[[], None] = lambda: None
 
@@ -102,7 +104,7 @@ class _Observer:
 
     def interval(self, i: _core.Interval) -> None:
         row = row_of(i)
-        self._writer.interval(row, tags_of(i, self._sql))
+        self._writer.interval(row, tags_of(i, self._sql) | self._context.beside())
         self._context.listener.interval(self._plan, row)
         self._context.look_around()
         died = self._context.cluster_died()

@@ -142,6 +142,16 @@ class Tpcc(Strict):
         return self
 
 
+class StandbyReads(Strict):
+    """Reads on the standbys while the workload runs on the primary: a script, over so many connections."""
+
+    script: Script
+    #: Over all standbys.
+    clients: Annotated[int, Field(ge=1, le=100_000)]
+    #: Transactions per second over all of them; absent: closed loop.
+    rate: Rate | None = None
+
+
 class Workload(Strict):
     """One or more weighted scripts, or TPC-C."""
 
@@ -152,6 +162,7 @@ class Workload(Strict):
     title_zh: str = ""
     #: Rows that each transaction writes: the report then tells rows per second.
     rows: Annotated[int, Field(ge=0)] = 0
+    standby_reads: StandbyReads | None = None
 
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:
@@ -329,6 +340,9 @@ class Experiment(Strict):
             replicated = [n for n, t in used.items() if t.standbys]
             if axes.round_trip_ms and not replicated:
                 raise ValueError(f"{where}.round_trip_ms is of the network to standbys, and no target has any")
+            for name in axes.workload or self.workloads:
+                if self.workloads[name].standby_reads and len(replicated) < len(used):
+                    raise ValueError(f"workloads.{name}.standby_reads: not all targets of {where} have standbys")
             if replicated and (self.run.is_duet or self.run.between.restore == "template"):
                 what = f'order = "{self.run.order}"' if self.run.is_duet else 'between.restore = "template"'
                 raise ValueError(f"run.{what} does not go with targets.{replicated[0]}.standbys")

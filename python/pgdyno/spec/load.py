@@ -13,7 +13,7 @@ from pgdyno import files
 from pgdyno.errors import SpecError
 from pgdyno.spec import builtins
 from pgdyno.spec.datasets import Dataset
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Experiment, Script
 
 
 def names() -> list[str]:
@@ -123,17 +123,27 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
     for name, workload in experiment.workloads.items():
         out[name] = []
         for i, script in enumerate(workload.scripts):
-            if script.builtin is not None:
-                out[name].append((script.name or script.builtin, builtins.named(script.builtin).text, script.weight))
-                continue
-            if script.text is not None:
-                label = script.name or (name if len(workload.scripts) == 1 else f"{name}-{i + 1}")
-                out[name].append((label if script.name else f"{label}.sql", script.text, script.weight))
-                continue
-            path = (folder or Path()) / str(script.file)
-            try:
-                out[name].append((script.name or str(path), files.read_text(path), script.weight))
-            except (OSError, ValueError) as e:
-                reason = getattr(e, "strerror", e)
-                raise SpecError(f"workloads.{name}.scripts.{i}.file: cannot read {path}: {reason}") from e
+            label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
+            out[name].append(_script_text(script, label, folder, f"workloads.{name}.scripts.{i}"))
+        if workload.standby_reads is not None:
+            label = standby_reads_of(name)
+            where = f"workloads.{name}.standby_reads.script"
+            out[label] = [_script_text(workload.standby_reads.script, label, folder, where)]
     return out
+
+
+def standby_reads_of(workload: str) -> str:
+    """What the scripts of its reads on standbys are called among those of workloads."""
+    return f"{workload} on standbys"
+
+
+def _script_text(script: Script, label: str, folder: Path | None, where: str) -> tuple[str, str, int]:
+    if script.builtin is not None:
+        return script.name or script.builtin, builtins.named(script.builtin).text, script.weight
+    if script.text is not None:
+        return script.name or f"{label}.sql", script.text, script.weight
+    path = (folder or Path()) / str(script.file)
+    try:
+        return script.name or str(path), files.read_text(path), script.weight
+    except (OSError, ValueError) as e:
+        raise SpecError(f"{where}.file: cannot read {path}: {getattr(e, 'strerror', e)}") from e

@@ -1,6 +1,7 @@
 """HdrHistogram's log format, version 1.3: one line an interval and tag, readable by the standard HDR tools.
 
-Values are nanoseconds. Tags: `transaction` (committed transactions), `script-N`, `statement-N`, `lag`.
+Values are nanoseconds. Tags: `transaction` (committed transactions), `script-N`, `statement-N`, `lag`;
+of standbys beside a trial `standby-reads-NAME` (latency), `staleness-NAME` (from a commit's answer until it is seen).
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ def statement(n: int) -> str:
 def script(n: int) -> str:
     """The tag of script `n`."""
     return f"script-{n}"
+
+
+def standby_reads(name: str) -> str:
+    """The tag of the reads on a standby beside the trial."""
+    return f"standby-reads-{name}"
+
+
+def staleness(name: str) -> str:
+    """The tag of how old what a standby shows is."""
+    return f"staleness-{name}"
 
 
 def header(start_ns: int) -> str:

@@ -1,0 +1,55 @@
+"""`pgdyno cluster snapshot` and `flashback` of clusters with standbys."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pgdyno.cli import console
+from pgdyno.cli.replication import at_work, watching
+from pgdyno.errors import ClusterError
+from pgdyno.format import size
+from pgdyno.replication import flashback
+
+_out = console.output()
+#: Tables whose rows are shown.
+_SHOWN = 20
+
+
+def snapshot(folder: Path) -> int:
+    """Of a standby, while it replays."""
+    with at_work(folder) as cluster, watching("snapshot of") as watch:
+        found = flashback.take(cluster, lambda n: watch("a standby", n))
+    how = f"{size(found.shared_bytes)} shared" if found.shared_bytes else f"{size(found.copied_bytes)} copied"
+    _out.print(
+        f"{found.folder.name}: {found.member} at {found.stop_lsn}, {how} in {found.seconds:.2f} s", soft_wrap=True
+    )
+    return 0
+
+
+def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool) -> int:
+    """A cluster as it was. Exit code 1: what it holds is not what it must."""
+    with at_work(folder) as cluster, watching("flashback:") as watch:
+        found = flashback.restore(cluster, to, into, timeline, watch)
+    if json_output:
+        sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
+    else:
+        lines = [f"{found.folder}: from {found.snapshot} in {found.seconds:.1f} s; {found.stopped}"]
+        if found.last_transaction:
+            lines.append(f"its last transaction is of {found.last_transaction}")
+        lines += [f"{name}: {n:,} rows" for name, n in list(found.rows.items())[:_SHOWN]]
+        if len(found.rows) > _SHOWN:
+            lines.append(f"... and {len(found.rows) - _SHOWN} tables more")
+        if found.ledger is not None:
+            here, there = found.ledger
+            whole = "of each client the first" if not found.torn else f"of {found.torn} clients NOT the first"
+            lines.append(f"ledger of drills: {here:,} of the {there:,} rows that the cluster has now, {whole}")
+        lines.append(
+            f'it runs: --target "host={found.folder}/socket user=postgres"; pgdyno cluster stop {found.folder}'
+        )
+        for line in lines:
+            _out.print(line, soft_wrap=True)
+    if found.torn:
+        raise ClusterError(f"{found.torn} clients of the ledger have holes in what was restored", "Run pg_amcheck.")
+    return 0

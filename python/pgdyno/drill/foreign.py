@@ -1,0 +1,381 @@
+"""Drills of clusters that another tool manages (Patroni, repmgr, an operator): the drill knows how to reach the members
+and which command breaks one; who is promoted, and how the others come back, is the tool's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psycopg
+from pydantic import Field, ValidationError, field_validator
+
+from pgdyno import conninfo as conninfos
+from pgdyno import files
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.drill import ledger
+from pgdyno.drill.load import INTERVAL_S, Load
+from pgdyno.drill.rounds import Options, Round, Say, write_lost
+from pgdyno.errors import PgdynoError, RefusedError, SpecError, TrialError, UsageError
+from pgdyno.spec.load import mistakes
+from pgdyno.spec.values import Name, Strict
+
+#: How often each member is looked at, and for how long a look counts.
+_LOOK_S, _FRESH_S = 0.05, 1.0
+#: How long a member may take to answer.
+_ANSWER_S = 3.0
+Role = Literal["primary", "standby", "not answering"]
+
+
+class Description(Strict):
+    """A cluster, and how it is broken: the drill's file."""
+
+    name: Name
+    #: How clients reach each member: libpq's connection strings, of one role and one database.
+    members: Annotated[dict[Name, str], Field(min_length=2)]
+    #: Shell commands that break it. PGDYNO_PRIMARY, PGDYNO_PRIMARY_HOST and PGDYNO_PRIMARY_PORT are of the primary,
+    #: PGDYNO_STANDBYS the names of the others.
+    faults: Annotated[dict[Name, str], Field(min_length=1)]
+    #: A shell command that puts right what was broken, where the tool does not by itself.
+    recover: str = ""
+    #: How long a command may take, clients may wait until they are served again, and the others until they follow.
+    command_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    served_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
+    whole_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
+
+    @field_validator("members")
+    @classmethod
+    def _no_password(cls, members: dict[str, str]) -> dict[str, str]:
+        for name, text in members.items():
+            if conninfos.holds_secret(text):
+                raise ValueError(f"{name}: a password does not belong into a file: use ~/.pgpass or PGPASSWORD")
+        return members
+
+
+def read(path: Path) -> Description:
+    """The drill's file. Raises SpecError."""
+    try:
+        return Description.model_validate(tomllib.loads(files.read_text(path)))
+    except ValidationError as e:
+        lines = [
+            f"{path}: {'.'.join(map(str, m['loc']))}: {m['msg'].removeprefix('Value error, ')}" for m in mistakes(e)
+        ]
+        raise SpecError("\n".join(lines), "docs/guide/replication.md shows such a file.") from e
+    except (OSError, ValueError) as e:
+        raise SpecError(f"{path}: {getattr(e, 'strerror', None) or e}", "It is a file of TOML.") from e
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A member as it was when it last answered."""
+
+    role: Role
+    at: float
+    #: Bytes of WAL from 0/0: written on a primary, replayed on a standby.
+    position: int = 0
+    #: Of a primary: how many standbys stream.
+    streaming: int = 0
+
+
+class _Member:
+    """Looked at again and again in a thread of its own: one that is frozen holds up nobody else."""
+
+    _ASK = """
+    select pg_is_in_recovery(),
+           pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
+                           '0/0')::bigint,
+           (select count(*) from pg_stat_get_wal_senders() where state = 'streaming')"""
+
+    def __init__(self, name: str, target: Target) -> None:
+        self.name = name
+        self.target = target
+        self._seen = Seen("not answering", 0.0)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    @property
+    def seen(self) -> Seen:
+        fresh = time.monotonic() - self._seen.at < _FRESH_S
+        return self._seen if fresh else Seen("not answering", self._seen.at)
+
+    def _look_on(self) -> None:
+        while not self._over.is_set():
+            try:
+                with targets.administrative(self.target, patience_s=_ANSWER_S) as conn:
+                    while not self._over.is_set():
+                        row = conn.execute(self._ASK.encode()).fetchone()
+                        assert row is not None
+                        role: Role = "standby" if row[0] else "primary"
+                        self._seen = Seen(role, time.monotonic(), int(row[1] or 0), int(row[2]))
+                        self._over.wait(_LOOK_S)
+            except (PgdynoError, psycopg.Error):
+                self._seen = Seen("not answering", time.monotonic())
+                self._over.wait(_LOOK_S)
+
+
+class ForeignCluster:
+    """Use as a context manager: members are looked at within it."""
+
+    def __init__(self, description: Description) -> None:
+        """Raises UsageError, TargetError."""
+        self.description = description
+        self.members: list[_Member] = []
+        for name, text in description.members.items():
+            target = targets.resolve(text, _ANSWER_S, named=f"members.{name}")
+            self.members.append(_Member(name, target))
+        places = {(m.target.host, m.target.port) for m in self.members}
+        if len(places) < len(self.members):
+            raise UsageError("members: two of them are one server", "Give each its own host and port.")
+
+    def __enter__(self) -> ForeignCluster:
+        for m in self.members:
+            m.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for m in self.members:
+            m.stop()
+
+    def primaries(self) -> list[_Member]:
+        """Those that take writes."""
+        return [m for m in self.members if m.seen.role == "primary"]
+
+    def is_whole(self) -> bool:
+        """One primary, to which all others stream."""
+        found = self.primaries()
+        standbys = [m for m in self.members if m.seen.role == "standby"]
+        return len(found) == 1 and len(standbys) == found[0].seen.streaming == len(self.members) - 1
+
+    def wait_whole(self, patience_s: float) -> _Member:
+        """Waits until it is; returns the primary. Raises TrialError."""
+        deadline = time.monotonic() + patience_s
+        while not self.is_whole():
+            if time.monotonic() > deadline:
+                shown = ", ".join(f"{m.name}: {m.seen.role}" for m in self.members)
+                raise TrialError(
+                    f"the members are not one primary and its standbys within {patience_s:g} s ({shown})",
+                    "Put the cluster right first; whole_s says how long it may take.",
+                )
+            time.sleep(_LOOK_S)
+        return self.primaries()[0]
+
+    def wait_caught_up(self, patience_s: float) -> None:
+        """Waits until the standbys have replayed what the primary has now. Raises TrialError."""
+        deadline = time.monotonic() + patience_s
+        wanted = self.wait_whole(patience_s).seen.position
+        while any(m.seen.position < wanted for m in self.members):
+            if time.monotonic() > deadline:
+                raise TrialError(f"the standbys do not catch up within {patience_s:g} s", "Is one of them paused?")
+            time.sleep(_LOOK_S)
+
+
+def refuse_unknown(description: Description, names: list[str]) -> None:
+    """Raises UsageError."""
+    for name in names:
+        if name not in description.faults:
+            raise UsageError(f"--fault: the file has no {name!r}", f"It has {', '.join(description.faults)}.")
+
+
+def play(cluster: ForeignCluster, fault: str, number: int, options: Options, folder: Path, say: Say) -> Round:
+    """One round. Raises RefusedError, TrialError where the cluster is not whole before it."""
+    about = cluster.description
+    primary = cluster.wait_whole(about.whole_s)
+    folder.mkdir(parents=True)
+    run = time.time_ns() // 1_000_000
+    try:
+        with targets.administrative(primary.target) as conn:
+            ledger.create(conn)
+            names, commit = (_setting(conn, n) for n in ("synchronous_standby_names", "synchronous_commit"))
+    except psycopg.errors.InsufficientPrivilege as e:
+        raise RefusedError(
+            f"the role {primary.target.user} may not make the ledger's table: {' '.join(str(e).split())}",
+            "GRANT CREATE ON SCHEMA public, or drill in a database of its own.",
+        ) from e
+    cluster.wait_caught_up(about.whole_s)
+    found = Round(number, fault, names, commit)
+    found.old_primary = primary.name
+    others = [(m.target.options.get("hostaddr") or m.target.host, m.target.port) for m in cluster.members]
+    own = (primary.target.options.get("hostaddr") or primary.target.host, primary.target.port)
+    load = Load(
+        primary.target, [o for o in others if o != own], run, folder / "ledger", options.clients,
+        options.answer_timeout_s, options.connect_timeout_s,
+    )  # fmt: skip
+    watcher = _Watcher(cluster, primary.name)
+    try:
+        _play(cluster, primary, fault, options, load, found, watcher, say)
+    except (PgdynoError, psycopg.Error) as e:
+        found.error = " ".join(str(e).split())
+    finally:
+        watcher.stop()
+        load.stop()
+        begin_s = (load.started_ns - found.fault_ns) / 1e9
+        found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
+        clients = [(load.started_ns + round(s * 1e9), text) for s, text in load.events]
+        found.events = sorted([*found.events, *watcher.events, *clients])
+        found.split_brain, found.promoted_ns = watcher.split_brain, watcher.promoted_ns
+        _save(found, folder)
+    if load.error and not found.error:
+        found.error = f"the load ended by itself: {load.error}"
+    say("recover and audit")
+    try:
+        if about.recover:
+            _carried_out(about.recover, _environment(cluster, primary), about.command_s, "recover")
+        _audit(cluster, run, found, load)
+    except (PgdynoError, psycopg.Error) as e:
+        found.error = found.error or " ".join(str(e).split())
+        found.broken = True
+    _save(found, folder)
+    return found
+
+
+def _play(
+    cluster: ForeignCluster, primary: _Member, fault: str, options: Options, load: Load, found: Round,
+    watcher: _Watcher, say: Say,
+) -> None:  # fmt: skip
+    say("load")
+    load.start()
+    if load.error:
+        raise TrialError(f"the load did not begin: {load.error}")
+    time.sleep(options.before_s)
+    if not any(s.committed for s in load.series):
+        raise TrialError("no commit was acknowledged before the fault", "Is anybody there whom commits wait for?")
+    say(fault)
+    found.fault_ns = time.time_ns()
+    since = (found.fault_ns - load.started_ns) / 1e9
+    # Not the first half second: connections are warm then.
+    healthy = load.between(0.5, since)
+    found.tps = healthy.committed / max(0.1, since - 0.5)
+    if healthy.committed:
+        found.p50_s, found.p99_s = (healthy.latency.percentile(p) / 1e9 for p in (50, 99))
+    watcher.start()
+    command = cluster.description.faults[fault]
+    _carried_out(command, _environment(cluster, primary), cluster.description.command_s, f"faults.{fault}")
+    done_ns = time.time_ns()
+    found.events.append((done_ns, f"{fault}: its command has ended"))
+    _wait_served(cluster, load, done_ns)
+    found.new_primary = next((m.name for m in cluster.primaries()), "")
+    time.sleep(options.after_s)
+
+
+def _wait_served(cluster: ForeignCluster, load: Load, since_ns: int) -> None:
+    """Until each client has had a commit acknowledged since, or it takes too long."""
+    deadline = time.monotonic() + cluster.description.served_s
+    while time.monotonic() < deadline and load.is_on():
+        if cluster.primaries() and ledger.are_served(load.records, load.clients, since_ns):
+            return
+        time.sleep(0.02)
+
+
+def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
+    about = cluster.description
+    primary = cluster.wait_whole(about.whole_s)
+    found.new_primary = primary.name
+    found.rejoined = {m.name: "follows" for m in cluster.members if m is not primary}
+    entries = ledger.read(load.records)
+    with targets.administrative(primary.target) as conn:
+        there = ledger.rows(conn, run)
+    found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns)
+    lost = {e.key for e in found.audit.lost}
+    found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
+    write_lost(load.records.parent / "lost.csv", found.audit.lost)
+    cluster.wait_caught_up(about.whole_s)
+    for m in cluster.members:
+        if m is not primary:
+            with targets.administrative(m.target) as conn:
+                if sorted(ledger.rows(conn, run)) != sorted(there):
+                    found.differing.append(m.name)
+
+
+class _Watcher:
+    """Writes down who takes writes from the fault on."""
+
+    def __init__(self, cluster: ForeignCluster, old: str) -> None:
+        self._cluster = cluster
+        self._roles: dict[str, Role] = {}
+        self._old = old
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self.events: list[tuple[int, str]] = []
+        self.promoted_ns: int | None = None
+        self.split_brain = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join(_ANSWER_S)
+
+    def _look_on(self) -> None:
+        while not self._over.is_set():
+            now = time.time_ns()
+            for m in self._cluster.members:
+                role = m.seen.role
+                if self._roles.get(m.name) not in (None, role):
+                    self.events.append((now, f"{m.name}: {role}"))
+                    if role == "primary" and m.name != self._old and self.promoted_ns is None:
+                        self.promoted_ns = now
+                self._roles[m.name] = role
+            if len(self._cluster.primaries()) > 1 and not self.split_brain:
+                self.split_brain = True
+                self.events.append((now, "split brain: two members take writes"))
+            self._over.wait(_LOOK_S)
+
+
+def _setting(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> str:
+    row = conn.execute("select current_setting(%s)", [name]).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _environment(cluster: ForeignCluster, primary: _Member) -> dict[str, str]:
+    return {
+        "PGDYNO_PRIMARY": primary.name,
+        "PGDYNO_PRIMARY_HOST": primary.target.options.get("hostaddr") or primary.target.host,
+        "PGDYNO_PRIMARY_PORT": str(primary.target.port),
+        "PGDYNO_STANDBYS": " ".join(m.name for m in cluster.members if m is not primary),
+    }
+
+
+def _carried_out(command: str, more: Mapping[str, str], patience_s: float, what: str) -> None:
+    """A command of the user's, by the shell; it and all it has started are killed when it takes too long."""
+    process = subprocess.Popen(
+        ["sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, **more},
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise TrialError(
+            f"{what} did not end within {patience_s:g} s", "Let it go on in the background, or raise command_s."
+        ) from None
+    if process.returncode != 0:
+        raise TrialError(f"{what} ended with exit code {process.returncode}: {' '.join(said.split())[:300]}")
+
+
+def _save(found: Round, folder: Path) -> None:
+    (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")

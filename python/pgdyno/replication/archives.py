@@ -1,0 +1,63 @@
+"""Archived WAL of a cluster: a folder that whoever is the primary copies finished segments to."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from pathlib import Path
+
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.removal import Made
+from pgdyno.cluster.settings import Setting
+
+_ARCHIVE, _SNAPSHOTS = "archive", "snapshots"
+#: How far the archive is behind at most while anything is written.
+_TIMEOUT = "60s"
+
+
+def folder_of(base: Path) -> Path:
+    """Where it lies."""
+    return base / _ARCHIVE
+
+
+def snapshots_of(base: Path) -> Path:
+    """Where snapshots of standbys lie."""
+    return base / _SNAPSHOTS
+
+
+def make(folder: Path, account: Account) -> None:
+    """The folder, the account's own."""
+    if not folder.exists():
+        folder.mkdir(mode=0o700)
+        account.own(folder)
+
+
+def settings(folder: Path) -> list[Setting]:
+    """What archives. A segment that is there already is the same one, or somebody else's: then the server says so and
+    keeps it.
+    """
+    to = f"{_quoted(folder)}/%f"
+    part = f"{_quoted(folder)}/.%f.part"
+    command = f"if test -f {to}; then cmp -s %p {to}; else cp %p {part} && sync {part} && mv {part} {to}; fi"
+    return [
+        Setting("archive_mode", "on", "flashback"),
+        Setting("archive_command", command, "flashback"),
+        Setting("archive_timeout", _TIMEOUT, "flashback: no more than this is only in pg_wal"),
+    ]
+
+
+def restore_command(folders: list[Path]) -> str:
+    """Takes a segment from the first of these folders that has it."""
+    return " || ".join(f"cp {_quoted(f)}/%f %p 2>/dev/null" for f in folders)
+
+
+def remove(base: Path) -> None:
+    """Archive and snapshots."""
+    for name in (_ARCHIVE, _SNAPSHOTS):
+        with contextlib.suppress(OSError):
+            Made.at(base / name).remove()
+
+
+def _quoted(folder: Path) -> str:
+    """For the shell that the server asks, which takes % for its own."""
+    return shlex.quote(str(folder)).replace("%", "%%")

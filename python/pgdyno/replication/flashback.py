@@ -1,0 +1,337 @@
+"""Snapshots of a standby while it replays, and clusters as they were at a time: a snapshot, and archived WAL from there
+on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgdyno.cluster import clone
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.binaries import Binaries
+from pgdyno.cluster.layout import write
+from pgdyno.cluster.managed import FACTS, ManagedCluster
+from pgdyno.cluster.removal import Made
+from pgdyno.cluster.settings import Setting
+from pgdyno.errors import ClusterError, RefusedError, UsageError
+from pgdyno.replication import archives, state
+from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.replication.member import Member
+
+_FACTS = "snapshot.json"
+#: Of a data directory: what a copy of a running server is without (as pg_basebackup leaves it).
+_EMPTIED = (
+    "pg_wal",
+    "pg_replslot",
+    "pg_dynshmem",
+    "pg_notify",
+    "pg_serial",
+    "pg_snapshots",
+    "pg_stat_tmp",
+    "pg_subtrans",
+)
+_LEFT_OUT = (
+    "postmaster.pid",
+    "postmaster.opts",
+    "standby.signal",
+    "backup_label.old",
+    "recovery.done",
+    "current_logfiles",
+)
+_LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}")
+#: How long the last segment may take to be archived.
+_ARCHIVED_S = 20.0
+#: Settings that are the replicated cluster's alone.
+_ITS_OWN = {"synchronous_standby_names", "archive_mode", "archive_command", "archive_timeout"}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of a standby's data directory, with what it takes to begin from it."""
+
+    folder: Path
+    member: str
+    #: The server's clock when it was whole; WAL positions from which it must be replayed, and to which at least.
+    at: str
+    start_lsn: str
+    stop_lsn: str
+    shared_bytes: int
+    copied_bytes: int
+    seconds: float
+
+    @property
+    def data(self) -> Path:
+        """The copy."""
+        return self.folder / "data"
+
+    @property
+    def when(self) -> datetime:
+        """The server's clock when it was whole."""
+        return datetime.fromisoformat(self.at)
+
+
+@dataclass
+class Flashback:
+    """A cluster as another was."""
+
+    folder: Path
+    snapshot: str
+    #: The server's words on where recovery ended, and the last transaction that it has, by its log.
+    stopped: str
+    last_transaction: str
+    seconds: float
+    #: Of each table its rows.
+    rows: dict[str, int] = field(default_factory=dict)
+    #: Of the ledger of drills: its rows here, and in the cluster as it is now; None: there is none, or no primary runs.
+    ledger: tuple[int, int] | None = None
+    #: Clients of the ledger whose rows are not the first of those that the cluster has.
+    torn: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "folder": str(self.folder)}
+
+
+def snapshots(base: Path) -> list[Snapshot]:
+    """Of a cluster, the oldest first."""
+    found = []
+    for file in sorted(archives.snapshots_of(base).glob(f"*/{_FACTS}")):
+        facts = json.loads(file.read_text())
+        found.append(Snapshot(folder=file.parent, **facts))
+    return found
+
+
+def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: None) -> Snapshot:
+    """Of a standby that streams, while it replays; of the primary where there is none. Raises RefusedError."""
+    if cluster.archive is None:
+        raise RefusedError(
+            f"{cluster.base} archives no WAL, so a snapshot leads nowhere", "Make a cluster with --archive."
+        )
+    states = {s.name: s for s in cluster.states()}
+    standbys = [m for m in cluster.members if states[m.name].role == "standby"]
+    member = min(standbys, key=lambda m: states[m.name].lag_bytes or 0) if standbys else cluster.primary
+    began = time.monotonic()
+    home = archives.snapshots_of(cluster.base)
+    home.mkdir(mode=0o700, exist_ok=True)
+    folder = home / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{member.name}"
+    folder.mkdir(mode=0o700)
+    try:
+        with targets.administrative(member.local, patience_s=None) as conn:
+            copied, start, stop, at = _copied(conn, member, folder / "data", watch)
+        found = Snapshot(
+            folder, member.name, at.isoformat(), start, stop, copied.shared_bytes, copied.copied_bytes,
+            time.monotonic() - began,
+        )  # fmt: skip
+        facts = {k: v for k, v in asdict(found).items() if k != "folder"}
+        # Last: without it the folder is no snapshot.
+        part = folder / f"{_FACTS}.part"
+        part.write_text(json.dumps(facts, indent=2) + "\n")
+        part.rename(folder / _FACTS)
+    except BaseException:
+        Made.at(folder).remove()
+        raise
+    return found
+
+
+def _copied(
+    conn: psycopg.Connection[tuple[Any, ...]], member: Member, to: Path, watch: Callable[[int], object]
+) -> tuple[clone.Copied, str, str, datetime]:
+    """By the protocol of base backups, which makes a copy of changing files whole again by WAL."""
+    account, old = member.cluster.account, member.major < 15
+    begin = "select pg_start_backup('pgdyno', true, false)" if old else "select pg_backup_start('pgdyno', true)"
+    end = "pg_stop_backup(false, false)" if old else "pg_backup_stop(false)"
+    start = _one(conn, begin)[0]
+    copied = clone.tree(
+        member.data, to, account, watch, online=True, emptied=_EMPTIED, left_out=[*_LEFT_OUT, "backup_label"]
+    )
+    # Last, as of a standby it says from when on the copy is whole.
+    with account.rights():
+        control = (member.data / "global" / "pg_control").read_bytes()
+        (to / "global" / "pg_control").write_bytes(control)
+    stop, label, _ = _one(conn, f"select lsn::text, labelfile, spcmapfile from {end}")
+    with account.rights():
+        write(to / "backup_label", label)
+    return copied, str(start), str(stop), _one(conn, "select clock_timestamp()")[0]
+
+
+def _one(conn: psycopg.Connection[tuple[Any, ...]], query: str) -> tuple[Any, ...]:
+    row = conn.execute(query.encode()).fetchone()
+    assert row is not None
+    return row
+
+
+def restore(
+    cluster: ReplicatedCluster,
+    to: str,
+    into: Path,
+    timeline: str = "latest",
+    watch: Callable[[str, int], object] = lambda *_: None,
+) -> Flashback:
+    """A new cluster in `into`, started: as `cluster` was at a time, or at a position in its WAL, or as far as there is
+    any ("latest"). Nothing is left of one that does not come to that. Raises UsageError, RefusedError, ClusterError.
+    """
+    if cluster.archive is None:
+        raise RefusedError(f"{cluster.base} archives no WAL", "Make a cluster with --archive.")
+    if timeline != "latest" and not timeline.isdigit():
+        raise UsageError(f"--timeline: {timeline!r} is none", "latest, or a number as pgdyno cluster status shows it.")
+    target = _target(to)
+    chosen = _before(snapshots(cluster.base), to, target)
+    began = time.monotonic()
+    _archive_all(cluster)
+    new = ManagedCluster(into)
+    new.prepare()
+    try:
+        copied = clone.tree(chosen.data, new.data, new.account, lambda n: watch("copy", n))
+        _configure(cluster, new, target, timeline)
+        programs = cluster.primary.cluster
+        new.remember(Binaries(programs.programs(), programs.version(), "of the primary"))
+        watch("replay", copied.shared_bytes + copied.copied_bytes)
+        _start(new)
+    except BaseException:
+        if (new.base / FACTS).exists():
+            new.stop()
+        new.abandon()
+        raise
+    stopped, last = _words(new.layout.log)
+    found = Flashback(new.base, chosen.folder.name, stopped, last, time.monotonic() - began)
+    _verify(cluster, new, found)
+    return found
+
+
+def _target(to: str) -> tuple[str, str] | None:
+    """The setting that ends recovery, and its value; None: the end of WAL."""
+    if to == "latest":
+        return None
+    if _LSN.fullmatch(to):
+        return "recovery_target_lsn", to
+    try:
+        when = datetime.fromisoformat(to)
+    except ValueError:
+        raise UsageError(
+            f"--to: {to!r} is no time, LSN, or latest", 'Write "2026-11-23 09:30:00+00", 0/5000060, or latest.'
+        ) from None
+    if when.tzinfo is None:
+        raise UsageError(f"--to: {to!r} has no time zone", f'Write it with one: "{to}+00" for UTC.')
+    return "recovery_target_time", when.isoformat(sep=" ")
+
+
+def _before(found: list[Snapshot], to: str, target: tuple[str, str] | None) -> Snapshot:
+    """The last that is whole before the target."""
+
+    def is_before(s: Snapshot) -> bool:
+        if target is None:
+            return True
+        if target[0] == "recovery_target_lsn":
+            return _position(s.stop_lsn) <= _position(target[1])
+        return s.when <= datetime.fromisoformat(target[1])
+
+    fitting = [s for s in found if is_before(s)]
+    if not fitting:
+        there = f"the first is of {found[0].at}, {found[0].stop_lsn}" if found else "there is none"
+        raise RefusedError(f"no snapshot from before {to}: {there}", "pgdyno cluster snapshot keeps one from now on.")
+    return fitting[-1]
+
+
+def _position(lsn: str) -> int:
+    high, _, low = lsn.partition("/")
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+def _archive_all(cluster: ReplicatedCluster) -> None:
+    """What was written until now is archived; where no primary runs, its pg_wal is looked into as well."""
+    primary = cluster.primary
+    if state.of_member(primary).role != "primary":
+        return
+    with targets.administrative(primary.local) as conn:
+        # A record of its own: a segment that nothing was written to is not switched.
+        conn.execute("select pg_create_restore_point('pgdyno flashback')")
+        last = _one(conn, "select pg_walfile_name(pg_switch_wal())")[0]
+        deadline = time.monotonic() + _ARCHIVED_S
+        while not (archives.folder_of(cluster.base) / last).exists():
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{last} is not archived within {_ARCHIVED_S:g} s: {primary.last_words()}")
+            time.sleep(0.02)
+
+
+def _configure(cluster: ReplicatedCluster, new: ManagedCluster, target: tuple[str, str] | None, timeline: str) -> None:
+    folders = [archives.folder_of(cluster.base), *(m.data / "pg_wal" for m in cluster.members)]
+    own = [
+        Setting("restore_command", archives.restore_command(folders), "flashback"),
+        Setting("recovery_target_timeline", timeline, "flashback"),
+        Setting("listen_addresses", "", "a Unix-domain socket only"),
+        Setting("cluster_name", "flashback", "so that ps tells what it is"),
+    ]
+    if target is not None:
+        own += [
+            Setting(*target, "flashback"),
+            Setting("recovery_target_action", "promote", "flashback"),
+            Setting("recovery_target_inclusive", "on", "flashback"),
+        ]
+    names = {s.name for s in own} | _ITS_OWN
+    settings = [Setting(*s) for s in cluster.record.settings if s[0] not in names]
+    new.layout.configure(new.account, [*settings, *own])
+    with new.account.rights():
+        write(new.data / "recovery.signal", "")
+
+
+def _start(new: ManagedCluster) -> None:
+    """Until it has replayed, and takes writes."""
+    try:
+        new.start()
+    except ClusterError as e:
+        words = new.layout.log.read_text(errors="replace")
+        if "recovery ended before configured recovery target was reached" in words:
+            last = _words(new.layout.log)[1] or "unknown"
+            raise RefusedError(
+                f"the WAL ends before that: its last transaction is of {last}",
+                "--to latest takes all there is; --timeline names another history.",
+            ) from e
+        raise
+    while True:
+        with targets.administrative(new.layout.target) as conn:
+            if not _one(conn, "select pg_is_in_recovery()")[0]:
+                return
+        if new.process_id() is None:
+            raise ClusterError(f"the server has ended while it replayed: {new.layout.log}")
+        time.sleep(0.05)
+
+
+def _words(log: Path) -> tuple[str, str]:
+    """Where recovery stopped, and the time of the last transaction."""
+    text = log.read_text(errors="replace")
+    stopped = re.findall(r"LOG:\s+(recovery stopping .*)", text)
+    last = re.findall(r"last completed transaction was at log time (.*)", text)
+    return stopped[-1] if stopped else "at the end of WAL", last[-1] if last else ""
+
+
+def _verify(cluster: ReplicatedCluster, new: ManagedCluster, found: Flashback) -> None:
+    """Rows of all tables; and the ledger's: of each client those that are here must be the first that it has."""
+    ask = """select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+             where c.relkind in ('r', 'p') and not c.relispartition
+               and n.nspname not in ('pg_catalog', 'information_schema') order by 1, 2"""
+    ours = "select run, client, count(*), max(sequence) from public.pgdyno_ledger group by 1, 2"
+    with targets.administrative(new.layout.target, patience_s=None) as conn:
+        for schema, name in conn.execute(ask.encode()).fetchall():
+            query = sql.SQL("select count(*) from {}").format(sql.Identifier(schema, name))
+            row = conn.execute(query).fetchone()
+            found.rows[f"{schema}.{name}"] = int(row[0]) if row else 0
+        if "public.pgdyno_ledger" not in found.rows or state.of_member(cluster.primary).role != "primary":
+            return
+        here = {(run, client): (n, last) for run, client, n, last in conn.execute(ours.encode()).fetchall()}
+    with targets.administrative(cluster.primary.local, patience_s=None) as conn:
+        there = _one(conn, "select count(*) from public.pgdyno_ledger")[0]
+        for (run, client), (n, last) in here.items():
+            first = "select count(*) from public.pgdyno_ledger where run = %s and client = %s and sequence <= %s"
+            row = conn.execute(first, [run, client, last]).fetchone()
+            found.torn += row is None or row[0] != n
+    found.ledger = (found.rows["public.pgdyno_ledger"], int(there))

@@ -1,0 +1,201 @@
+"""Beside a trial on a primary: reads on its standbys, and how old what they show is, by a heartbeat."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from pgdyno import _core, engine
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.target import Target
+from pgdyno.errors import PgdynoError
+from pgdyno.run.workers import workers_for_clients
+from pgdyno.store import hlog
+
+TABLE = "public.pgdyno_heartbeat"
+#: Between two beats; of a long trial no more than so many.
+_BEAT_S, _MOST_BEATS = 0.02, 100_000
+#: Between two looks at a standby.
+_LOOK_S = 0.001
+#: How long threads may take to end: a server may be gone.
+_END_S = 5.0
+_PATIENCE_S = 5.0
+#: Of the readers' series: what they have counted is taken with the trial's own intervals.
+_INTERVAL_S = 0.1
+_LONGEST_S = 10_000_000.0
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What is read on standbys while the workload runs on the primary."""
+
+    workload: _core.Workload
+    #: Over all standbys.
+    clients: int
+    rate: float | None
+    seed: int
+
+
+@dataclass
+class _Counts:
+    """What was seen since it was last taken."""
+
+    reads: _core.Histogram = field(default_factory=_core.Histogram)
+    staleness: _core.Histogram = field(default_factory=_core.Histogram)
+
+
+class _OverError(Exception):
+    """The readers are to end."""
+
+
+class BesideStandbys:
+    """`begin` it before the load, `take` with each of its intervals, `end` it after."""
+
+    def __init__(
+        self,
+        primary: Target,
+        standbys: Mapping[str, Target],
+        reads: Reads | None,
+        duration_s: float,
+        note: Callable[[str], None],
+    ) -> None:
+        """`note` is told what goes wrong: a gap."""
+        self._primary = primary
+        self._standbys = standbys
+        self._reads = reads
+        self._beat_s = max(_BEAT_S, duration_s / _MOST_BEATS)
+        self._note = note
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._counts = {name: _Counts() for name in standbys}
+        #: When each beat was committed, by its number.
+        self._beats: dict[int, float] = {}
+        self._threads: list[threading.Thread] = []
+
+    def begin(self) -> None:
+        """Connects, and begins."""
+        try:
+            with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
+                conn.execute(f"create table if not exists {TABLE} (beat bigint not null)".encode())
+                conn.execute(f"truncate {TABLE}".encode())
+                conn.execute(f"insert into {TABLE} values (0)".encode())
+        except (PgdynoError, psycopg.Error) as e:
+            self._note(f"how old standbys' answers are: {' '.join(str(e).split())}")
+            return
+        self._thread(self._beat)
+        for name, target in self._standbys.items():
+            self._thread(self._look, name, target)
+        if self._reads is not None:
+            share, more = divmod(self._reads.clients, len(self._standbys))
+            for n, (name, target) in enumerate(self._standbys.items()):
+                if clients := share + (n < more):
+                    self._thread(self._read, name, target, clients)
+
+    def take(self) -> dict[str, _core.Histogram]:
+        """What was seen since the last time, by the log's tag."""
+        with self._lock:
+            counts, self._counts = self._counts, {name: _Counts() for name in self._standbys}
+        found = {hlog.staleness(name): c.staleness for name, c in counts.items()}
+        return found | {hlog.standby_reads(name): c.reads for name, c in counts.items()}
+
+    def end(self) -> None:
+        """Ends it; may be called again."""
+        self._over.set()
+        deadline = time.monotonic() + _END_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._threads = []
+
+    def _thread(self, run: Callable[..., None], *arguments: Any) -> None:
+        def carefully() -> None:
+            try:
+                run(*arguments)
+            except (PgdynoError, psycopg.Error, _core.CoreError) as e:
+                if not self._over.is_set():
+                    self._note(f"beside the load on standbys: {' '.join(str(e).split())}")
+
+        thread = threading.Thread(target=carefully, name="pgdyno-standbys", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    # ------------------------------------------------------------ the heartbeat
+
+    def _beat(self) -> None:
+        with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
+            # It waits for no standby: what is measured is when they show it. And it is flushed at once: what is not is
+            # not sent.
+            conn.execute("set synchronous_commit = local")
+            due, beat = time.monotonic(), 0
+            while not self._over.is_set():
+                beat += 1
+                conn.execute(f"update {TABLE} set beat = %s".encode(), [beat], prepare=True)
+                self._beats[beat] = time.monotonic()
+                due = max(due + self._beat_s, time.monotonic())
+                self._over.wait(due - time.monotonic())
+
+    def _look(self, name: str, target: Target) -> None:
+        with targets.administrative(target, patience_s=_PATIENCE_S) as conn:
+            last, seen_at = 0, 0.0
+            is_open = False
+            while not self._over.is_set():
+                row = conn.execute(f"select beat from {TABLE}".encode(), prepare=True).fetchone()
+                # Of several at once, only the last is seen when it comes.
+                if row is not None and row[0] > last:
+                    last, seen_at, is_open = row[0], time.monotonic(), True
+                # A standby may show it before the primary has answered.
+                if is_open and (committed := self._beats.get(last)) is not None:
+                    is_open = False
+                    with self._lock:
+                        self._counts[name].staleness.record(max(1, round((seen_at - committed) * 1e9)))
+                self._over.wait(_LOOK_S)
+
+    # ------------------------------------------------------------ reads
+
+    def _read(self, name: str, target: Target, clients: int) -> None:
+        reads = self._reads
+        assert reads is not None
+        rate = None if reads.rate is None else engine.Rate.of(reads.rate * clients / reads.clients)
+        plan = engine.Plan(
+            clients=clients,
+            workers=workers_for_clients(clients, 1),
+            protocol="prepared",
+            duration_s=_LONGEST_S,
+            interval_s=_INTERVAL_S,
+            drain_timeout_s=0.5,
+            rate=rate,
+            seed=reads.seed,
+            on_error="count",
+        )
+        result = _core.run([_core.ConnConfig(**target.core_arguments())], reads.workload, _Readers(self, name), plan)
+        if not isinstance(result.raised, _OverError):
+            self._note(f"reads on {name} ended: {result.error or result.raised}")
+
+    def take_reads(self, name: str, latency: _core.Histogram) -> None:
+        """An interval of the readers is over."""
+        with self._lock:
+            self._counts[name].reads.merge(latency)
+        if self._over.is_set():
+            raise _OverError
+
+
+class _Readers:
+    """What the engine tells of readers."""
+
+    def __init__(self, beside: BesideStandbys, name: str) -> None:
+        self._beside = beside
+        self._name = name
+
+    def started(self, start_ns: int, connect_ns: int) -> None:
+        """All are connected."""
+
+    def interval(self, i: _core.Interval) -> None:
+        """A part of a second is over."""
+        self._beside.take_reads(self._name, i.latency)
+
+    def event(self, e: _core.Event) -> None:
+        """Something happened to a reader: what it did not read is not counted."""

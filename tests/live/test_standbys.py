@@ -1,0 +1,146 @@
+"""Standbys of a private server, for the length of a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pgdyno.cluster import network as networks
+
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.folders import reachable
+
+pytestmark = pytest.mark.slow
+needs_network = pytest.mark.skipif(not networks.is_possible(), reason="network namespaces need root, ip and setpriv")
+
+TEXT = """
+name = "standbys"
+title = "Standbys"
+[targets.alone]
+[targets.two]
+standbys = 2
+[dataset]
+kind = "tpcb"
+scale = 2
+[workloads.read-write]
+scripts = [{ builtin = "tpcb-like" }]
+[workloads.with-reads]
+scripts = [{ builtin = "tpcb-like" }]
+standby_reads = { clients = 3, script = { builtin = "select-only" } }
+[[axes]]
+target = ["two"]
+workload = ["with-reads"]
+clients = [4]
+settings = { synchronous_standby_names = ["", "ANY 1 (*)"] }
+ROUND_TRIPS
+[[axes]]
+target = ["alone"]
+workload = ["read-write"]
+clients = [4]
+[run]
+duration_s = 2
+warmup_s = 0.3
+repetitions = 1
+order = "written"
+"""
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that the server's account can reach."""
+    with reachable() as path:
+        yield path
+
+
+def rows(run: Path, table: str) -> list[dict[str, str]]:
+    with (run / f"report-{table}.csv").open() as f:
+        return list(csv.DictReader(f))
+
+
+def namespaces() -> set[str]:
+    """Of servers of runs, not of clusters that stay."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if "-standby" in line or "-primary" in line}
+
+
+def carried_out(folder: Path, round_trips: str) -> Path:
+    file = folder / "standbys.toml"
+    file.write_text(TEXT.replace("ROUND_TRIPS", round_trips))
+    done = pgdyno("run", file, "--runs", folder / "runs")
+    assert done.code == 0, done.err
+    assert "standby2: base backup of" in done.err
+    return next((folder / "runs").iterdir())
+
+
+@needs_network
+def test_commits_wait_for_a_quorum_over_a_slower_network(tmp_path: Path) -> None:
+    run = carried_out(tmp_path, "round_trip_ms = [0, 10]")
+    cost = {row["variant"]: row for row in rows(run, "replication")}
+    near, far = (next(r for v, r in cost.items() if "ANY 1" in v and f"round_trip_ms={ms}," in v) for ms in (0, 10))
+    alone = next(r for v, r in cost.items() if "alone" in v)
+    nobody = next(r for v, r in cost.items() if "''" in v and "round_trip_ms=10," in v)
+    # A commit takes at least the round trip that was added, where it waits for somebody.
+    assert float(far["commit p50 s"]) > 0.010 > float(near["commit p50 s"])
+    assert float(nobody["commit p50 s"]) < 0.010
+    assert float(far["waiting"]) > 0.3 and float(nobody["waiting"]) == 0.0
+    assert float(far["lag s"]) > 0.005 and alone["lag s"] == "" and alone["waiting"] == ""
+    shown = rows(run, "standby-reads")
+    assert {r["standby"] for r in shown} == {"standby1", "standby2"} and len(shown) == 8
+    assert all(float(r["reads/s"]) > 0 for r in shown)
+    # What was committed is seen half a round trip later at the earliest.
+    late = [r for r in shown if "round_trip_ms=10," in r["variant"]]
+    assert all(float(r["stale p50 s"]) > 0.004 for r in late)
+    parameters = [json.loads(p.read_text())["parameters"] for p in run.glob("trials/*/trial.json")]
+    assert sorted(p["round_trip_ms"] or 0 for p in parameters) == [0, 0, 0, 10, 10]
+    assert "What standbys cost" in (run / "report.html").read_text()
+    assert not namespaces()
+
+
+def test_without_a_network_of_their_own(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever is not root has them beside the primary; here the programs are not found.
+    programs = base / "bin"
+    programs.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for program in Path(place).glob("*"):
+            if program.name not in ("ip", "setpriv") and not (programs / program.name).is_symlink():
+                (programs / program.name).symlink_to(program)
+    monkeypatch.setenv("PATH", str(programs))
+    run = carried_out(tmp_path, "")
+    waiting = {row["variant"].rpartition("=")[2]: row["waiting"] for row in rows(run, "replication")}
+    assert float(waiting["ANY 1 (*)"]) > 0
+    (tmp_path / "slow.toml").write_text(TEXT.replace("ROUND_TRIPS", "round_trip_ms = [5]"))
+    refused = pgdyno("run", tmp_path / "slow.toml", "--runs", tmp_path / "slow")
+    assert refused.code == 5 and "needs hosts of its own" in refused.err
+
+
+@needs_network
+def test_nothing_is_left_of_one_that_was_killed(tmp_path: Path) -> None:
+    file = tmp_path / "standbys.toml"
+    file.write_text(TEXT.replace("ROUND_TRIPS", "round_trip_ms = [1]").replace("duration_s = 2", "duration_s = 60"))
+    victim = subprocess.Popen(
+        [PGDYNO, "run", str(file), "--runs", str(tmp_path / "runs")],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert victim.stderr is not None
+    for line in victim.stderr:
+        if "trials of" in line:
+            break
+    time.sleep(1)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    victim.stderr.close()
+    assert namespaces()
+    pgdyno("plan", "quick")
+    pgdyno("run", "quick", "--embedded", "--duration", "0.3", "--scale", "1", "--repetitions", "1")
+    assert not namespaces()
+    left = subprocess.run(["pgrep", "-f", "standby[12]/data"], capture_output=True, text=True, check=False).stdout
+    assert not left.strip()
