@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import patroni
-from tests.support.cli import pgdyno
+from tests.support.cli import environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.patroni import Patroni
 
@@ -69,12 +69,12 @@ def described(cluster: Patroni, tmp_path: Path) -> Path:
     return file
 
 
-def drilled(cluster: Patroni, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("PGPASSWORD", patroni.PASSWORD)
+def drilled(cluster: Patroni, tmp_path: Path, fault: str) -> Any:
     cluster.wait_whole()
     done = pgdyno(
         "drill", described(cluster, tmp_path), "--fault", fault, "--rounds", 1, "--clients", 4, "--before", 1.5,
         "--runs", tmp_path / "runs", "--json", "-q", "--i-know-this-breaks-it",
+        env=environment(PGPASSWORD=patroni.PASSWORD), timeout=170,
     )  # fmt: skip
     assert done.code in (0, 1), done.err
     (verdict,) = done.json["verdicts"]
@@ -91,12 +91,10 @@ def drilled(cluster: Patroni, tmp_path: Path, fault: str, monkeypatch: pytest.Mo
     ("mode", "fault"),
     [("asynchronous", "cut-primary"), ("synchronous", "cut-primary"), ("strict", "kill-primary")],
 )
-def test_patroni_keeps_what_its_mode_promises(
-    cluster: Patroni, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, fault: str
-) -> None:
+def test_patroni_keeps_what_its_mode_promises(cluster: Patroni, tmp_path: Path, mode: str, fault: str) -> None:
     cluster.set(synchronous_mode=mode != "asynchronous", synchronous_mode_strict=mode == "strict")
     cluster.wait_synchronous(mode != "asynchronous")
-    found = drilled(cluster, tmp_path, fault, monkeypatch)
+    found = drilled(cluster, tmp_path, fault)
     assert found["round"]["old_primary"] != found["round"]["new_primary"]
     assert bool(found["synchronous_standby_names"]) == (mode != "asynchronous")
     assert found["acknowledged"] > 100 and found["resurrected"] == 0

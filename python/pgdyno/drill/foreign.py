@@ -48,6 +48,8 @@ class Description(Strict):
     faults: Annotated[dict[Name, str], Field(min_length=1)]
     #: A shell command that puts right what was broken, where the tool does not by itself.
     recover: str = ""
+    #: How long the tool may take to promote another: where none is, the round ends when all are served after so long.
+    failover_s: Annotated[float, Field(ge=0, le=86_400)] = 45.0
     #: How long a command may take, clients may wait until they are served again, and the others until they follow.
     command_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     served_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
@@ -266,11 +268,19 @@ def _play(
     watcher.start()
     command = cluster.description.faults[fault]
     _carried_out(command, _environment(cluster, primary), cluster.description.command_s, f"faults.{fault}")
-    done_ns = time.time_ns()
-    found.events.append((done_ns, f"{fault}: its command has ended"))
-    _wait_served(cluster, load, done_ns)
+    found.events.append((time.time_ns(), f"{fault}: its command has ended"))
+    _wait_failed_over(watcher, load, cluster.description.failover_s)
+    # From now on: the old primary may have served them until a moment ago.
+    _wait_served(cluster, load, time.time_ns())
     found.new_primary = next((m.name for m in cluster.primaries()), "")
     time.sleep(options.after_s)
+
+
+def _wait_failed_over(watcher: _Watcher, load: Load, patience_s: float) -> None:
+    """Until another takes writes, or long enough to say that none does."""
+    deadline = time.monotonic() + patience_s
+    while watcher.promoted_ns is None and time.monotonic() < deadline and load.is_on():
+        time.sleep(0.02)
 
 
 def _wait_served(cluster: ForeignCluster, load: Load, since_ns: int) -> None:
