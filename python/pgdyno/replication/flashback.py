@@ -21,9 +21,10 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.layout import write
 from pgdyno.cluster.managed import FACTS, ManagedCluster
+from pgdyno.cluster.process import last_words
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import ClusterError, RefusedError, UsageError
+from pgdyno.errors import ClusterError, RefusedError, TargetError, UsageError
 from pgdyno.replication import archives, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -157,10 +158,11 @@ def _copied(
     # Last, as of a standby it says from when on the copy is whole.
     with account.rights():
         control = (member.data / "global" / "pg_control").read_bytes()
-        (to / "global" / "pg_control").write_bytes(control)
+    # Nobody else reaches the copy yet.
+    (to / "global" / "pg_control").write_bytes(control)
     stop, label, _ = _one(conn, f"select lsn::text, labelfile, spcmapfile from {end}")
-    with account.rights():
-        write(to / "backup_label", label)
+    write(to / "backup_label", label)
+    account.own(to / "backup_label")
     return copied, str(start), str(stop), _one(conn, "select clock_timestamp()")[0]
 
 
@@ -288,22 +290,21 @@ def _start(new: ManagedCluster) -> None:
     """Until it has replayed, and takes writes."""
     try:
         new.start()
-    except ClusterError as e:
-        words = new.layout.log.read_text(errors="replace")
-        if "recovery ended before configured recovery target was reached" in words:
-            last = _words(new.layout.log)[1] or "unknown"
-            raise RefusedError(
-                f"the WAL ends before that: its last transaction is of {last}",
-                "--to latest takes all there is; --timeline names another history.",
-            ) from e
-        raise
-    while True:
-        with targets.administrative(new.layout.target) as conn:
-            if not _one(conn, "select pg_is_in_recovery()")[0]:
-                return
-        if new.process_id() is None:
-            raise ClusterError(f"the server has ended while it replayed: {new.layout.log}")
-        time.sleep(0.05)
+        while new.process_id() is not None:
+            with targets.administrative(new.layout.target) as conn:
+                if not _one(conn, "select pg_is_in_recovery()")[0]:
+                    return
+            time.sleep(0.05)
+    except (ClusterError, TargetError, psycopg.Error):
+        # It has ended: its log says why.
+        if new.process_id() is not None:
+            raise
+    if "recovery ended before configured recovery target was reached" in new.layout.log.read_text(errors="replace"):
+        raise RefusedError(
+            f"the WAL ends before that: its last transaction is of {_words(new.layout.log)[1] or 'unknown'}",
+            "--to latest takes all there is; --timeline names another history.",
+        )
+    raise ClusterError(f"the server has ended while it replayed: {last_words(new.layout.log)}")
 
 
 def _words(log: Path) -> tuple[str, str]:
