@@ -89,6 +89,11 @@ class Caveat(Enum):
         "the tables could not be checked afterwards",
         "events.jsonl of the trial has the reason; pgdyno tpcc check does it now",
     )
+    POOLED = (
+        "a pooler of connections was between client and server: its part of the latency, and of the limit, is not the "
+        "server's",
+        "measure without it as well (--target the server's own port): the difference is the pooler's",
+    )
     INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
     TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
     UNPREPARED = (

@@ -85,7 +85,9 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
         try:
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
             if is_pooled(conn):
-                # What a session is set to stays with the server's, which is somebody else's next.
+                # What a session is set to stays with the server's, which is somebody else's next; and what it has
+                # prepared the next does not know.
+                conn.prepare_threshold = None
                 conn.patience_s = None if patience_s is None else patience_s + 1
                 return conn
             # Whoever owns the database may have set it off, and then a backslash in a name would end a literal.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.administration import is_pooled
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
 from pgdyno.load.dataset import block, literal
@@ -30,6 +31,8 @@ class Claim:
         self.conn = targets.administrative(target)
         #: The process of the session that holds it; None: the server knows no such locks.
         self.holder: int | None = None
+        # A lock would stay with a session of the server's that is somebody else's next.
+        self.is_pooled = is_pooled(self.conn)
         try:
             self._take()
             _refuse_if_busy(self.conn, target, force)
@@ -66,6 +69,8 @@ class Claim:
         return [block(f"if not exists ({_HELD_BY} {self.holder}) then raise {literal(message)}; end if;")]
 
     def _take(self) -> None:
+        if self.is_pooled:
+            return
         try:
             row = self.conn.execute(
                 "select pg_catalog.pg_try_advisory_lock(%s::bigint), pg_catalog.pg_backend_pid()", [KEY]

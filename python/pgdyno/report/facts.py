@@ -177,7 +177,7 @@ def environment(data: RunData) -> list[tuple[str, str]]:
     drivers = dict.fromkeys(t.summary.driver for t in data.trials if t.summary and t.summary.driver)
     items = [
         ("server", m.server.version or version_of(m)),
-        ("connection", f"{where} ({kind})"),
+        ("connection", f"{where} ({kind}){f', through {m.server.pooler}' if m.server.pooler else ''}"),
         ("client machine", f"{h.cpu}, {'?' if h.cores is None else h.cores} cores, {size(h.memory_bytes)}"),
         ("kernel", h.kernel),
         ("storage", f"{h.storage.type or '?'} on {h.storage.device or '?'}" if h.storage else "not known (remote)"),

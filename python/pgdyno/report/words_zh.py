@@ -324,6 +324,8 @@ ZH = {
     "--duration",
     "some transactions failed": "有事务失败",
     "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages": "SQLSTATE 见异常表;消息见 events.jsonl",
+    "a pooler of connections was between client and server: its part of the latency, and of the limit, is not the server's": "客户端与服务器之间有连接池:其延迟和上限不属于服务器",
+    "measure without it as well (--target the server's own port): the difference is the pooler's": "也请直连服务器(--target 指向服务器端口)测一次,两者之差属于连接池",
     "connections were lost, or were out during the measurement": "测量期间有连接断开",
     "the time series shows when; see events.jsonl": "时间见时间序列;另见 events.jsonl",
     "the fate of some transactions is unknown: the connection was lost before the answer to a commit": "部分事务的结果未知:提交的应答之前"

@@ -107,6 +107,10 @@ class Recorder:
         """Whether a place's server runs on this machine, as far as it can be told."""
         return _same_machine(site.target, self._places[site.place.label].server.same_machine)
 
+    def is_pooled(self, site: Site) -> bool:
+        """Whether a pooler is between."""
+        return bool(self._places[site.place.label].server.pooler)
+
     def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
         """Opens a trial's folder."""
         return self.directory.begin_trial(trial, parameters)

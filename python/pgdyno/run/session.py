@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.cluster import pooler
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.collect import activity, processes, server
@@ -130,7 +131,7 @@ class Session:
             return site
         with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
             facts, missing = server.describe(conn)
-        self._check_connections(facts)
+        self._look_for_pooler(site, facts)
         # Before anything is written: a refusal leaves the record of a run that is continued as it was.
         self.recorder.refuse_another_server(label, facts, site.reached)
         if not self.recorder.has_begun:
@@ -157,6 +158,31 @@ class Session:
                     f"a script asks for :{name}, and the table {table} {why}",
                     f"Of tables that are there scripts have: {', '.join(k for k in known if '_' in k) or 'nothing'}.",
                 )
+
+    def _look_for_pooler(self, site: Site, facts: dict[str, Any]) -> None:
+        """Raises RefusedError, TargetError where the run cannot go through what is between."""
+        between = pooler.find(site.target) if site.claim is not None and site.claim.is_pooled else None
+        if between is None:
+            self._check_connections(facts)
+            return
+        facts["pooler"] = between.words
+        # The server sees the pooler, not us.
+        facts["same_machine"] = bool(facts.get("same_machine")) and site.target.is_local
+        self.listener.note(f"between client and server is {between.words}")
+        prepared = any(c.protocol == "prepared" for c in self.configurations) or any(
+            self.experiment.workloads[c.workload].tpcc for c in self.configurations
+        )
+        if prepared and not between.prepares:
+            raise TargetError(
+                f"{site.target.where} is {between.words}: the protocol prepared does not work there",
+                "--protocol extended, pooling by session, or PgBouncer 1.21 or newer with max_prepared_statements.",
+            )
+        assert site.claim is not None
+        if between.by_transaction and not dataset.is_there(site.claim.conn, site.dataset):
+            raise RefusedError(
+                f"{site.target.where} is {between.words}: loading needs sessions of its own",
+                "Load without it: pgdyno load, with --target the server's own port. Then run through the pooler.",
+            )
 
     def _check_connections(self, facts: dict[str, Any]) -> None:
         shown = facts.get("settings") or {}
@@ -239,6 +265,7 @@ class Session:
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
         before, refused = self._between(site)
         known = [Caveat.UNPREPARED] if refused else []
+        known += [Caveat.POOLED] if self.recorder.is_pooled(site) else []
         shared = self.recorder.shares_machine(site)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}

@@ -68,6 +68,8 @@ class Server(Part):
     in_recovery: bool | None = None
     same_machine: bool | None = None
     database_bytes: int | None = None
+    #: What is between client and server, in words; empty: nothing that can be seen.
+    pooler: str = ""
 
     def setting(self, name: str) -> str | None:
         """A setting's value."""
