@@ -36,7 +36,7 @@ REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(
     f"cluster {v}" for v in (
-        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "destroy", "snapshot",
+        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "flashback", "destroy", "snapshot",
         "restore", "list", "drop",
     )
 )  # fmt: skip

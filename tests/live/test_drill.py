@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,6 +139,52 @@ def test_without_fencing_two_primaries_are_seen(cluster: Path, tmp_path: Path) -
     assert found["code"] == 1 and v["split_brain"] == 1
     # Commits on the old one wait for a standby that never answers: nothing that was acknowledged is lost.
     assert v["lost_in_silence"] == 0
+
+
+@pytest.mark.slow
+@needs_network
+def test_asynchronous_standbys_behind_slow_links_lose(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--fault", "slow-standbys", "--rounds", 1)
+    (v,) = found["verdicts"]
+    assert found["code"] == 0 and v["lost"] == 0 and v["errors"] == []
+    c = ReplicatedCluster(cluster)
+    c.set(synchronous_standby_names="")
+    try:
+        found = drilled(cluster, tmp_path / "async", "--fault", "slow-standbys", "--rounds", 1)
+    finally:
+        ReplicatedCluster(cluster).set(synchronous_standby_names="ANY 1 (*)")
+    (v,) = found["verdicts"]
+    assert found["code"] == 1 and v["lost_in_silence"] > 0 and "asynchronous" in v["why"], v
+
+
+@pytest.mark.slow
+@needs_network
+def test_a_mode_that_falls_back_loses_with_its_next_failure(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--modes", "--rounds", 1, "--fault", "kill-lonely-primary")
+    by = {v["mode"]: v for v in found["verdicts"]}
+    assert all(v["errors"] == [] for v in by.values())
+    assert by["maximum availability"]["lost_in_silence"] > 0 and by["maximum protection"]["lost"] == 0
+    assert "fell back" in by["maximum availability"]["why"] and found["code"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems")
+def test_a_full_disk_stops_commits_and_loses_none(tmp_path: Path) -> None:
+    with reachable() as base:
+        folder = base / "c"
+        small = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB", "--set", "max_wal_size=96MB")
+        made = pgdyno("cluster", "create", folder, "--standbys", 1, "--sync", "ANY 1 (*)", "--disk", "400MB", *small)
+        assert made.code == 0, made.err
+        try:
+            found = drilled(folder, tmp_path, "--fault", "disk-full", "--rounds", 1)
+            (v,) = found["verdicts"]
+            assert found["code"] == 0 and v["errors"] == [] and v["lost"] == 0 and v["outage_max_s"] > 4, v
+            assert pgdyno("cluster", "stop", folder).code == 0
+            assert not (folder / "node1").is_mount()
+            assert pgdyno("cluster", "start", folder).code == 0
+        finally:
+            ReplicatedCluster(folder).destroy()
+        assert not folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from pgdyno.cluster import pooler
 from pgdyno.cluster import target as targets
+from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import SHORT, pgdyno
 from tests.support.folders import reachable
@@ -40,7 +44,7 @@ def server_words(server: Server) -> str:
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
-    [pytest.param("session", pooler.Pooler(by_transaction=False, prepares=True)),
+    [pytest.param("session", pooler.Pooler(by_transaction=False, prepares=True), marks=pytest.mark.slow),
      ("transaction", pooler.Pooler(by_transaction=True, prepares=False))],
 )  # fmt: skip
 def test_a_pooler_is_seen(trusting: Server, folder: Path, mode: str, expected: pooler.Pooler) -> None:
@@ -62,6 +66,82 @@ def test_settings_of_ours_stay_with_nobody(trusting: Server, folder: Path) -> No
         with targets.administrative(target) as conn:
             shown = conn.execute("select current_setting('statement_timeout'), current_setting('lock_timeout')")
             assert shown.fetchone() == ("0", "0")
+
+
+@pytest.fixture(scope="module")
+def pooled() -> Iterator[Path]:
+    """A primary, a standby, and PgBouncer before them."""
+    with reachable() as base:
+        folder = base / "c"
+        small = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB")
+        done = pgdyno("cluster", "create", folder, "--standbys", 2, "--sync", "ANY 1 (*)", "--pooler", *small)
+        assert done.code == 0, done.err
+        assert "pooler: PgBouncer 1." in done.out
+        yield folder
+        ReplicatedCluster(folder).destroy()
+        assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_clients_of_the_pooler_see_a_pause_and_no_error_in_a_switchover(pooled: Path) -> None:
+    cluster = ReplicatedCluster(pooled)
+    target = cluster.pooled_target
+    assert target is not None and cluster.pooler is not None
+    with psycopg.connect(target.conninfo, autocommit=True) as conn:
+        conn.execute("create table if not exists t (a int)")
+    over, done, errors = threading.Event(), [0], []
+
+    def write() -> None:
+        with psycopg.connect(target.conninfo, autocommit=True, prepare_threshold=None) as conn:
+            while not over.is_set():
+                try:
+                    conn.execute("insert into t values (1)")
+                    done[0] += 1
+                except psycopg.Error as e:
+                    errors.append(str(e))
+                    return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    time.sleep(0.5)
+    before = done[0]
+    switched = pgdyno("cluster", "switchover", pooled, "--to", "node2")
+    time.sleep(0.5)
+    over.set()
+    writer.join()
+    assert switched.code == 0 and not errors and done[0] > before > 0
+    cluster = ReplicatedCluster(pooled)
+    assert cluster.record.primary == "node2"
+    with targets.administrative(cluster.primary.local) as conn:
+        assert conn.execute("select count(*) from public.t").fetchone() == (done[0],)
+    # Nobody else knows the password, and the configuration is its account's alone.
+    with pytest.raises(psycopg.Error, match=r"password|auth"):
+        psycopg.connect(target.conninfo.replace(str(target.password), "wrong"))
+    assert (pooled / "pooler" / "users.txt").stat().st_mode & 0o077 == 0
+    assert pgdyno("cluster", "stop", pooled).code == 0 and cluster.pooler is not None
+    assert cluster.pooler.process_id is None
+    assert pgdyno("cluster", "start", pooled).code == 0
+    assert "pooler: PgBouncer" in pgdyno("cluster", "status", pooled).out
+
+
+@pytest.mark.slow
+def test_a_failover_behind_the_pooler_loses_nothing(pooled: Path, tmp_path: Path) -> None:
+    done = pgdyno(
+        "drill",
+        pooled,
+        "--fault",
+        "kill-primary",
+        "--rounds",
+        2,
+        "--through-pooler",
+        "--json",
+        "-q",
+        "--runs",
+        tmp_path,
+    )
+    assert done.code == 0, done.out + done.err
+    (v,) = done.json["verdicts"]
+    assert v["acknowledged"] > 100 and v["lost"] == 0 and v["not_back"] == 0 and v["errors"] == []
 
 
 @pytest.mark.slow

@@ -50,6 +50,15 @@ def create(
             "where we are root.",
         ),
     ] = None,
+    disk: Annotated[
+        str,
+        typer.Option(
+            help="With standbys: each member on a disk of its own, of this size, that can get full.", metavar="SIZE"
+        ),
+    ] = "",
+    pooler: Annotated[
+        bool, typer.Option("--pooler", help="With standbys: PgBouncer before them, which leads to the primary.")
+    ] = False,
     archive: Annotated[
         bool, typer.Option("--archive", help="With standbys: WAL is archived in the folder, for flashback.")
     ] = False,
@@ -68,13 +77,15 @@ def create(
                 checksums,
                 network=network,
                 archive=archive,
+                pooler=pooler,
+                disk=disk,
                 pg_bin=pg_bin,
             )
         )
     from pgdyno.cli import cluster as verb
 
-    if sync or network is not None or archive:
-        raise typer.BadParameter("--sync, --network and --archive go with --standbys")
+    if sync or network is not None or archive or pooler or disk:
+        raise typer.BadParameter("--sync, --network, --archive, --pooler and --disk go with --standbys")
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 

@@ -54,6 +54,7 @@ def main(
     after_s: float,
     answer_timeout_s: float,
     fence: bool,
+    pooled: bool,
     may_break: bool,
     runs: Path,
     json_output: bool,
@@ -77,8 +78,15 @@ def main(
     cluster = ReplicatedCluster(folder)
     names = _faults(fault, cluster, in_modes)
     options = Options(
-        clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=fence
+        clients=clients,
+        before_s=before_s,
+        after_s=after_s,
+        answer_timeout_s=answer_timeout_s,
+        fence=fence,
+        pooled=pooled,
     )
+    if pooled and (cluster.pooler is None or cluster.pooler.process_id is None):
+        raise RefusedError(f"{folder} has no pooler that runs", "Make a cluster with --pooler; pgdyno cluster start.")
     place = drills.folder_for(runs, cluster.base.name)
     with stoppable(), record.locked(folder), ExitStack() as stack:
         cluster = ReplicatedCluster(folder)
@@ -133,7 +141,7 @@ def _end(found: Drill, *, json_output: bool) -> int:
     else:
         show(found)
     # A mode that promises nothing may lose.
-    good = all(v.is_as_expected or (m.name and not m.promises and v.is_sound) for m, v in found.verdicts)
+    good = all(v.is_as_expected or (m.name and not m.keeps(v.fault) and v.is_sound) for m, v in found.verdicts)
     return 0 if good and not found.damaged and not found.stopped else 1
 
 
@@ -220,7 +228,9 @@ def _faults(text: str | None, cluster: ReplicatedCluster, in_modes: bool) -> lis
         return [
             n
             for n, f in FAULTS.items()
-            if (cluster.network is not None or not f.needs_network) and f.standbys < len(cluster.members)
+            if (cluster.network is not None or not f.needs_network)
+            and (cluster.record.disk_bytes or not f.needs_disk)
+            and f.standbys < len(cluster.members)
         ]
     names = [n.strip() for n in text.split(",")]
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +22,12 @@ from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import network as networks
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
-from pgdyno.errors import ClusterError, PgdynoError, RefusedError
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import record, roles, slots, state
+from pgdyno.replication import disks, pgbouncer, record, roles, slots, state
 from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
+from pgdyno.spec.values import size_bytes
 
 _out = console.output()
 
@@ -40,6 +42,8 @@ def create(
     *,
     network: bool | None,
     archive: bool,
+    pooler: bool,
+    disk: str,
     pg_bin: Path | None,
 ) -> int:
     """A primary and its standbys, started."""
@@ -55,6 +59,9 @@ def create(
     began = time.monotonic()
     if network is None and not in_namespaces and os.geteuid() == 0:
         _say("no network namespaces: the programs ip (iproute2) and setpriv are not here, so links cannot be cut")
+    if pooler:
+        # Before anything is made.
+        pgbouncer.find()
     with stoppable():
         cluster = clusters.create(
             folder,
@@ -63,6 +70,8 @@ def create(
             list(settings.values()),
             in_namespaces=in_namespaces,
             archive=archive,
+            pooler=pooler,
+            disk_bytes=_disk_bytes(disk),
             pg_bin=pg_bin,
             checksums=checksums,
         )
@@ -78,10 +87,22 @@ def create(
         f"created: {cluster.base}: {cluster.record.primary} and {standbys} standby{'s' if standbys > 1 else ''}, "
         f"{where}, in {time.monotonic() - began:.1f} s",
         *(_backed_up(b) for b in backups),
+        *_pooler_words(cluster),
         f"see it:    pgdyno cluster status {folder}",
         f"break it:  pgdyno drill {folder} --fault kill-primary",
     )
     return 0
+
+
+def _disk_bytes(text: str) -> int:
+    """Raises UsageError, RefusedError."""
+    if not text:
+        return 0
+    if not re.fullmatch(r"[0-9]+ ?(kB|MB|GB|TB)", text) or (size := size_bytes(text)) < disks.LEAST_BYTES:
+        raise UsageError(f"--disk: {text!r} is no size of 320 MB or more", "Write 1GB.")
+    if os.geteuid() != 0:
+        raise RefusedError("--disk: only root may mount file systems", "Leave it out.")
+    return size
 
 
 def start(folder: Path) -> int:
@@ -122,6 +143,9 @@ def status(folder: Path, json_output: bool) -> int:
             "primary": cluster.record.primary,
             "synchronous_standby_names": cluster.record.synchronous_standby_names,
             "network": cluster.network is not None,
+            "pooler": None
+            if cluster.pooler is None
+            else {"host": cluster.pooler.address, "port": cluster.pooler.port, "process": cluster.pooler.process_id},
             "unfinished": cluster.record.unfinished[0] if cluster.record.unfinished else None,
             "members": [s.as_json() for s in states],
             "troubles": troubles,
@@ -147,8 +171,8 @@ def status(folder: Path, json_output: bool) -> int:
             streams,
         )
     _out.print(table)
-    for line in troubles:
-        _say(f"! {line}")
+    for line in [*_pooler_words(cluster), *(f"! {line}" for line in troubles)]:
+        _say(line)
     if not troubles:
         _say(f"--target {_shown(cluster)}")
     return 1 if troubles else 0
@@ -266,6 +290,17 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str
         elif s.role == "standby" and s.streaming is None and primaries:
             found.append(f"{s.name} does not stream: pgdyno cluster rejoin {cluster.base} {s.name}")
     return found
+
+
+def _pooler_words(cluster: ReplicatedCluster) -> list[str]:
+    """Where the pooler is, and what does not go through it."""
+    if (pooler := cluster.pooler) is None:
+        return []
+    if pooler.process_id is None:
+        return ["pooler: stopped"]
+    of = pgbouncer.version(pgbouncer.find())
+    how = "" if pgbouncer.prepares(of) else "; without prepared statements (1.21 has them): --protocol extended"
+    return [f"pooler: PgBouncer {of} by transaction, host={pooler.address} port={pooler.port}{how}"]
 
 
 def _shown(cluster: ReplicatedCluster) -> str:

@@ -44,6 +44,9 @@ def drill(
     no_fence: Annotated[
         bool, typer.Option("--no-fence", help="Promote without killing the old primary first: see what that costs.")
     ] = False,
+    through_pooler: Annotated[
+        bool, typer.Option("--through-pooler", help="Clients go through the cluster's PgBouncer (create --pooler).")
+    ] = False,
     i_know_this_breaks_it: Annotated[
         bool, typer.Option("--i-know-this-breaks-it", help="Of a cluster that is not pgdyno's: break it.")
     ] = False,
@@ -74,6 +77,7 @@ def drill(
         after_s=after,
         answer_timeout_s=answer_timeout,
         fence=not no_fence,
+        pooled=through_pooler,
         may_break=i_know_this_breaks_it,
         runs=runs,
         json_output=json_output,

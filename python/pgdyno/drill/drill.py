@@ -104,7 +104,7 @@ def run(
                     done = n * rounds + number - 1
                     place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
                     say = partial(watch, done, len(every) * rounds, name)
-                    played.append(play(cluster, FAULTS[name], number, options, place, say))
+                    played.append(play(cluster, FAULTS[name], number, options, place, say, falls_back=mode.falls_back))
                     drill.save()
                     if played[-1].broken:
                         raise ClusterError(

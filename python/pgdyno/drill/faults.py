@@ -12,7 +12,7 @@ from pgdyno.cluster.network import Links, Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.errors import RefusedError
-from pgdyno.replication import roles
+from pgdyno.replication import disks, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -106,6 +106,8 @@ class Fault:
     expected: str
     #: Links are cut.
     needs_network: bool = False
+    #: A member's disk is filled.
+    needs_disk: bool = False
     #: At least so many standbys.
     standbys: int = 1
     #: Even with synchronous standbys acknowledged commits are lost: the drill shows that it can see it.
@@ -172,6 +174,21 @@ def _kill_lonely_primary(s: Scene) -> None:
     time.sleep(8)
     s.primary.kill()
     s.happened(f"{s.primary.name}: all processes killed")
+
+
+def _disk_full(s: Scene) -> None:
+    folder = s.cluster.base / s.primary.name
+    took = disks.fill(folder)
+    s.happened(f"{s.primary.name}: its disk is full ({took >> 20} MB taken)")
+    time.sleep(6)
+    lives = state.of_member(s.primary).role == "primary"
+    s.happened(f"{s.primary.name}: {'lives, and refuses what needs space' if lives else 'has gone down'}")
+    disks.empty(folder)
+    s.happened(f"{s.primary.name}: its disk has room again")
+    if not lives:
+        s.primary.kill()
+        s.primary.start()
+        s.happened(f"{s.primary.name} started again")
 
 
 def _kill_all(s: Scene) -> None:
@@ -280,6 +297,14 @@ FAULTS = {
             "promote",
             "nothing lost: commits wait; whoever falls back loses them",
             needs_network=True,
+        ),
+        Fault(
+            "disk-full",
+            "the primary's disk is full for 6 s",
+            _disk_full,
+            "nothing",
+            "nothing lost; no commits while it is full, and checks that only connect see nothing",
+            needs_disk=True,
         ),
         Fault("kill-all", "SIGKILL for all members; then they are started again", _kill_all, "restart", "nothing lost"),
         Fault(

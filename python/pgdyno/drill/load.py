@@ -42,6 +42,8 @@ class Load:
     clients: int
     answer_timeout_s: float
     connect_timeout_s: float
+    #: They look for a primary; through a pooler they take what they get.
+    read_write: bool = True
     #: Nanoseconds since 1970.
     started_ns: int = 0
     ended_ns: int = 0
@@ -75,7 +77,7 @@ class Load:
 
     def _drive(self) -> None:
         try:
-            config = _core.ConnConfig(**self.first.core_arguments(), read_write=True, members=self.others)
+            config = _core.ConnConfig(**self.first.core_arguments(), read_write=self.read_write, members=self.others)
             plan = engine.Plan(
                 clients=self.clients,
                 duration_s=_LONGEST_S,

@@ -37,6 +37,10 @@ class Mode:
         """Commits that are acknowledged are on a standby."""
         return bool(self.synchronous_standby_names) and self.synchronous_commit not in ("off", "local")
 
+    def keeps(self, fault: str) -> bool:
+        """Commits that are acknowledged survive that fault."""
+        return self.promises and not (self.falls_back and fault == _LONELY)
+
     @property
     def settings(self) -> str:
         """synchronous_commit, synchronous_standby_names."""
@@ -51,8 +55,10 @@ MODES = (
     Mode("maximum protection", "ANY 1 (*)", "on"),
     Mode("protection, replayed", "ANY 1 (*)", "remote_apply"),
 )
+#: The fault that a mode which falls back does not survive.
+_LONELY = "kill-lonely-primary"
 #: The faults that tell them apart.
-FAULTS = ("kill-primary", "cut-primary", "cut-standbys", "kill-lonely-primary")
+FAULTS = ("kill-primary", "cut-primary", "cut-standbys", _LONELY)
 
 
 @contextlib.contextmanager

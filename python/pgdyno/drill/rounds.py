@@ -18,7 +18,7 @@ from pgdyno.drill.faults import Fault, Scene, recover
 from pgdyno.drill.ledger import Audit, Outage
 from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.errors import PgdynoError, RefusedError, TrialError
-from pgdyno.replication import roles, state
+from pgdyno.replication import disks, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 
 #: How long the primary may take to be found dead, and a client to come back.
@@ -43,6 +43,8 @@ class Options:
     connect_timeout_s: float = 1.0
     #: The old primary is killed before another is promoted.
     fence: bool = True
+    #: Clients go through the cluster's pooler.
+    pooled: bool = False
 
 
 @dataclass
@@ -76,6 +78,8 @@ class Round:
     refused: str = ""
     #: The old primary took writes when another did already.
     split_brain: bool = False
+    #: The mode's manager lets commits wait for nobody where no standby is there.
+    fell_back: bool = False
     events: list[tuple[int, str]] = field(default_factory=list)
     #: Seconds since the fault, and commits a second: of each tenth of a second.
     series: list[tuple[float, float]] = field(default_factory=list)
@@ -95,27 +99,37 @@ class Round:
         return values
 
 
-def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options, folder: Path, say: Say) -> Round:
+def play(
+    cluster: ReplicatedCluster,
+    fault: Fault,
+    number: int,
+    options: Options,
+    folder: Path,
+    say: Say,
+    *,
+    falls_back: bool = False,
+) -> Round:
     """One round on a cluster that is whole; it is whole again afterwards, unless it is said to be broken. Its records
     are in `folder`.
     """
     refuse_unfit(cluster, fault)
     folder.mkdir(parents=True)
     found = Round(number, fault.name, cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
-    found.old_primary = cluster.primary.name
+    found.old_primary, found.fell_back = cluster.primary.name, falls_back
     run = time.time_ns() // 1_000_000
     with targets.administrative(cluster.target_of(cluster.primary)) as conn:
         ledger.create(conn)
     cluster.wait_caught_up()
     scene = Scene(cluster, run)
     load = Load(
-        cluster.target_of(cluster.primary),
-        [(m.address, m.port) for m in cluster.others(cluster.primary)],
+        (options.pooled and cluster.pooled_target) or cluster.target_of(cluster.primary),
+        [] if options.pooled else [(m.address, m.port) for m in cluster.others(cluster.primary)],
         run,
         folder / "ledger",
         options.clients,
         options.answer_timeout_s,
         options.connect_timeout_s,
+        read_write=not options.pooled,
     )
     try:
         _play(scene, fault, options, load, found, say)
@@ -130,6 +144,7 @@ def play(cluster: ReplicatedCluster, fault: Fault, number: int, options: Options
         scene.mend_links()
         for m in cluster.members:
             m.thaw()
+            disks.empty(cluster.base / m.name)
     if load.error and not found.error:
         found.error = f"the load ended by itself: {load.error}"
     say("audit")
@@ -150,6 +165,11 @@ def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
         raise RefusedError(
             f"{fault.name} needs {fault.standbys} standbys, and there are {len(cluster.members) - 1}",
             f"Make a cluster with --standbys {fault.standbys}.",
+        )
+    if fault.needs_disk and not cluster.record.disk_bytes:
+        raise RefusedError(
+            f"{fault.name} fills a member's disk, and the members lie on this machine's",
+            "Make the cluster as root with --disk 1GB: each member has a disk of its own then.",
         )
     if fault.needs_network and cluster.network is None:
         raise RefusedError(

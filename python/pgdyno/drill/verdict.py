@@ -163,6 +163,11 @@ def _why(rounds: Sequence[Round]) -> str:
         )
     if silent and (not first.synchronous_standby_names or first.synchronous_commit == "local"):
         return "Standbys are asynchronous: a commit is acknowledged when the primary alone has it."
+    if silent and first.fell_back:
+        return (
+            "No standby was there, the manager fell back to waiting for none, and the primary failed before any had "
+            "caught up: what it acknowledged alone is gone. Maximum protection would have waited."
+        )
     if silent:
         return "Commits that had waited for a standby were lost: PostgreSQL, the policy or this drill broke a promise."
     if any(a.lost for a in audits):

@@ -22,9 +22,10 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
-from pgdyno.replication import archives, quorum, record, slots, state
+from pgdyno.replication import archives, disks, quorum, record, slots, state
 from pgdyno.replication.backup import pg_basebackup, quoted
 from pgdyno.replication.member import Member
+from pgdyno.replication.pgbouncer import PgBouncer
 from pgdyno.replication.record import Record
 
 #: The role that standbys connect as, and the one that clients do.
@@ -182,6 +183,30 @@ class ReplicatedCluster:
         member.configure(self.settings_for(member, primary), self._access())
 
     @property
+    def pooler(self) -> PgBouncer | None:
+        """PgBouncer before it, where there is one: on this machine, as clients are."""
+        if self.record.pooler is None:
+            return None
+        port, console = self.record.pooler
+        address = "127.0.0.1" if self.network is None else self.network.client
+        passwords = (self.record.client_password, console)
+        account = self.primary.cluster.account
+        return PgBouncer(self.base / "pooler", address, port, account, CLIENT_ROLE, passwords)
+
+    @property
+    def pooled_target(self) -> Target | None:
+        """How clients reach whoever is the primary through the pooler."""
+        pooler = self.pooler
+        if pooler is None:
+            return None
+        return replace(self.target_of(self.primary), host=pooler.address, port=pooler.port)
+
+    def lead_clients(self) -> None:
+        """The pooler leads to the primary."""
+        if (pooler := self.pooler) is not None:
+            pooler.lead_to(self.primary.address, self.primary.port)
+
+    @property
     def archive(self) -> Path | None:
         """Where WAL is archived, if it is."""
         return archives.folder_of(self.base) if self.record.archive else None
@@ -234,6 +259,8 @@ class ReplicatedCluster:
             for member in [self.primary, *self.others(self.primary)]:
                 if member.name in self.record.built:
                     continue
+                if self.record.disk_bytes:
+                    disks.make(self.base / member.name, self.record.disk_bytes)
                 self._discard(member)
                 if member.name == self.record.primary:
                     if self.archive is not None:
@@ -323,12 +350,15 @@ class ReplicatedCluster:
 
     def destroy(self) -> None:
         """Stops all members and removes the folder."""
+        if (pooler := self.pooler) is not None:
+            pooler.remove()
         for m in self.members:
             m.kill()
         if self.network is not None:
             self.network.down()
         for m in self.members:
             self._discard(m)
+            disks.remove(self.base / m.name)
             with contextlib.suppress(OSError):
                 (self.base / m.name).rmdir()
         archives.remove(self.base)
@@ -356,6 +386,8 @@ class ReplicatedCluster:
             self.network.mend_all()
         primary = self.primary
         for m in self.members:
+            disks.mount(self.base / m.name)
+            disks.empty(self.base / m.name)
             m.refuse_if_unbuilt()
             m.thaw()
         self.configure(primary, primary)
@@ -368,12 +400,17 @@ class ReplicatedCluster:
             m.start()
         for m in standbys:
             self.wait_streaming(m)
+        if (pooler := self.pooler) is not None:
+            pooler.start(primary.address, primary.port)
         return [m.name for m in self.others(primary) if m not in standbys]
 
     def stop(self) -> None:
         """Stops all: the primary first, so that its standbys get all of it; then the network."""
+        if (pooler := self.pooler) is not None:
+            pooler.stop()
         for m in [self.primary, *self.others(self.primary)]:
             m.stop()
+            disks.unmount(self.base / m.name)
         if self.network is not None:
             self.network.down()
 
@@ -429,6 +466,8 @@ def create(
     *,
     in_namespaces: bool,
     archive: bool = False,
+    pooler: bool = False,
+    disk_bytes: int = 0,
     pg_bin: Path | None = None,
     checksums: bool | None = None,
 ) -> ReplicatedCluster:
@@ -469,19 +508,21 @@ def create(
         pg_bin=None if pg_bin is None else str(pg_bin.absolute()),
         checksums=checksums,
         archive=archive,
+        disk_bytes=disk_bytes,
+        pooler=(_free_ports(1, 6432)[0], secrets.token_urlsafe(18)) if pooler else None,
         unfinished=("create", members[0]),
     )
     made.save(base)
     return ReplicatedCluster(base)
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(count: int, first: int = 5433) -> list[int]:
     """Behind PostgreSQL's own, and below those that the system gives to anybody's connections."""
     found = []
-    for port in range(5433, 6433):
+    for port in range(first, first + 1000):
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             found.append(port)
         if len(found) == count:
             return found
-    raise RefusedError("there are no free ports from 5433 to 6432", "Stop servers that are not needed.")
+    raise RefusedError(f"there are no free ports from {first} to {first + 999}", "Stop servers that are not needed.")

@@ -51,6 +51,10 @@ class Record:
     checksums: bool | None = None
     #: Settings that a drill has set aside for its own, to be put back.
     set_aside: dict[str, str] | None = None
+    #: Of the disk that each member has for itself; 0: it lies on this machine's.
+    disk_bytes: int = 0
+    #: PgBouncer's port, and the password of its console, where there is one.
+    pooler: tuple[int, str] | None = field(default=None, repr=False)
     #: WAL is archived, in the cluster's folder `archive`.
     archive: bool = False
     #: What was begun and not ended: the verb, and the member that is to be the primary.
@@ -92,6 +96,7 @@ def load(base: Path) -> Record:
         raise RefusedError(f"{base / FILE} cannot be read: {e}", "Its members are whole clusters.") from e
     record.settings = [tuple(s) for s in record.settings]  # type: ignore[misc]
     record.network = None if record.network is None else (str(record.network[0]), int(record.network[1]))
+    record.pooler = None if record.pooler is None else (int(record.pooler[0]), str(record.pooler[1]))
     record.unfinished = None if record.unfinished is None else (record.unfinished[0], record.unfinished[1])
     return record
 
@@ -115,6 +120,8 @@ def _check(record: Record) -> None:
         _NETWORK.fullmatch(record.network[0]) and isinstance(record.network[1], int) and 0 < record.network[1] < 255
     ):
         raise ValueError("its network is none")
+    if record.pooler is not None and not (isinstance(record.pooler[0], int) and 0 < record.pooler[0] < 65536):
+        raise ValueError("its pooler is none")
     if record.unfinished is not None and record.unfinished[1] not in members:
         raise ValueError("what was begun is of no member")
 

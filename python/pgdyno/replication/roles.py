@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,7 @@ def failover(
     with cluster.doing("failover", chosen.name):
         seconds = promote(chosen)
         at_ns = time.time_ns()
+    cluster.lead_clients()
     for m in cluster.others(chosen):
         if m.name != old.name and before[m.name].role == "standby":
             ahead = (before[m.name].received or 0) > (before[chosen.name].received or 0)
@@ -151,7 +152,7 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     with targets.administrative(old.local) as conn:
         # So that stopping takes no time.
         conn.execute("checkpoint")
-    with cluster.doing("switchover", chosen.name):
+    with _clients_paused(cluster), cluster.doing("switchover", chosen.name):
         old.stop()
         if behind := _lacks(old, chosen):
             old.start()
@@ -166,6 +167,20 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     for m in sorted(cluster.others(chosen), key=lambda m: m.name == old.name):
         rejoin(cluster, m, watch)
     return Promotion(chosen.name, seconds, at_ns, [chosen.name])
+
+
+@contextlib.contextmanager
+def _clients_paused(cluster: ReplicatedCluster) -> Iterator[None]:
+    """Within it clients of the pooler wait; behind it they go to whoever is the primary then."""
+    pooler = cluster.pooler
+    if pooler is None:
+        yield
+        return
+    with pooler.paused():
+        try:
+            yield
+        finally:
+            cluster.lead_clients()
 
 
 def _lacks(old: Member, chosen: Member) -> str:
@@ -313,4 +328,6 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         said.append(f"{m.name}: {rejoin(cluster, m, watch)}")
     cluster.configure(cluster.primary, cluster.primary)
     cluster.primary.reload()
+    if (pooler := cluster.pooler) is not None:
+        pooler.start(cluster.primary.address, cluster.primary.port)
     return said

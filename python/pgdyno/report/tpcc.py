@@ -34,9 +34,9 @@ class Rates:
     """What a configuration came to."""
 
     group: Group
-    #: A minute: new orders that were carried out, of them those that were kept, and all transactions.
+    #: A minute: new orders that were carried out, of them those that were committed, and all transactions.
     new_orders: float
-    kept: float
+    committed: float
     transactions: float
     #: Half the width of the 95% interval of the first, as a part of it; None: not known.
     half_width: float | None
@@ -115,7 +115,7 @@ def as_json(data: RunData, groups: Sequence[Group]) -> list[dict[str, Any]]:
             "waits": r.waits,
             "new_orders_per_min": r.new_orders,
             "new_orders_half_width": r.half_width,
-            "kept_per_min": r.kept,
+            "committed_per_min": r.committed,
             "transactions_per_min": r.transactions,
             "reads_per_s": r.reads,
             "writes_per_s": r.writes,
@@ -173,7 +173,7 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
         if r is None:
             continue
         half = "–" if r.half_width is None else plus_minus(r.half_width)
-        values = [integer(r.new_orders), half, integer(r.kept), integer(r.transactions)]
+        values = [integer(r.new_orders), half, integer(r.committed), integer(r.transactions)]
         values += [integer(q) for q in (r.reads, r.writes, r.others, r.retried)]
         cells.append(
             [
@@ -196,7 +196,7 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
             "waits",
             "new orders/min",
             "±",
-            "kept/min",
+            "committed/min",
             "transactions/min",
             "reads/s",
             "writes/s",
@@ -205,7 +205,7 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
         ],
         cells,
         "TPC-C-like, not audited. New orders: as tpmC counts them, with the one in a hundred that the standard has "
-        "rolled back; kept: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
+        "rolled back; committed: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
         "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. Retried: met "
         "a serialization failure or a deadlock, and were begun again. Waits: the standard's keying and think times; "
         "figures with and without them are not comparable.",
@@ -217,7 +217,7 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
             "other/s",
             "writes/s",
             "reads/s",
-            "kept/min",
+            "committed/min",
             "clients",
             "warehouses",
         ],
@@ -240,7 +240,7 @@ def limits(data: RunData, groups: Sequence[Group]) -> Table:
             p90 = found.percentile(90.0) / 1e9 if found.count else 0.0
             part = s.latency.count / whole if whole else 0.0
             # By the deck the parts are exact, but for a card that each client has or has not been dealt yet.
-            kept = bool(found.count) and p90 <= limit and s.latency.count + g.clients >= least * whole
+            met = bool(found.count) and p90 <= limit and s.latency.count + g.clients >= least * whole
             cells.append(
                 [
                     g.workload,
@@ -252,7 +252,7 @@ def limits(data: RunData, groups: Sequence[Group]) -> Table:
                          milliseconds(p90 * 1e9), f"{limit * 1000:,.0f}"],
                         g.trials,
                     ),
-                    "kept" if kept else "not kept",
+                    "met" if met else "not met",
                 ]
             )  # fmt: skip
     return Table(

@@ -172,12 +172,12 @@ ZH = {
     "TPC-C: new orders a minute": "TPC-C:每分钟新订单数",
     "TPC-C: the standard's limits": "TPC-C:标准规定的限制",
     "TPC-C: consistency": "TPC-C:一致性",
-    "warehouses": "仓库数", "waits": "等待", "new orders/min": "新订单/分", "kept/min": "有效/分", "transactions/min": "事务/分",
+    "warehouses": "仓库数", "waits": "等待", "new orders/min": "新订单/分", "committed/min": "有效/分", "transactions/min": "事务/分",
     "reads/s": "读/秒", "writes/s": "写/秒", "other/s": "其他/秒", "retried/s": "重试/秒", "transaction": "事务", "at least": "至少", "p90 ms": "p90 毫秒",
     "limit ms": "上限(毫秒)", "clause": "条款", "condition": "条件", "checked": "检查次数", "result": "结果",
-    "kept": "符合", "not kept": "不符合", "none": "无",
+    "met": "符合", "not met": "不符合", "none": "无",
     "TPC-C-like, not audited.": "类 TPC-C,未经审计。",
-    "New orders: as tpmC counts them, with the one in a hundred that the standard has rolled back; kept: without those.":
+    "New orders: as tpmC counts them, with the one in a hundred that the standard has rolled back; committed: without those.":
     "新订单:按 tpmC 的口径,含标准规定回滚的百分之一;有效:不含这些。",
     "Transactions: all five kinds, times 60, which some reports call tpmC.": "事务:五种事务合计 × 60,有些报告称之为 tpmC。",
     "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK.":
@@ -205,6 +205,16 @@ ZH = {
     "C_BALANCE is what was delivered less what was paid": "C_BALANCE 等于已发货金额减去已付金额",
     "orders less new orders are 2,100 and what was delivered since, by district": "各区订单数减未发货数等于 2,100 加此后的发货数",
     "C_BALANCE and C_YTD_PAYMENT are together what was delivered": "C_BALANCE 与 C_YTD_PAYMENT 之和等于已发货金额",
+    # Standbys.
+    "What standbys cost": "同步复制的代价", "What standbys showed": "备库上读到的数据", "Throughput by what commits wait for": "吞吐量与提交所等待的对象",
+    "commit p50 ms": "提交 p50 毫秒", "commit p95 ms": "提交 p95 毫秒", "commit p99 ms": "提交 p99 毫秒", "waiting ±": "等待 ±", "lag ms": "延迟 毫秒", "lag max ms": "最大延迟 毫秒",
+    "lag max": "最大滞后", "standby": "备库", "stale p50 ms": "陈旧 p50 毫秒", "stale p95 ms": "陈旧 p95 毫秒", "stale p99 ms": "陈旧 p99 毫秒", "stale max ms": "陈旧 最大 毫秒",
+    "read p50 ms": "读 p50 毫秒", "read p99 ms": "读 p99 毫秒", "beats": "心跳数", "waited for": "等待的备库", "round_trip_ms": "附加往返 毫秒",
+    "Commit: the statement that commits, all repetitions together.": "提交:提交语句的延迟,全部重复合并。",
+    "Waiting: the part of the clients' time in which commits waited for standbys (wait event SyncRep, sampled), with half the width of its 95% interval.": "等待:客户端时间中提交等待备库(等待事件 SyncRep,采样)所占比例,及其 95% 区间的半宽。",
+    "Lag: until what was committed is seen on a standby, as the primary knows it (replay_lag), sampled each second: mean and longest of all standbys, and bytes.": "延迟:提交后到备库可见的时间,由主库统计(replay_lag),每秒采样:所有备库的平均值与最大值,以及字节数。",
+    "Stale: from the answer to a commit on the primary until a read on the standby sees it, by a heartbeat: a row that is updated 50 times a second and read on each standby each millisecond or two, so no finer than that; of all repetitions together.": "陈旧:主库应答提交后到备库读到它的时间,由心跳测得(主库上的一行每秒更新 50 次,各备库每一两毫秒读取一次,精度不高于此),全部重复合并。",
+    "Reads: what the experiment reads on standbys meanwhile, closed loop unless it names a rate.": "读:实验同时在备库上执行的读取,未指定速率时为闭环。",
     # Columns and axes.
     "instance": "实例规格", "rows": "行数", "hot set": "热数据", "clients": "连接数", "workload": "负载", "variant": "变量",
     "TPS": "TPS", "±": "±", "spread": "离散度", "n": "n", "target": "目标", "dataset": "数据集", "version": "版本",

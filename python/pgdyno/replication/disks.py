@@ -1,0 +1,101 @@
+"""Disks of members' own: a file system in a file, mounted where the member's folder is, so that it can be filled and
+this machine's is not. Only root may.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from pgdyno.errors import LocalError
+
+#: XFS refuses smaller ones.
+LEAST_BYTES = 320 << 20
+_FILLER = "pgdyno-filler"
+
+
+def make(folder: Path, size: int) -> None:
+    """A disk of so many bytes at `folder`, mounted; nothing, where it is there. Raises LocalError."""
+    image = _image(folder)
+    if not image.exists():
+        program, kind = shutil.which("mkfs.xfs"), "xfs"
+        if program is None:
+            program, kind = shutil.which("mkfs.ext4"), "ext4"
+        if program is None:
+            raise LocalError("neither mkfs.xfs nor mkfs.ext4 was found", "Install it: apt-get install xfsprogs.")
+        part = image.with_suffix(".part")
+        try:
+            with part.open("wb") as f:
+                # Its blocks are there: what gets full is the member's disk, not this machine's.
+                os.posix_fallocate(f.fileno(), 0, size)
+        except OSError as e:
+            part.unlink(missing_ok=True)
+            raise LocalError(f"{part}: {e.strerror}", "Free some space, or use smaller disks.") from e
+        options = ["-q", "-f"] if kind == "xfs" else ["-q", "-F", "-m", "0"]
+        _run([program, *options, part])
+        part.rename(image)
+    mount(folder)
+    # ext4's; a member's folder is to be empty.
+    with contextlib.suppress(OSError):
+        (folder / "lost+found").rmdir()
+
+
+def mount(folder: Path) -> None:
+    """Mounts it, unless it is mounted, or there is none. Raises LocalError."""
+    if _image(folder).exists() and not folder.is_mount():
+        folder.mkdir(mode=0o755, exist_ok=True)
+        _run(["mount", "-o", "loop,noatime", _image(folder), folder])
+        folder.chmod(0o755)
+
+
+def unmount(folder: Path) -> None:
+    """Unmounts it, when nobody uses it any more. Raises LocalError."""
+    for _ in range(50):
+        if not folder.is_mount():
+            return
+        done = subprocess.run(["umount", folder], capture_output=True, text=True, check=False)
+        if done.returncode:
+            time.sleep(0.1)
+    raise LocalError(f"{folder} cannot be unmounted: {done.stderr.strip()}", "Who is in there? fuser -vm shows it.")
+
+
+def remove(folder: Path) -> None:
+    """Unmounts and removes it."""
+    if _image(folder).exists():
+        unmount(folder)
+        _image(folder).unlink()
+
+
+def fill(folder: Path) -> int:
+    """Leaves no room; returns the bytes that it took. Raises LocalError where the folder is no disk of its own."""
+    if not folder.is_mount():
+        raise LocalError(f"{folder} is no disk of its own", "It would fill this machine's.")
+    took = 0
+    with (folder / _FILLER).open("wb") as f:
+        for chunk in (64 << 20, 1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.posix_fallocate(f.fileno(), took, chunk)
+                    took += chunk
+    return took
+
+
+def empty(folder: Path) -> None:
+    """There is room again."""
+    if folder.is_mount():
+        (folder / _FILLER).unlink(missing_ok=True)
+
+
+def _image(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.disk")
+
+
+def _run(words: list[str | Path]) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode:
+        reason = " ".join(done.stderr.partition("Usage:")[0].split())
+        raise LocalError(f"{Path(words[0]).name} failed: {reason}", "Leave --disk out, or use another machine.")
