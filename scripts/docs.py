@@ -36,8 +36,8 @@ REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(
     f"cluster {v}" for v in (
-        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "flashback", "destroy", "snapshot",
-        "restore", "list", "drop",
+        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "snapshot", "flashback",
+        "destroy", "restore", "list", "drop",
     )
 )  # fmt: skip
 TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
@@ -102,6 +102,16 @@ def _first(sections: int) -> Callable[[str], str]:
     return lambda text: "\n\n".join(text.split("\n\n")[:sections])
 
 
+def _section(title: str) -> Callable[[str], str]:
+    """The first answer, and one table."""
+
+    def shown(text: str) -> str:
+        answer = text.partition("that.\n")[0] + "that."
+        return f"{answer}\n...\n\n{title}{text.partition(title)[2].partition(chr(10) * 2)[0]}"
+
+    return shown
+
+
 GUIDE = "docs/guide/experiments.md"
 TPCC_GUIDE = "docs/guide/tpcc.md"
 REPLICATION_GUIDE = "docs/guide/replication.md"
@@ -109,10 +119,15 @@ _EXPLAIN = (
     "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
     "pgdyno explain e/*"
 )
+_FLASHBACK = (
+    "pgdyno cluster snapshot r2 ; pgdyno drill r2 --rounds 1 -q > drill.log ; "
+    "pgdyno cluster flashback r2 --to latest --into was 2> log ; pgdyno cluster stop was > log"
+)
 #: Clusters that commands name.
 CLUSTERS = {
     "c1": "pgdyno cluster create c1",
     "r1": "pgdyno cluster create r1 --standbys 2 --sync 'ANY 1 (*)'",
+    "r2": "pgdyno cluster create r2 --standbys 2 --archive",
 }
 QUOTES = {
     "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nWhat the server did")),
@@ -132,6 +147,8 @@ QUOTES = {
     "standbys_status": Quote(REPLICATION_GUIDE, "pgdyno cluster status r1", _until("--target")),
     "modes": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --modes --rounds 3 -q"),
     "faults": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --fault all -q"),
+    "replication_cost": Quote(REPLICATION_GUIDE, "pgdyno run replication-cost", _section("What standbys cost")),
+    "flashback": Quote(REPLICATION_GUIDE, _FLASHBACK),
     "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c1", lambda text: _line(text, "done in")),
 }
 _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
@@ -196,7 +213,8 @@ def requote(only: list[str]) -> None:
         env = {**os.environ, "COLUMNS": "80", "PATH": f"{BIN}:{os.environ['PATH']}"}
         # What still runs is stopped; of what is not there the refusal is nothing to read.
         end = partial(subprocess.run, cwd=folder, env=env, capture_output=True)
-        stack.callback(end, [BIN / "pgdyno", "cluster", "destroy", "r1"])
+        for name in ("r1", "r2"):
+            stack.callback(end, [BIN / "pgdyno", "cluster", "destroy", name])
         for name, q in QUOTES.items():
             if only and name not in only:
                 continue

@@ -15,7 +15,7 @@ from pgdyno.figures import FIGURES
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import groups_of
-from pgdyno.report import tpcc, verdicts, view
+from pgdyno.report import replication, tpcc, verdicts, view
 from pgdyno.store.reading import RunData
 
 
@@ -54,6 +54,7 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
         "pooled": pooled,
         "findings": [f.as_json() for f in causes],
         "tpcc": tpcc.as_json(data, groups),
+        "replication": replication.as_json(data, groups),
         "checks": [{"trial": n, **c} for n, found in data.checks.items() for c in found],
     }
 

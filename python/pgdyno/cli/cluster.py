@@ -117,6 +117,14 @@ def status(folder: Path, json_output: bool) -> int:
     return 0
 
 
+def destroy(folder: Path) -> int:
+    """Removes it."""
+    with stoppable():
+        ManagedCluster(folder).destroy()
+    _say(f"removed {folder}")
+    return 0
+
+
 def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, pg_bin: Path | None, user: str) -> int:
     """Keeps a copy."""
     shelf = templates.Store(templates.store_folder(store))

@@ -103,10 +103,8 @@ def stop(folder: _Folder) -> None:
 
 @cluster.command()
 def destroy(folder: _Folder) -> None:
-    """Stop a cluster with standbys, and remove all of it."""
-    from pgdyno.cli import replication as verb
-
-    raise typer.Exit(verb.destroy(folder))
+    """Stop a cluster, and remove all of it."""
+    raise typer.Exit(_verbs_of(folder).destroy(folder))
 
 
 @cluster.command()
@@ -205,6 +203,10 @@ def snapshot(
     online: Annotated[bool, typer.Option("--online", help="Of a running server, by pg_basebackup.")] = False,
     pg_bin: _Programs = None,
     user: Annotated[str, typer.Option(help="The server's superuser.")] = "postgres",
+    keep: Annotated[
+        int | None,
+        typer.Option(help="Of a standby: how many snapshots stay, with this one, and WAL from the first on.", min=1),
+    ] = None,
 ) -> None:
     """Keep a stopped cluster as a template; of a cluster with standbys, a standby while it replays, for flashback.
 
@@ -215,7 +217,9 @@ def snapshot(
 
         if name or store or online or pg_bin:
             raise typer.BadParameter("the snapshot of a standby is kept in the cluster's folder, and takes no options")
-        raise typer.Exit(flashback.snapshot(folder))
+        raise typer.Exit(flashback.snapshot(folder, keep))
+    if keep is not None:
+        raise typer.BadParameter("--keep goes with snapshots of a cluster with standbys")
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.snapshot(folder, name, store, online, pg_bin, user))

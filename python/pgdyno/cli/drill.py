@@ -18,6 +18,7 @@ from pgdyno.cli.replication import refuse_unfinished
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
 from pgdyno.drill import foreign, modes, page, verdict, words
+from pgdyno.drill.beside import Beside
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.modes import Mode
@@ -55,6 +56,7 @@ def main(
     answer_timeout_s: float,
     fence: bool,
     pooled: bool,
+    beside: tuple[str, int, int],
     may_break: bool,
     runs: Path,
     json_output: bool,
@@ -62,6 +64,8 @@ def main(
 ) -> int:
     """Breaks it. Exit code 1: commits were lost, or something is wrong."""
     if folder.is_file():
+        if beside[0] or pooled:
+            raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
         found = _foreign(
             folder,
             fault,
@@ -77,6 +81,9 @@ def main(
         return _end(found, json_output=json_output)
     cluster = ReplicatedCluster(folder)
     names = _faults(fault, cluster, in_modes)
+    workload = Beside(*beside) if beside[0] else None
+    if workload is not None:
+        workload.refuse_unknown()
     options = Options(
         clients=clients,
         before_s=before_s,
@@ -84,6 +91,7 @@ def main(
         answer_timeout_s=answer_timeout_s,
         fence=fence,
         pooled=pooled,
+        beside=workload,
     )
     if pooled and (cluster.pooler is None or cluster.pooler.process_id is None):
         raise RefusedError(f"{folder} has no pooler that runs", "Make a cluster with --pooler; pgdyno cluster start.")

@@ -17,14 +17,17 @@ _out = console.output()
 _SHOWN = 20
 
 
-def snapshot(folder: Path) -> int:
-    """Of a standby, while it replays."""
+def snapshot(folder: Path, keep: int | None) -> int:
+    """Of a standby, while it replays; of older ones the last so many are kept."""
     with at_work(folder) as cluster, watching("snapshot of") as watch:
         found = flashback.take(cluster, lambda n: watch("a standby", n))
+        pruned = None if keep is None else flashback.prune(cluster, keep)
     how = f"{size(found.shared_bytes)} shared" if found.shared_bytes else f"{size(found.copied_bytes)} copied"
     _out.print(
         f"{found.folder.name}: {found.member} at {found.stop_lsn}, {how} in {found.seconds:.2f} s", soft_wrap=True
     )
+    if pruned is not None:
+        _out.print(f"removed {pruned[0]} older snapshots and {pruned[1]} archived segments from before the first kept")
     return 0
 
 
@@ -44,7 +47,9 @@ def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool)
         if found.ledger is not None:
             here, there = found.ledger
             whole = "of each client the first" if not found.torn else f"of {found.torn} clients NOT the first"
-            lines.append(f"ledger of drills: {here:,} of the {there:,} rows that the cluster has now, {whole}")
+            lines.append(f"ledger of drills: {here:,} rows, the cluster has {there:,} now; {whole}")
+            if found.lost_since:
+                lines.append(f"{found.lost_since:,} rows are here that the cluster has lost since")
         lines.append(
             f'it runs: --target "host={found.folder}/socket user=postgres"; pgdyno cluster stop {found.folder}'
         )

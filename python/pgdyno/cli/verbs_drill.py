@@ -44,6 +44,12 @@ def drill(
     no_fence: Annotated[
         bool, typer.Option("--no-fence", help="Promote without killing the old primary first: see what that costs.")
     ] = False,
+    workload: Annotated[
+        str,
+        typer.Option(help="Beside the ledger: tpcb-like, simple-update or select-only.", metavar="SCRIPT"),
+    ] = "",
+    workload_clients: Annotated[int, typer.Option(help="Connections of that workload.", min=1, max=1000)] = 8,
+    scale: Annotated[int, typer.Option(help="Of its tables: 100,000 accounts each.", min=1)] = 10,
     through_pooler: Annotated[
         bool, typer.Option("--through-pooler", help="Clients go through the cluster's PgBouncer (create --pooler).")
     ] = False,
@@ -78,6 +84,7 @@ def drill(
         answer_timeout_s=answer_timeout,
         fence=not no_fence,
         pooled=through_pooler,
+        beside=(workload, workload_clients, scale),
         may_break=i_know_this_breaks_it,
         runs=runs,
         json_output=json_output,

@@ -98,16 +98,21 @@ class _Copy:
                     continue
                 if entry.is_symlink():
                     raise OSError(errno.ELOOP, "a symbolic link", str(path))
-                if entry.is_dir(follow_symlinks=False):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if not is_folder and not entry.is_file(follow_symlinks=False):
+                    continue
+                if self.online and entry.name.startswith("pgsql_tmp"):
+                    continue
+                try:
+                    opened = self._opened(source, entry.name, os.O_DIRECTORY if is_folder else os.O_NONBLOCK)
+                except FileNotFoundError:
+                    if not self.online:
+                        raise
+                    continue
+                if is_folder:
                     to.mkdir(mode=0o700)
-                    self.folder(self._opened(source, entry.name, os.O_DIRECTORY), path, to)
-                elif entry.is_file(follow_symlinks=False):
-                    try:
-                        opened = self._opened(source, entry.name, os.O_NONBLOCK)
-                    except FileNotFoundError:
-                        if not self.online:
-                            raise
-                        continue
+                    self.folder(opened, path, to)
+                else:
                     self._file(opened, path, to)
         finally:
             os.close(source)

@@ -47,14 +47,15 @@ class LoopFileSystem:
         self._scratch = Scratch(self._parent)
         try:
             image = self._scratch.path / "image"
-            with image.open("wb") as f:
+            fd = os.open(image, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(fd, "wb") as f:
                 # As on a disk that is as large as it says: no block is found missing in the middle of a run.
                 os.posix_fallocate(f.fileno(), 0, self._size)
             self.path.mkdir(mode=0o755)
             force = ["-F"] if self._kind == "ext4" else ["-f"]
             # In a folder where a name without a path is nobody's.
             _run([program, "-q", *force, *self._mkfs, str(image)], self.path)
-            options = ",".join(filter(None, ["loop", self._mount]))
+            options = ",".join(filter(None, ["loop", "nosuid", "nodev", self._mount]))
             _run(["mount", "-t", self._kind, "-o", options, str(image), str(self.path)], self._scratch.path)
             self._mounted = True
             self.path.chmod(0o755)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -208,6 +209,13 @@ class ManagedCluster:
         os.kill(pid, signal.SIGINT)
         while self.process_id() == pid:
             time.sleep(0.01)
+
+    def destroy(self) -> None:
+        """Stops the server, and removes what a cluster is made of; whatever else lies in the folder stays."""
+        self.stop()
+        self._remove_parts()
+        with contextlib.suppress(OSError):
+            self.base.rmdir()
 
     def take_over(self, programs: binaries.Binaries) -> None:
         """After the data came from a template: where the socket is, who gets in."""

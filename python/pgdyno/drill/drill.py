@@ -22,6 +22,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, TrialError
+from pgdyno.load.listener import LoadListener
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -92,6 +93,8 @@ def run(
         refuse_unfit(cluster, FAULTS[name])
     # No server changes while it is looked at.
     own = Mode("", cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
+    if options.beside is not None:
+        options.beside.prepare(cluster, LoadListener())
     folder.mkdir(parents=True)
     drill = Drill(folder, cluster.base.name, cluster.primary.cluster.version(), options, cluster.record.members)
     every = [(mode, name) for mode in in_modes or [own] for name in faults]

@@ -178,11 +178,14 @@ def _kill_lonely_primary(s: Scene) -> None:
 
 def _disk_full(s: Scene) -> None:
     folder = s.cluster.base / s.primary.name
+    size = s.primary.log.stat().st_size
     took = disks.fill(folder)
     s.happened(f"{s.primary.name}: its disk is full ({took >> 20} MB taken)")
     time.sleep(6)
     lives = state.of_member(s.primary).role == "primary"
-    s.happened(f"{s.primary.name}: {'lives, and refuses what needs space' if lives else 'has gone down'}")
+    panicked = b"PANIC:" in s.primary.log.read_bytes()[size:]
+    how = "has gone down" if not lives else "lives, and refuses what needs space"
+    s.happened(f"{s.primary.name}: {how}{' (PANIC: no room for WAL)' if panicked else ''}")
     disks.empty(folder)
     s.happened(f"{s.primary.name}: its disk has room again")
     if not lives:

@@ -4,10 +4,12 @@ and which command breaks one; who is promoted, and how the others come back, is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import tomllib
@@ -96,11 +98,14 @@ class _Member:
     select pg_is_in_recovery(),
            pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
                            '0/0')::bigint,
-           (select count(*) from pg_stat_get_wal_senders() where state = 'streaming')"""
+           (select count(*) from pg_stat_get_wal_senders() where state = 'streaming'),
+           pg_has_role(current_user, 'pg_read_all_stats', 'usage')"""
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name
         self.target = target
+        #: Whom a primary streams to is shown to members of pg_monitor alone.
+        self.may_see = True
         self._seen = Seen("not answering", 0.0)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
@@ -123,6 +128,7 @@ class _Member:
                     while not self._over.is_set():
                         row = conn.execute(self._ASK.encode()).fetchone()
                         assert row is not None
+                        self.may_see = bool(row[3])
                         role: Role = "standby" if row[0] else "primary"
                         self._seen = Seen(role, time.monotonic(), int(row[1] or 0), int(row[2]))
                         self._over.wait(_LOOK_S)
@@ -162,12 +168,18 @@ class ForeignCluster:
         """One primary, to which all others stream."""
         found = self.primaries()
         standbys = [m for m in self.members if m.seen.role == "standby"]
-        return len(found) == 1 and len(standbys) == found[0].seen.streaming == len(self.members) - 1
+        # Others may stream as well: an archive, logical replication.
+        return len(found) == 1 and len(standbys) == len(self.members) - 1 <= found[0].seen.streaming
 
     def wait_whole(self, patience_s: float) -> _Member:
         """Waits until it is; returns the primary. Raises TrialError."""
         deadline = time.monotonic() + patience_s
         while not self.is_whole():
+            if not all(m.may_see for m in self.members):
+                role = self.members[0].target.user
+                raise RefusedError(
+                    f"the role {role} may not see whether the standbys stream", f'GRANT pg_monitor TO "{role}".'
+                )
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{m.name}: {m.seen.role}" for m in self.members)
                 raise TrialError(
@@ -215,14 +227,20 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
     others = [(m.target.options.get("hostaddr") or m.target.host, m.target.port) for m in cluster.members]
     own = (primary.target.options.get("hostaddr") or primary.target.host, primary.target.port)
     load = Load(
-        primary.target, [o for o in others if o != own], run, folder / "ledger", options.clients,
-        options.answer_timeout_s, options.connect_timeout_s,
+        primary.target, [o for o in others if o != own], ledger.workload(run, folder / "ledger"), folder / "ledger",
+        options.clients, options.answer_timeout_s, options.connect_timeout_s,
     )  # fmt: skip
     watcher = _Watcher(cluster, primary.name)
     try:
         _play(cluster, primary, fault, options, load, found, watcher, say)
     except (PgdynoError, psycopg.Error) as e:
         found.error = " ".join(str(e).split())
+    except BaseException:
+        # What was broken is put right, whoever has had enough of it.
+        if found.fault_ns and about.recover:
+            with contextlib.suppress(PgdynoError):
+                _carried_out(about.recover, _environment(cluster, primary), about.command_s, "recover")
+        raise
     finally:
         watcher.stop()
         load.stop()
@@ -364,27 +382,33 @@ def _environment(cluster: ForeignCluster, primary: _Member) -> dict[str, str]:
 
 
 def _carried_out(command: str, more: Mapping[str, str], patience_s: float, what: str) -> None:
-    """A command of the user's, by the shell; it and all it has started are killed when it takes too long."""
-    process = subprocess.Popen(
-        ["sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env={**os.environ, **more},
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(timeout=patience_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise TrialError(
-            f"{what} did not end within {patience_s:g} s", "Let it go on in the background, or raise command_s."
-        ) from None
-    if process.returncode != 0:
-        raise TrialError(f"{what} ended with exit code {process.returncode}: {' '.join(said.split())[:300]}")
+    """A command of the user's, by the shell. What it leaves in the background goes on; one that takes too long, or is
+    interrupted, is killed with all that it has started.
+    """
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            ["sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env={**os.environ, **more},
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(patience_s)
+        except BaseException as e:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if isinstance(e, subprocess.TimeoutExpired):
+                raise TrialError(
+                    f"{what} did not end within {patience_s:g} s", "Let it go on in the background, or raise command_s."
+                ) from None
+            raise
+        if code != 0:
+            said.seek(0)
+            words = " ".join(said.read(10_000).decode("utf-8", "replace").split())[:300]
+            raise TrialError(f"{what} ended with exit code {code}: {words}")
 
 
 def _save(found: Round, folder: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 
 import psycopg
 
+from pgdyno import _core
 from pgdyno.errors import TrialError
 
 Outcome = Literal["acknowledged", "failed", "unknown"]
@@ -72,13 +73,26 @@ class Audit:
         return [e for e in self.lost if not e.warned]
 
 
+def workload(run: int, records: Path) -> _core.Workload:
+    """What the clients do, who write their records into a folder."""
+    return _core.Workload.ledger(run, records)
+
+
 def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
     """Makes the table, unless it is there."""
     conn.execute(_TABLE.encode())
 
 
 def rows(conn: psycopg.Connection[tuple[int, int]], run: int) -> list[Key]:
-    """The rows of a run, also such that are there twice."""
+    """The rows of a run, also such that are there twice. Raises TrialError where it is no table any more: whoever reads
+    a view calls what its owner likes, and we may be superuser.
+    """
+    kind = conn.execute(
+        "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = pg_catalog.to_regclass(%s)",
+        ["public.pgdyno_ledger"],
+    ).fetchone()
+    if kind is not None and not kind[0]:
+        raise TrialError("public.pgdyno_ledger is not the table that pgdyno made", "Who has replaced it?")
     return conn.execute("select client, sequence from public.pgdyno_ledger where run = %s", [run]).fetchall()
 
 

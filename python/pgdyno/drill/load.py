@@ -1,4 +1,4 @@
-"""The load of a drill: the ledger's clients, who look for whoever is the primary, in a thread of their own."""
+"""The load of a drill: clients who look for whoever is the primary, in a thread of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.cluster.target import Target
 #: Of the series.
 INTERVAL_S = 0.1
 #: No drill's round takes longer.
-_LONGEST_S = 600.0
+_LONGEST_S = 7 * 86_400.0
 
 
 class _OverError(Exception):
@@ -37,7 +37,8 @@ class Load:
     #: Where clients begin, and the addresses and ports of the others, whom they try when it is no primary.
     first: Target
     others: list[tuple[str, int]]
-    run: int
+    workload: _core.Workload
+    #: Where the ledger's clients write down what they are told.
     records: Path
     clients: int
     answer_timeout_s: float
@@ -89,7 +90,7 @@ class Load:
                 longest_pause_s=0.1,
                 on_error="count",
             )
-            result = _core.run([config], _core.Workload.ledger(self.run, self.records), self, plan)
+            result = _core.run([config], self.workload, self, plan)
             if not isinstance(result.raised, _OverError):
                 self.error = result.error or "it ended by itself"
         except _core.CoreError as e:

@@ -13,6 +13,7 @@ import psycopg
 
 from pgdyno.cluster import target as targets
 from pgdyno.drill import ledger
+from pgdyno.drill.beside import Beside
 from pgdyno.drill.detector import Detector
 from pgdyno.drill.faults import Fault, Scene, recover
 from pgdyno.drill.ledger import Audit, Outage
@@ -45,6 +46,8 @@ class Options:
     fence: bool = True
     #: Clients go through the cluster's pooler.
     pooled: bool = False
+    #: A workload beside the ledger.
+    beside: Beside | None = None
 
 
 @dataclass
@@ -66,6 +69,8 @@ class Round:
     new_primary: str = ""
     #: Commits a second, and the latency of a ledger's transaction, before the fault.
     tps: float = 0.0
+    #: Transactions a second of the workload beside it.
+    beside_tps: float | None = None
     p50_s: float | None = None
     p99_s: float | None = None
     audit: Audit | None = None
@@ -124,19 +129,25 @@ def play(
     load = Load(
         (options.pooled and cluster.pooled_target) or cluster.target_of(cluster.primary),
         [] if options.pooled else [(m.address, m.port) for m in cluster.others(cluster.primary)],
-        run,
+        ledger.workload(run, folder / "ledger"),
         folder / "ledger",
         options.clients,
         options.answer_timeout_s,
         options.connect_timeout_s,
         read_write=not options.pooled,
     )
+    beside = None if options.beside is None else options.beside.load(load)
+    if beside is not None:
+        beside.start()
     try:
         _play(scene, fault, options, load, found, say)
     except (PgdynoError, psycopg.Error) as e:
         found.error = " ".join(str(e).split())
     finally:
         load.stop()
+        if beside is not None:
+            beside.stop()
+            found.beside_tps = _before(beside, found.fault_ns)
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
@@ -157,6 +168,12 @@ def play(
         found.broken = True
     (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
     return found
+
+
+def _before(load: Load, fault_ns: int) -> float | None:
+    """Its transactions a second until the fault."""
+    seconds = (fault_ns - load.started_ns) / 1e9
+    return load.between(0.0, seconds).committed / seconds if load.started_ns and seconds > 0 else None
 
 
 def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
@@ -214,6 +231,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
     found.new_primary = scene.cluster.primary.name
     if len(_streaming(scene.cluster)) < scene.cluster.promise.wanted:
         # Commits wait until there are standbys again.
+        scene.mend_links()
         _mend(scene.cluster, found)
         scene.happened("the other members have joined again")
     _wait_served(load, time.time_ns())

@@ -42,6 +42,8 @@ class Verdict:
     tps: float
     p50_s: float | None
     p99_s: float | None
+    #: The same of the workload beside the ledger; None: there was none.
+    beside_tps: float | None
     #: Seconds that clients were not served: of all clients of all rounds the median, the 95th percentile, the longest;
     #: and how many did not come back.
     outage_p50_s: float | None
@@ -129,6 +131,7 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         tps=statistics.median([r.tps for r in counted]) if counted else 0.0,
         p50_s=_median([r.p50_s for r in counted]),
         p99_s=_median([r.p99_s for r in counted]),
+        beside_tps=_median([r.beside_tps for r in counted]),
         outage_p50_s=_rank(seconds, 0.5),
         outage_p95_s=_rank(seconds, 0.95),
         outage_max_s=_rank(seconds, 1.0),

@@ -18,6 +18,8 @@ METHOD = [
     "Killed are processes: the kernel's memory survives, so this does not test disks. Clients and members share this "
     "machine's processors.",
 ]
+#: An outage that is worth a sentence where nobody was promoted.
+_NOTABLE_S = 0.5
 METHOD_FOREIGN = [
     METHOD[0],
     "Another tool manages this cluster: who is promoted, when, and how the others come back is its own. The fault is a "
@@ -84,9 +86,18 @@ def notes(v: Verdict) -> list[str]:
 
 
 def timing(v: Verdict) -> list[str]:
-    """Where the outage of a failover went."""
+    """Where the outage of a failover went; and what else was at work."""
+    return [*_outage(v), *([] if v.beside_tps is None else [f"Beside it {v.beside_tps:,.0f} transactions/s."])]
+
+
+def _outage(v: Verdict) -> list[str]:
     if v.promote_s is None:
-        return []
+        if v.outage_p50_s is None or v.outage_p50_s < _NOTABLE_S:
+            return []
+        return [
+            f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
+            f"{seconds(v.outage_max_s)})."
+        ]
     found = f"the primary was found dead after {seconds(v.detected_s)} s, " if v.detected_s is not None else ""
     return [
         f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
+import shutil
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 
+#: A segment of WAL, or a timeline's history.
+_SEGMENT = re.compile(r"[0-9A-F]{24}|[0-9A-F]{8}\.history")
 _ARCHIVE, _SNAPSHOTS = "archive", "snapshots"
 #: How far the archive is behind at most while anything is written.
 _TIMEOUT = "60s"
@@ -44,6 +48,22 @@ def settings(folder: Path) -> list[Setting]:
         Setting("archive_command", command, "flashback"),
         Setting("archive_timeout", _TIMEOUT, "flashback: no more than this is only in pg_wal"),
     ]
+
+
+def save(segments: Path, folder: Path, account: Account) -> int:
+    """Segments of a stopped server that the archive has not; returns how many. They are the account's, as both folders
+    are.
+    """
+    saved = 0
+    with account.rights(), contextlib.suppress(OSError):
+        for segment in sorted(segments.iterdir()):
+            to = folder / segment.name
+            if _SEGMENT.fullmatch(segment.name) and not to.exists():
+                part = folder / f".{segment.name}.part"
+                shutil.copyfile(segment, part)
+                part.rename(to)
+                saved += 1
+    return saved
 
 
 def restore_command(folders: list[Path]) -> str:

@@ -410,6 +410,7 @@ class ReplicatedCluster:
             pooler.stop()
         for m in [self.primary, *self.others(self.primary)]:
             m.stop()
+        for m in self.members:
             disks.unmount(self.base / m.name)
         if self.network is not None:
             self.network.down()

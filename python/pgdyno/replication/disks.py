@@ -29,7 +29,10 @@ def make(folder: Path, size: int) -> None:
             raise LocalError("neither mkfs.xfs nor mkfs.ext4 was found", "Install it: apt-get install xfsprogs.")
         part = image.with_suffix(".part")
         try:
-            with part.open("wb") as f:
+            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "wb") as f:
+                # All that a member has is in it: nobody else's to read.
+                os.fchmod(fd, 0o600)
                 # Its blocks are there: what gets full is the member's disk, not this machine's.
                 os.posix_fallocate(f.fileno(), 0, size)
         except OSError as e:
@@ -48,7 +51,7 @@ def mount(folder: Path) -> None:
     """Mounts it, unless it is mounted, or there is none. Raises LocalError."""
     if _image(folder).exists() and not folder.is_mount():
         folder.mkdir(mode=0o755, exist_ok=True)
-        _run(["mount", "-o", "loop,noatime", _image(folder), folder])
+        _run(["mount", "-o", "loop,noatime,nosuid,nodev", _image(folder), folder])
         folder.chmod(0o755)
 
 
@@ -64,7 +67,8 @@ def unmount(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Unmounts and removes it."""
+    """Unmounts and removes it, a half-made one too."""
+    _image(folder).with_suffix(".part").unlink(missing_ok=True)
     if _image(folder).exists():
         unmount(folder)
         _image(folder).unlink()

@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from pgdyno.cluster.managed import FACTS, ManagedCluster
 from pgdyno.cluster.process import last_words
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, RefusedError, TargetError, UsageError
 from pgdyno.replication import archives, state
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -66,6 +67,8 @@ class Snapshot:
     at: str
     start_lsn: str
     stop_lsn: str
+    #: Of that WAL.
+    timeline: int
     shared_bytes: int
     copied_bytes: int
     seconds: float
@@ -95,8 +98,10 @@ class Flashback:
     rows: dict[str, int] = field(default_factory=dict)
     #: Of the ledger of drills: its rows here, and in the cluster as it is now; None: there is none, or no primary runs.
     ledger: tuple[int, int] | None = None
-    #: Clients of the ledger whose rows are not the first of those that the cluster has.
+    #: Clients of the ledger that have fewer of their first rows here than the cluster has; and rows here that the
+    #: cluster has no more: a failover has lost them.
     torn: int = 0
+    lost_since: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -112,6 +117,34 @@ def snapshots(base: Path) -> list[Snapshot]:
     return found
 
 
+def _is_table(conn: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether it is what pgdyno has made: reading a view would call what its owner likes."""
+    ask = "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = to_regclass(%s)"
+    row = conn.execute(ask, ["public.pgdyno_ledger"]).fetchone()
+    return row is not None and bool(row[0])
+
+
+def prune(cluster: ReplicatedCluster, keep: int) -> tuple[int, int]:
+    """Removes all snapshots but the last so many, and archived WAL from before the first of these; returns how many of
+    each.
+    """
+    every = snapshots(cluster.base)
+    gone, kept = every[: max(0, len(every) - keep)], every[max(0, len(every) - keep) :]
+    for s in gone:
+        Made.at(s.folder).remove()
+    if not kept:
+        return len(gone), 0
+    label = (kept[0].data / "backup_label").read_text()
+    # As pg_archivecleanup: by position, whatever the timeline.
+    first = re.findall(r"^START WAL LOCATION: .* \(file ([0-9A-F]{24})\)", label, re.MULTILINE)[0][8:]
+    removed = 0
+    for path in archives.folder_of(cluster.base).iterdir():
+        if re.fullmatch(r"[0-9A-F]{24}(\.partial)?", path.name) and path.name[8:24] < first:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return len(gone), removed
+
+
 def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: None) -> Snapshot:
     """Of a standby that streams, while it replays; of the primary where there is none. Raises RefusedError."""
     if cluster.archive is None:
@@ -119,7 +152,7 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
             f"{cluster.base} archives no WAL, so a snapshot leads nowhere", "Make a cluster with --archive."
         )
     states = {s.name: s for s in cluster.states()}
-    standbys = [m for m in cluster.members if states[m.name].role == "standby"]
+    standbys = [m for m in cluster.members if states[m.name].streaming == "streaming"]
     member = min(standbys, key=lambda m: states[m.name].lag_bytes or 0) if standbys else cluster.primary
     began = time.monotonic()
     home = archives.snapshots_of(cluster.base)
@@ -128,9 +161,9 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
     folder.mkdir(mode=0o700)
     try:
         with targets.administrative(member.local, patience_s=None) as conn:
-            copied, start, stop, at = _copied(conn, member, folder / "data", watch)
+            copied, start, stop, timeline, at = _copied(conn, member, folder / "data", watch)
         found = Snapshot(
-            folder, member.name, at.isoformat(), start, stop, copied.shared_bytes, copied.copied_bytes,
+            folder, member.name, at.isoformat(), start, stop, timeline, copied.shared_bytes, copied.copied_bytes,
             time.monotonic() - began,
         )  # fmt: skip
         facts = {k: v for k, v in asdict(found).items() if k != "folder"}
@@ -146,7 +179,7 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
 
 def _copied(
     conn: psycopg.Connection[tuple[Any, ...]], member: Member, to: Path, watch: Callable[[int], object]
-) -> tuple[clone.Copied, str, str, datetime]:
+) -> tuple[clone.Copied, str, str, int, datetime]:
     """By the protocol of base backups, which makes a copy of changing files whole again by WAL."""
     account, old = member.cluster.account, member.major < 15
     begin = "select pg_start_backup('pgdyno', true, false)" if old else "select pg_backup_start('pgdyno', true)"
@@ -163,7 +196,9 @@ def _copied(
     stop, label, _ = _one(conn, f"select lsn::text, labelfile, spcmapfile from {end}")
     write(to / "backup_label", label)
     account.own(to / "backup_label")
-    return copied, str(start), str(stop), _one(conn, "select clock_timestamp()")[0]
+    # As the server writes it since 11.
+    timeline = int(re.findall(r"^START TIMELINE: (\d+)", label, re.MULTILINE)[0])
+    return copied, str(start), str(stop), timeline, _one(conn, "select clock_timestamp()")[0]
 
 
 def _one(conn: psycopg.Connection[tuple[Any, ...]], query: str) -> tuple[Any, ...]:
@@ -187,7 +222,9 @@ def restore(
     if timeline != "latest" and not timeline.isdigit():
         raise UsageError(f"--timeline: {timeline!r} is none", "latest, or a number as pgdyno cluster status shows it.")
     target = _target(to)
-    chosen = _before(snapshots(cluster.base), to, target)
+    every = snapshots(cluster.base)
+    # Of a later timeline there is no way to an earlier one.
+    chosen = _before([s for s in every if timeline == "latest" or s.timeline <= int(timeline)], to, target)
     began = time.monotonic()
     _archive_all(cluster)
     new = ManagedCluster(into)
@@ -291,7 +328,7 @@ def _start(new: ManagedCluster) -> None:
     try:
         new.start()
         while new.process_id() is not None:
-            with targets.administrative(new.layout.target) as conn:
+            with targets.administrative(_as_superuser(new)) as conn:
                 if not _one(conn, "select pg_is_in_recovery()")[0]:
                     return
             time.sleep(0.05)
@@ -305,6 +342,11 @@ def _start(new: ManagedCluster) -> None:
             "--to latest takes all there is; --timeline names another history.",
         )
     raise ClusterError(f"the server has ended while it replayed: {last_words(new.layout.log)}")
+
+
+def _as_superuser(new: ManagedCluster) -> Target:
+    # What the database's owner has set is not heeded: whatever is called is PostgreSQL's own.
+    return replace(new.layout.target, options={"options": "-c search_path=pg_catalog"})
 
 
 def _words(log: Path) -> tuple[str, str]:
@@ -321,18 +363,22 @@ def _verify(cluster: ReplicatedCluster, new: ManagedCluster, found: Flashback) -
              where c.relkind in ('r', 'p') and not c.relispartition
                and n.nspname not in ('pg_catalog', 'information_schema') order by 1, 2"""
     ours = "select run, client, count(*), max(sequence) from public.pgdyno_ledger group by 1, 2"
-    with targets.administrative(new.layout.target, patience_s=None) as conn:
+    with targets.administrative(_as_superuser(new), patience_s=None) as conn:
         for schema, name in conn.execute(ask.encode()).fetchall():
             query = sql.SQL("select count(*) from {}").format(sql.Identifier(schema, name))
             row = conn.execute(query).fetchone()
             found.rows[f"{schema}.{name}"] = int(row[0]) if row else 0
         if "public.pgdyno_ledger" not in found.rows or state.of_member(cluster.primary).role != "primary":
             return
+        if not _is_table(conn):
+            return
         here = {(run, client): (n, last) for run, client, n, last in conn.execute(ours.encode()).fetchall()}
-    with targets.administrative(cluster.primary.local, patience_s=None) as conn:
+    with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
         there = _one(conn, "select count(*) from public.pgdyno_ledger")[0]
         for (run, client), (n, last) in here.items():
             first = "select count(*) from public.pgdyno_ledger where run = %s and client = %s and sequence <= %s"
             row = conn.execute(first, [run, client, last]).fetchone()
-            found.torn += row is None or row[0] != n
+            has = int(row[0]) if row else 0
+            found.torn += n < has
+            found.lost_since += max(0, n - has)
     found.ledger = (found.rows["public.pgdyno_ledger"], int(there))

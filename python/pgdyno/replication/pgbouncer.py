@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from pgdyno import home
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.layout import write
 from pgdyno.cluster.process import environment, last_words
@@ -70,10 +71,17 @@ class PgBouncer:
         return self.folder / "pgbouncer.ini"
 
     @property
+    def _log(self) -> Path:
+        # Not in its folder, which is its account's: root opens it.
+        return self.folder.with_name("pooler.log")
+
+    @property
     def process_id(self) -> int | None:
         """The process, if it runs."""
-        for process in psutil.process_iter(["name", "cmdline"]):
-            if process.info["name"] == "pgbouncer" and str(self._configuration) in (process.info["cmdline"] or []):
+        for process in psutil.process_iter(["name", "cmdline", "uids"]):
+            is_its = process.info["uids"] is not None and process.info["uids"].real == self._account.uid
+            words = process.info["cmdline"] or []
+            if is_its and process.info["name"] == "pgbouncer" and str(self._configuration) in words:
                 return int(process.pid)
         return None
 
@@ -86,9 +94,10 @@ class PgBouncer:
         self._configure(host, port, version(program))
         if self.process_id is not None:
             self._console("reload")
+            # Of a switchover that was killed.
+            self._console("resume")
             return
-        log = self.folder / "pgbouncer.log"
-        with log.open("ab") as out:
+        with home.opened_to_append(self._log) as out:
             subprocess.Popen(
                 [program, self._configuration],
                 stdin=subprocess.DEVNULL,
@@ -104,9 +113,9 @@ class PgBouncer:
             try:
                 self._console("show version")
                 return
-            except psycopg.Error as e:
+            except ClusterError as e:
                 if time.monotonic() > deadline:
-                    raise ClusterError(f"pgbouncer does not start: {last_words(log)}") from e
+                    raise ClusterError(f"pgbouncer does not start: {last_words(self._log)}") from e
                 time.sleep(0.02)
 
     def _configure(self, host: str, port: int, of: str) -> None:
@@ -141,18 +150,23 @@ class PgBouncer:
         """Ends it, if it runs."""
         if (pid := self.process_id) is None:
             return
-        # Its own way would wait for clients.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + 5
-        while self.process_id is not None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        # SIGTERM waits for clients from 1.23 on.
+        for sig in (signal.SIGQUIT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
+            deadline = time.monotonic() + 5
+            while time.monotonic() < deadline:
+                if self.process_id is None:
+                    return
+                time.sleep(0.02)
+        raise ClusterError(f"pgbouncer (process {pid}) does not end")
 
     def remove(self) -> None:
         """Ends it, and removes its folder."""
         self.stop()
         with contextlib.suppress(OSError):
             Made.at(self.folder).remove()
+        self._log.unlink(missing_ok=True)
 
     def lead_to(self, host: str, port: int) -> None:
         """From now on it leads to another server: what is connected to the old one ends with its transaction."""
@@ -166,17 +180,24 @@ class PgBouncer:
         if self.process_id is None:
             yield
             return
-        self._console("pause", _PAUSE_S)
         try:
+            # One that was given up would go on, and nobody be served.
+            self._console("pause", _PAUSE_S)
             yield
         finally:
             self._console("resume")
 
     def _console(self, command: str, patience_s: float = 5.0) -> None:
-        """Raises psycopg.Error."""
+        """Raises ClusterError."""
+        try:
+            self._ask(command, patience_s)
+        except psycopg.Error as e:
+            raise ClusterError(f"the pooler: {' '.join(str(e).split())}", f"Its log: {self._log}.") from e
+
+    def _ask(self, command: str, patience_s: float) -> None:
         conninfo = psycopg.conninfo.make_conninfo(
             host=self.address, port=self.port, user=_ADMIN, password=self._passwords[1], dbname="pgbouncer",
-            connect_timeout=2, sslmode="disable",
+            connect_timeout=2, sslmode="disable", require_auth="scram-sha-256",
         )  # fmt: skip
         # Its console speaks the simple protocol alone, and in few words.
         conn = psycopg.pq.PGconn.connect(conninfo.encode())

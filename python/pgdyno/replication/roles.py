@@ -15,7 +15,7 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import carried_out, run_while_we_live
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError
-from pgdyno.replication import slots, state
+from pgdyno.replication import archives, disks, slots, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -99,11 +99,14 @@ def failover(
     with cluster.doing("failover", chosen.name):
         seconds = promote(chosen)
         at_ns = time.time_ns()
-    cluster.lead_clients()
+    with contextlib.suppress(ClusterError):
+        # The sooner the better; and where it fails, once more at the end.
+        cluster.lead_clients()
     for m in cluster.others(chosen):
         if m.name != old.name and before[m.name].role == "standby":
             ahead = (before[m.name].received or 0) > (before[chosen.name].received or 0)
             follow(cluster, m, watch, ahead=ahead and m.name in followed)
+    cluster.lead_clients()
     return Promotion(chosen.name, seconds, at_ns, seen)
 
 
@@ -247,6 +250,9 @@ def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *,
 
 def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch) -> str:
     primary = cluster.primary
+    if cluster.archive is not None:
+        # What only it has: of a primary that was killed all that nobody had received, too.
+        archives.save(member.data / "pg_wal", cluster.archive, member.cluster.account)
     slots.ensure(primary.local, member.name)
     how = "rewound"
     try:
@@ -295,6 +301,8 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         cluster.network.up()
         cluster.network.mend_all()
     for m in cluster.members:
+        disks.mount(cluster.base / m.name)
+        disks.empty(cluster.base / m.name)
         m.thaw()
     said: list[str] = []
     if record.set_aside is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Part
@@ -16,8 +17,6 @@ from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
 
 _COMMITS = {"commit", "end"}
-#: Configurations that are looked at to see whether there are standbys.
-_FIRST = 20
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,10 @@ def costs(data: RunData, groups: Sequence[Group]) -> list[Cost]:
 
 
 def _any_standby(data: RunData, groups: Sequence[Group]) -> bool:
-    # Before histograms are read: a run may have thousands of configurations, and most have no standby.
-    return any(data.samples[t.plan.number, "standbys"] for g in groups[:_FIRST] for t in g.trials[:1])
+    # Before histograms are read: a run may have thousands of configurations, and most have no standby. Of each target
+    # one is looked at.
+    places = {t.place: g for g in groups for t in g.trials[:1]}
+    return any(data.samples[t.plan.number, "standbys"] for g in places.values() for t in g.trials)
 
 
 def _cost(data: RunData, g: Group) -> Cost:
@@ -120,6 +121,73 @@ def reads(data: RunData, groups: Sequence[Group]) -> Table:
         3 if column else 2,
         ["beats", "stale p95 ms", "read p50 ms"],
     )  # fmt: skip
+
+
+def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
+    """What waiting for standbys leaves of the throughput of asynchronous ones, by network."""
+    found = []
+    waiting: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    asynchronous: dict[tuple[str, int], list[Group]] = {}
+    for c in costs(data, groups):
+        g, e = c.group, Evidence(data, c.group.trials)
+        names, commit = e.setting("synchronous_standby_names"), e.setting("synchronous_commit") or "on"
+        trip = float(g.trials[0].parameters.get("round_trip_ms") or 0.0)
+        key = (g.workload, g.clients)
+        if c.lag and names and commit not in ("off", "local"):
+            waiting.setdefault(key, []).append((trip, g.over("tps").mean, f"{commit}, {names}"))
+        elif c.lag and commit != "off" and not trip:
+            asynchronous.setdefault(key, []).append(g)
+    for key, figures in waiting.items():
+        if key not in asynchronous:
+            continue
+        base = asynchronous[key][0]
+        whole = base.over("tps").mean
+        if not whole:
+            continue
+        half = plus_minus(base.half_width())
+        parts = []
+        for trip in sorted({t for t, _, _ in figures}):
+            of = sorted((tps / whole, name) for t, tps, name in figures if t == trip)
+            (low, slow), (high, fast) = of[0], of[-1]
+            where = f"with {trip:g} ms more of round trip " if trip else ""
+            part = f"{low:.0%} ({slow})" if len(of) == 1 else f"{low:.0%} ({slow}) to {high:.0%} ({fast})"
+            parts.append(f"{where}{part}")
+        where = f" ({key[0]}, {key[1]} clients)" if len(waiting) > 1 else ""
+        found.append(
+            f"Asynchronous standbys leave {TPS.cell(whole)} TPS{'' if half == '–' else f' (± {half})'}{where}; commits "
+            f"that wait for a standby do {', '.join(parts)} of that."
+        )
+    return found
+
+
+def as_json(data: RunData, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """For machines: seconds, bytes, parts."""
+    found = []
+    for c in costs(data, groups):
+        g, e = c.group, Evidence(data, c.group.trials)
+        names = dict.fromkeys(row["standby"] for row in e.whole("standbys"))
+        seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
+        shown = {}
+        for name in names:
+            old, read = (data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
+            shown[name] = {
+                "beats": old.count,
+                "stale_s": {p: old.percentile(float(p)) / 1e9 for p in ("50", "95", "99", "100")}
+                if old.count
+                else None,
+                "reads_per_s": read.count / seconds if seconds else None,
+                "read_p99_s": read.percentile(99) / 1e9 if read.count else None,
+            }
+        found.append(
+            {
+                "workload": g.workload, "clients": g.clients, **g.varied, "tps": g.over("tps").mean,
+                "commit_s": c.commit and {p: getattr(c.commit, f"p{p}_ns") / 1e9 for p in (50, 95, 99)},
+                "waiting": None if c.waiting is None else asdict(c.waiting),
+                "lag": None if c.lag is None else asdict(c.lag),
+                "standbys": shown,
+            }
+        )  # fmt: skip
+    return found
 
 
 def _ms(seconds: float) -> str:

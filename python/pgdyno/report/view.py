@@ -139,6 +139,7 @@ def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes:
     """The sentences that every form of a report begins with."""
     return [
         *tpcc.sentences(data, groups),
+        *replication.sentences(data, groups),
         *answer.of_run(data, groups, along),
         *findings.of_comparisons(data, along.rows),
         *findings.sentences(causes, groups),

@@ -28,6 +28,8 @@ _PATIENCE_S = 5.0
 #: Of the readers' series: what they have counted is taken with the trial's own intervals.
 _INTERVAL_S = 0.1
 _LONGEST_S = 10_000_000.0
+#: A standby that is so far behind at a trial's end is told.
+_NOTABLE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class BesideStandbys:
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._counts = {name: _Counts() for name in standbys}
+        #: Beats are numbered from here: a standby may still show those of another trial.
+        self._first = time.time_ns()
         #: When each beat was committed, by its number.
         self._beats: dict[int, float] = {}
         self._threads: list[threading.Thread] = []
@@ -83,7 +87,7 @@ class BesideStandbys:
             with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
                 conn.execute(f"create table if not exists {TABLE} (beat bigint not null)".encode())
                 conn.execute(f"truncate {TABLE}".encode())
-                conn.execute(f"insert into {TABLE} values (0)".encode())
+                conn.execute(f"insert into {TABLE} values (%s)".encode(), [self._first])
         except (PgdynoError, psycopg.Error) as e:
             self._note(f"how old standbys' answers are: {' '.join(str(e).split())}")
             return
@@ -130,7 +134,7 @@ class BesideStandbys:
             # It waits for no standby: what is measured is when they show it. And it is flushed at once: what is not is
             # not sent.
             conn.execute("set synchronous_commit = local")
-            due, beat = time.monotonic(), 0
+            due, beat = time.monotonic(), self._first
             while not self._over.is_set():
                 beat += 1
                 conn.execute(f"update {TABLE} set beat = %s".encode(), [beat], prepare=True)
@@ -139,20 +143,44 @@ class BesideStandbys:
                 self._over.wait(due - time.monotonic())
 
     def _look(self, name: str, target: Target) -> None:
+        """Each beat counts from when it was committed until the standby shows it, or a later one: where it stands still
+        for a while, all that came meanwhile were late.
+        """
+        shown = self._first
+        #: Beats that were seen before the primary has answered.
+        early: list[tuple[int, float]] = []
         with targets.administrative(target, patience_s=_PATIENCE_S) as conn:
-            last, seen_at = 0, 0.0
-            is_open = False
             while not self._over.is_set():
-                row = conn.execute(f"select beat from {TABLE}".encode(), prepare=True).fetchone()
-                # Of several at once, only the last is seen when it comes.
-                if row is not None and row[0] > last:
-                    last, seen_at, is_open = row[0], time.monotonic(), True
-                # A standby may show it before the primary has answered.
-                if is_open and (committed := self._beats.get(last)) is not None:
-                    is_open = False
-                    with self._lock:
-                        self._counts[name].staleness.record(max(1, round((seen_at - committed) * 1e9)))
+                beat, when = self._shown(conn), time.monotonic()
+                early += [(n, when) for n in range(shown + 1, beat + 1)]
+                shown = max(shown, beat)
+                early = self._recorded(name, early)
                 self._over.wait(_LOOK_S)
+        # Of what it has not shown by now no figure knows.
+        if waiting := [committed for n, committed in list(self._beats.items()) if n > shown]:
+            behind = time.monotonic() - min(waiting)
+            if behind > _NOTABLE_S:
+                self._note(f"{name} was {behind:.1f} s behind at the end: it is staler than the figures say")
+
+    def _shown(self, conn: psycopg.Connection[tuple[Any, ...]]) -> int:
+        """The last beat that a standby has; of one that is behind, perhaps none of this trial."""
+        try:
+            row = conn.execute(f"select max(beat) from {TABLE}".encode(), prepare=True).fetchone()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.QueryCanceled, psycopg.errors.SerializationFailure):
+            # Not there yet; or the query was in the way of replay, and is asked again.
+            return self._first
+        return int(row[0]) if row is not None and row[0] is not None else self._first
+
+    def _recorded(self, name: str, seen: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Counts beats that were seen; returns those whose commit is not answered yet."""
+        left = []
+        with self._lock:
+            for n, when in seen:
+                if (committed := self._beats.get(n)) is None:
+                    left.append((n, when))
+                else:
+                    self._counts[name].staleness.record(max(1, round((when - committed) * 1e9)))
+        return left
 
     # ------------------------------------------------------------ reads
 
