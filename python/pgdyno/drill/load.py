@@ -81,6 +81,8 @@ class Load:
             config = _core.ConnConfig(**self.first.core_arguments(), read_write=self.read_write, members=self.others)
             plan = engine.Plan(
                 clients=self.clients,
+                # Whatever the pooler is: statements without names go through.
+                protocol="prepared" if self.read_write else "extended",
                 duration_s=_LONGEST_S,
                 interval_s=INTERVAL_S,
                 drain_timeout_s=0.5,

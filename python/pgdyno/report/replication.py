@@ -10,13 +10,15 @@ from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Part
 from pgdyno.figures import TPS
 from pgdyno.format import integer, milliseconds, percent, plus_minus, size
-from pgdyno.judge.groups import Group, variant_column
-from pgdyno.model import Latency
+from pgdyno.judge.groups import Group
+from pgdyno.model import Latency, spelled
 from pgdyno.report.cells import Cell, Table, all_linked
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
 
 _COMMITS = {"commit", "end"}
+#: What columns call axes whose names are long.
+_SHORT = {"synchronous_commit": "sync commit", "synchronous_standby_names": "waits for", "round_trip_ms": "rtt ms"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,16 @@ def costs(data: RunData, groups: Sequence[Group]) -> list[Cost]:
     return [_cost(data, g) for g in groups] if _any_standby(data, groups) else []
 
 
+def _axes(groups: Sequence[Group]) -> list[str]:
+    """What is varied, in any of them."""
+    return list(dict.fromkeys(name for g in groups for name in g.varied))
+
+
+def _values(g: Group, axes: Sequence[str]) -> list[str]:
+    """A column an axis: what stands in one cell with all the others is not read."""
+    return [spelled(g.varied[a]) if a in g.varied else "–" for a in axes]
+
+
 def _any_standby(data: RunData, groups: Sequence[Group]) -> bool:
     # Before histograms are read: a run may have thousands of configurations, and most have no standby. Of each target
     # one is looked at.
@@ -68,34 +80,35 @@ def _commit(data: RunData, g: Group) -> Latency | None:
 
 def table(data: RunData, groups: Sequence[Group]) -> Table:
     """A row a configuration."""
-    column = variant_column(list(groups))
+    axes = _axes(groups)
     cells: list[list[str | Cell]] = []
     for c in costs(data, groups):
         g, tps = c.group, c.group.over("tps")
         commit = [milliseconds(n) for n in (c.commit.p50_ns, c.commit.p95_ns, c.commit.p99_ns)] if c.commit else []
-        waiting = [percent(c.waiting.mean), f"± {c.waiting.high - c.waiting.mean:.1%}"] if c.waiting else ["–", "–"]
+        waiting = [percent(c.waiting.mean), f"{c.waiting.high - c.waiting.mean:.1%}"] if c.waiting else ["–", "–"]
         lag = [_ms(c.lag.mean_s), _ms(c.lag.max_s), size(c.lag.max_bytes)] if c.lag else ["–"] * 3
         figures = [TPS.cell(tps.mean), plus_minus(g.half_width()), *(commit or ["–"] * 3), *waiting, *lag]
-        more = [g.variant] if column else []
-        cells.append([g.workload, *more, str(g.clients), *all_linked(figures, g.trials)])
-    columns = ["workload", *([column] if column else []), "clients", TPS.heading, "±", "commit p50 ms", "commit p95 ms"]
+        cells.append([g.workload, *_values(g, axes), str(g.clients), *all_linked(figures, g.trials)])
+    columns = ["workload", *(_SHORT.get(a, a) for a in axes), "clients", TPS.heading, "±"]
+    columns += ["commit p50 ms", "commit p95 ms", "commit p99 ms", "waiting", "waiting ±", "lag ms"]
+    columns += ["lag max ms", "lag max"]
     return Table(
         "replication",
         "What standbys cost",
-        [*columns, "commit p99 ms", "waiting", "waiting ±", "lag ms", "lag max ms", "lag max"],
+        columns,
         cells,
         "Commit: the statement that commits, all repetitions together. Waiting: the part of the clients' time in which "
         "commits waited for standbys (wait event SyncRep, sampled), with half the width of its 95% interval. Lag: "
         "until what was committed is seen on a standby, as the primary knows it (replay_lag), sampled each second: "
         "mean and longest of all standbys, and bytes.",
-        3 if column else 2,
-        ["waiting ±", "commit p95 ms", "lag max", "lag max ms", "clients"],
+        2 + len(axes),
+        ["workload", "waiting ±", "commit p95 ms", "lag max", "lag max ms", "clients", "commit p99 ms"],
     )
 
 
 def reads(data: RunData, groups: Sequence[Group]) -> Table:
     """What standbys showed meanwhile: how old it was, and how fast it was read; a row a configuration and standby."""
-    column = variant_column(list(groups))
+    axes = _axes(groups)
     cells: list[list[str | Cell]] = []
     for g in groups if _any_standby(data, groups) else []:
         seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
@@ -106,20 +119,19 @@ def reads(data: RunData, groups: Sequence[Group]) -> Table:
             done = [integer(read.count / seconds) if seconds and read.count else "–"]
             done += [milliseconds(read.percentile(p)) if read.count else "–" for p in (50, 99)]
             age = [milliseconds(old.percentile(p)) if old.count else "–" for p in (50, 95, 99, 100)]
-            more = [g.variant] if column else []
-            cells.append([g.workload, *more, name, *all_linked([*age, *done], g.trials), f"{old.count:,}"])
+            cells.append([g.workload, *_values(g, axes), name, *all_linked([*age, *done], g.trials), f"{old.count:,}"])
     return Table(
         "standby-reads",
         "What standbys showed",
-        ["workload", *([column] if column else []), "standby", "stale p50 ms", "stale p95 ms", "stale p99 ms",
+        ["workload", *(_SHORT.get(a, a) for a in axes), "standby", "stale p50 ms", "stale p95 ms", "stale p99 ms",
          "stale max ms", "reads/s", "read p50 ms", "read p99 ms", "beats"],
         cells,
         "Stale: from the answer to a commit on the primary until a read on the standby sees it, by a heartbeat: a row "
         "that is updated 50 times a second and read on each standby each millisecond or two, so no finer than that; of "
         "all repetitions together. Reads: what the experiment reads on standbys meanwhile, closed loop unless it names "
         "a rate.",
-        3 if column else 2,
-        ["beats", "stale p95 ms", "read p50 ms"],
+        2 + len(axes),
+        ["workload", "beats", "stale p95 ms", "read p50 ms"],
     )  # fmt: skip
 
 

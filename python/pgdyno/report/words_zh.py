@@ -210,6 +210,7 @@ ZH = {
     "commit p50 ms": "提交 p50 毫秒", "commit p95 ms": "提交 p95 毫秒", "commit p99 ms": "提交 p99 毫秒", "waiting ±": "等待 ±", "lag ms": "延迟 毫秒", "lag max ms": "最大延迟 毫秒",
     "lag max": "最大滞后", "standby": "备库", "stale p50 ms": "陈旧 p50 毫秒", "stale p95 ms": "陈旧 p95 毫秒", "stale p99 ms": "陈旧 p99 毫秒", "stale max ms": "陈旧 最大 毫秒",
     "read p50 ms": "读 p50 毫秒", "read p99 ms": "读 p99 毫秒", "beats": "心跳数", "waited for": "等待的备库", "round_trip_ms": "附加往返 毫秒",
+    "sync commit": "同步级别", "waits for": "等待", "rtt ms": "附加往返 毫秒",
     "Commit: the statement that commits, all repetitions together.": "提交:提交语句的延迟,全部重复合并。",
     "Waiting: the part of the clients' time in which commits waited for standbys (wait event SyncRep, sampled), with half the width of its 95% interval.": "等待:客户端时间中提交等待备库(等待事件 SyncRep,采样)所占比例,及其 95% 区间的半宽。",
     "Lag: until what was committed is seen on a standby, as the primary knows it (replay_lag), sampled each second: mean and longest of all standbys, and bytes.": "延迟:提交后到备库可见的时间,由主库统计(replay_lag),每秒采样:所有备库的平均值与最大值,以及字节数。",
