@@ -126,6 +126,33 @@ def test_from_made_to_removed(make: Maker, network: str) -> None:
     assert pgdyno("cluster", "destroy", folder).code == 0 and not folder.exists()
 
 
+@pytest.mark.slow
+def test_members_have_tablespaces_of_their_own(make: Maker, base: Path) -> None:
+    storage = base / "storage"
+    storage.mkdir()
+    folder = make("--no-network", "--tablespace", f"fast={storage}")
+    on_primary(folder, "create table t (a int) tablespace fast")
+    on_primary(folder, "insert into t select generate_series(1, 1000)")
+    assert len(list(storage.glob("pgdyno-*/fast/PG_*/*/*"))) >= 3
+    # Killed, rewound, built anew: each stays in its own.
+    cluster = ReplicatedCluster(folder)
+    cluster.primary.kill()
+    assert pgdyno("cluster", "failover", folder).code == 0
+    on_primary(folder, "insert into t values (-1)")
+    assert pgdyno("cluster", "rejoin", folder).code == 0
+    assert everywhere(folder, "select count(*) from t") == [[(1001,)]] * 3
+    third = ReplicatedCluster(folder)
+    member = third.others(third.primary)[0]
+    third.rebuild(member, third.primary, lambda *_: None)
+    member.start()
+    third.wait_streaming(member)
+    assert everywhere(folder, "select count(*) from t") == [[(1001,)]] * 3
+    assert pgdyno("cluster", "destroy", folder).code == 0
+    assert not list(storage.iterdir())
+    refused = pgdyno("cluster", "create", base / "x", "--standbys", 1, "--tablespace", "fast")
+    assert refused.code == 2 and "is no NAME=FOLDER" in refused.err and not (base / "x").exists()
+
+
 def test_too_few_standbys_to_be_sure_are_not_promoted(make: Maker) -> None:
     folder = make("--sync", "ANY 1 (*)", "--no-network")
     cluster = ReplicatedCluster(folder)

@@ -50,6 +50,13 @@ def create(
             "where we are root.",
         ),
     ] = None,
+    tablespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With standbys: a tablespace, and the folder that each member's is made in; may be repeated.",
+            metavar="NAME=FOLDER",
+        ),
+    ] = None,
     disk: Annotated[
         str,
         typer.Option(
@@ -79,13 +86,14 @@ def create(
                 archive=archive,
                 pooler=pooler,
                 disk=disk,
+                spaces=tablespace or [],
                 pg_bin=pg_bin,
             )
         )
     from pgdyno.cli import cluster as verb
 
-    if sync or network is not None or archive or pooler or disk:
-        raise typer.BadParameter("--sync, --network, --archive, --pooler and --disk go with --standbys")
+    if sync or network is not None or archive or pooler or disk or tablespace:
+        raise typer.BadParameter("--sync, --network, --archive, --pooler, --disk and --tablespace go with --standbys")
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 

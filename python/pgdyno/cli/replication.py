@@ -25,7 +25,7 @@ from pgdyno.collect import host
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import disks, pgbouncer, record, roles, slots, state
+from pgdyno.replication import disks, pgbouncer, record, roles, slots, state, tablespaces
 from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
 from pgdyno.spec.values import size_bytes
 
@@ -44,6 +44,7 @@ def create(
     archive: bool,
     pooler: bool,
     disk: str,
+    spaces: list[str],
     pg_bin: Path | None,
 ) -> int:
     """A primary and its standbys, started."""
@@ -72,6 +73,7 @@ def create(
             archive=archive,
             pooler=pooler,
             disk_bytes=_disk_bytes(disk),
+            spaces=tablespaces.read(spaces),
             pg_bin=pg_bin,
             checksums=checksums,
         )

@@ -21,13 +21,14 @@ def pg_basebackup(
     watch: Callable[[int], object],
     *,
     launch: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> None:
     """Into the empty folder `data`; `watch` is told how many bytes there are. `launch`: words that take the program to
-    a host and make it the account's. Raises LocalError, ClusterError.
+    a host and make it the account's; `more`: further words. Raises LocalError, ClusterError.
     """
     words: list[str | Path] = [
         *launch, program, "-D", data, "-d", conninfo, "-X", "stream", "-C", "-S", slot, "-c", "fast", "-R", "--no-sync",
-        "--no-password",
+        "--no-password", *more,
     ]  # fmt: skip
     process = subprocess.Popen(
         words,

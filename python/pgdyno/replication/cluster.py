@@ -8,7 +8,7 @@ import contextlib
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
-from pgdyno.replication import archives, disks, quorum, record, slots, state
+from pgdyno.replication import archives, disks, quorum, record, slots, state, tablespaces
 from pgdyno.replication.backup import pg_basebackup, quoted
 from pgdyno.replication.member import Member
 from pgdyno.replication.pgbouncer import PgBouncer
@@ -295,6 +295,9 @@ class ReplicatedCluster:
             conn.execute(
                 sql.SQL("alter database {} owner to {}").format(sql.Identifier(DATABASE), sql.Identifier(CLIENT_ROLE))
             )
+            spaces, identity = self.record.tablespaces, self.record.identity
+            tablespaces.make(spaces, identity, member.name, member.cluster.account)
+            tablespaces.create(conn, spaces, identity, member.name, CLIENT_ROLE)
             if member.major < 15:
                 conn.execute(sql.SQL("grant create on schema public to {}").format(sql.Identifier(CLIENT_ROLE)))
 
@@ -302,10 +305,11 @@ class ReplicatedCluster:
         """A standby from nothing: pg_basebackup of the running primary, over the network, with a slot that is made by
         it.
         """
-        began = time.monotonic()
+        began, spaces = time.monotonic(), self.record.tablespaces
         member.cluster.prepare()
         try:
             member.take_programs_of(source)
+            tablespaces.make(spaces, self.record.identity, member.name, member.cluster.account)
             self._write_passfile(member)
             slots.drop(source.local, member.name)
             # pg_basebackup makes its own folder, and pgdyno's is not the account's to write in.
@@ -322,6 +326,7 @@ class ReplicatedCluster:
                 member.cluster.account,
                 lambda size: watch(member.name, size),
                 launch=member.launch_bound,
+                more=tablespaces.mapping(spaces, self.record.identity, source.name, member.name),
             )
             self.configure(member, source)
             member.mark_as_standby()
@@ -335,6 +340,7 @@ class ReplicatedCluster:
         """Removes a member that is not whole."""
         member.stop()
         folder = self.base / member.name
+        tablespaces.remove(self.record.tablespaces, self.record.identity, member.name)
         if not any((folder / name).exists() for name in ("cluster.json", "cluster.json.unfinished")):
             return
         for part in ("data", "socket"):
@@ -469,6 +475,7 @@ def create(
     archive: bool = False,
     pooler: bool = False,
     disk_bytes: int = 0,
+    spaces: Mapping[str, str] | None = None,
     pg_bin: Path | None = None,
     checksums: bool | None = None,
 ) -> ReplicatedCluster:
@@ -510,6 +517,8 @@ def create(
         checksums=checksums,
         archive=archive,
         disk_bytes=disk_bytes,
+        tablespaces=dict(spaces or {}),
+        identity=secrets.token_hex(4),
         pooler=(_free_ports(1, 6432)[0], secrets.token_urlsafe(18)) if pooler else None,
         unfinished=("create", members[0]),
     )

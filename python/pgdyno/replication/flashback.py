@@ -151,6 +151,8 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
         raise RefusedError(
             f"{cluster.base} archives no WAL, so a snapshot leads nowhere", "Make a cluster with --archive."
         )
+    if cluster.record.tablespaces:
+        raise RefusedError("snapshots of clusters with tablespaces are not supported", "Make one without.")
     states = {s.name: s for s in cluster.states()}
     standbys = [m for m in cluster.members if states[m.name].streaming == "streaming"]
     member = min(standbys, key=lambda m: states[m.name].lag_bytes or 0) if standbys else cluster.primary

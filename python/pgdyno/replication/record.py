@@ -51,6 +51,9 @@ class Record:
     checksums: bool | None = None
     #: Settings that a drill has set aside for its own, to be put back.
     set_aside: dict[str, str] | None = None
+    #: By name the folder that the members' own are in, and what tells this cluster's from others'.
+    tablespaces: dict[str, str] = field(default_factory=dict)
+    identity: str = ""
     #: Of the disk that each member has for itself; 0: it lies on this machine's.
     disk_bytes: int = 0
     #: PgBouncer's port, and the password of its console, where there is one.
@@ -120,6 +123,9 @@ def _check(record: Record) -> None:
         _NETWORK.fullmatch(record.network[0]) and isinstance(record.network[1], int) and 0 < record.network[1] < 255
     ):
         raise ValueError("its network is none")
+    spaces = [*record.tablespaces, *record.tablespaces.values(), record.identity]
+    if not all(isinstance(s, str) for s in spaces) or not re.fullmatch(r"[0-9a-f]{0,16}", record.identity):
+        raise ValueError("its tablespaces are none")
     if record.pooler is not None and not (isinstance(record.pooler[0], int) and 0 < record.pooler[0] < 65536):
         raise ValueError("its pooler is none")
     if record.unfinished is not None and record.unfinished[1] not in members:

@@ -1,0 +1,83 @@
+"""Tablespaces of members: each member has a folder of its own for each, on the storage that the user names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from pgdyno.cluster.account import Account
+from pgdyno.cluster.removal import Made
+from pgdyno.errors import LocalError, RefusedError, UsageError
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def read(texts: list[str]) -> dict[str, str]:
+    """NAME=FOLDER of each. Raises UsageError."""
+    found = {}
+    for text in texts:
+        name, _, folder = text.partition("=")
+        if not _NAME.fullmatch(name) or name.startswith("pg_") or not folder or "=" in folder or "'" in folder:
+            raise UsageError(f"--tablespace: {text!r} is no NAME=FOLDER", "Write --tablespace fast=/mnt/nvme.")
+        found[name] = str(Path(folder).absolute())
+        if not Path(folder).is_dir():
+            raise LocalError(f"--tablespace {name}: there is no folder {folder}", "Make it, or name another.")
+    return found
+
+
+def folder_of(parent: str, cluster: str, member: str) -> Path:
+    """Where a member's is, below the folder that the user has named; `cluster` tells clusters apart."""
+    return Path(parent) / f"pgdyno-{cluster}-{member}"
+
+
+def make(spaces: Mapping[str, str], cluster: str, member: str, account: Account) -> None:
+    """A member's folders, empty. Raises RefusedError, LocalError."""
+    for name, parent in spaces.items():
+        home = folder_of(parent, cluster, member)
+        try:
+            home.mkdir(mode=0o755, exist_ok=True)
+            status = home.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+                raise RefusedError(f"{home} is not ours", "Somebody else may write there: name another folder.")
+            (home / name).mkdir(mode=0o700)
+            account.own(home / name)
+        except FileExistsError as e:
+            raise RefusedError(f"{home / name} is there already", "Remove it, or name another.") from e
+        except OSError as e:
+            raise LocalError(f"{home} cannot be made: {e.strerror}", "Name a folder that you may write to.") from e
+
+
+def create(
+    conn: psycopg.Connection[tuple[object, ...]], spaces: Mapping[str, str], cluster: str, member: str, role: str
+) -> None:
+    """On the primary, for a role. Raises psycopg.Error."""
+    words = sql.SQL("create tablespace {} owner {} location {}")
+    for name, parent in spaces.items():
+        place = sql.Literal(str(folder_of(parent, cluster, member) / name))
+        conn.execute(words.format(sql.Identifier(name), sql.Identifier(role), place))
+
+
+def mapping(spaces: Mapping[str, str], cluster: str, source: str, member: str) -> list[str]:
+    """pg_basebackup's words: where the source's are, and the member's are to be."""
+    words = []
+    for name, parent in spaces.items():
+        here, there = (folder_of(parent, cluster, m) / name for m in (source, member))
+        words += ["-T", f"{here}={there}"]
+    return words
+
+
+def remove(spaces: Mapping[str, str], cluster: str, member: str) -> None:
+    """A member's folders, with what is in them."""
+    for name, parent in spaces.items():
+        folder = folder_of(parent, cluster, member)
+        with contextlib.suppress(OSError):
+            Made.at(folder / name).remove()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
