@@ -15,6 +15,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.drill import modes
 from pgdyno.replication.cluster import ReplicatedCluster
 
+from tests.support import versions
 from tests.support.cli import pgdyno
 from tests.support.folders import reachable
 
@@ -185,6 +186,32 @@ def test_a_full_disk_stops_commits_and_loses_none(tmp_path: Path) -> None:
         finally:
             ReplicatedCluster(folder).destroy()
         assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("major", [14, 16, 17])
+def test_other_versions_keep_their_promise_and_go_back(major: int, tmp_path: Path) -> None:
+    found = versions.programs(major)
+    if found is None:
+        pytest.skip(f"PostgreSQL {major} can neither be found nor fetched")
+    with reachable() as base:
+        folder = base / "c"
+        words = ("--standbys", 2, "--sync", "ANY 1 (*)", "--archive", "--pg-bin", found, "--set", "shared_buffers=32MB")
+        done = pgdyno("cluster", "create", folder, *words)
+        assert done.code == 0, done.err
+        try:
+            assert pgdyno("cluster", "snapshot", folder).code == 0
+            drill = drilled(folder, tmp_path, "--fault", "kill-primary", "--rounds", 1, "--clients", 4)
+            (v,) = drill["verdicts"]
+            assert drill["code"] == 0 and v["good"] and drill["version"].startswith(f"{major}."), json.dumps(drill)
+            assert pgdyno("cluster", "switchover", folder).code == 0
+            back = pgdyno("cluster", "flashback", folder, "--to", "latest", "--into", base / "was", "--json")
+            assert back.code == 0, back.err
+            here, there = back.json["ledger"]
+            assert here == there > 0 and back.json["torn"] == 0
+            assert pgdyno("cluster", "destroy", base / "was").code == 0
+        finally:
+            ReplicatedCluster(folder).destroy()
 
 
 @pytest.mark.parametrize(
