@@ -22,6 +22,8 @@ from pgdyno.errors import ClusterError
 
 #: How long a server may take to stop in order, before it is stopped by force.
 _STOP_S = 30.0
+#: Programs that are no part of the server, and understand older ones.
+_OF_ANY_VERSION = ("pg_basebackup", "pg_isready", "pg_amcheck")
 #: How long a process that was killed may keep its number.
 _REAPED_S = 5.0
 
@@ -59,8 +61,13 @@ class Member:
         return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0, options=options)
 
     def program(self, name: str) -> Path:
-        """One of the programs that it runs."""
-        return self.cluster.programs() / name
+        """One of the programs that it runs. Those that speak to any version may be the embedded ones: what was
+        fetched is without them.
+        """
+        own = self.cluster.programs() / name
+        if own.exists() or name not in _OF_ANY_VERSION:
+            return own
+        return binaries.find(self.cluster.account, self.cluster.base.parent / "programs", None).program(name)
 
     @property
     def major(self) -> int:

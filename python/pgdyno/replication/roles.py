@@ -149,6 +149,12 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     old = cluster.primary
     if to == old.name:
         raise RefusedError(f"{to} is the primary already")
+    if not old.program("pg_controldata").exists():
+        raise RefusedError(
+            f"{old.program('pg_controldata')} is not there: whether a standby has all of a primary that was stopped "
+            "cannot be seen",
+            "Use whole programs (--pg-bin); or a drill's way: pgdyno cluster failover --force.",
+        )
     chosen = cluster.member(to) if to else candidate(cluster)[0]
     if not cluster.is_streaming(chosen):
         raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
@@ -283,6 +289,8 @@ def _rewind(source: Member, member: Member) -> None:
     socket, account = source.cluster.layout.socket, member.cluster.account
     conninfo = f"host='{socket}' port={source.port} user=postgres dbname=postgres"
     program = source.program("pg_rewind")
+    if not program.exists():
+        raise ClusterError("pg_rewind is not among the server's programs")
     words: list[str | Path] = [program, "-D", member.data, f"--source-server={conninfo}", "--no-sync"]
     done = run_while_we_live(words, account)
     if done.returncode != 0:
