@@ -189,6 +189,16 @@ def test_a_full_disk_stops_commits_and_loses_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_drill_under_another_workload(cluster: Path, tmp_path: Path) -> None:
+    beside = ("--workload", "tpcb-like", "--scale", 1, "--workload-clients", 3)
+    found = drilled(cluster, tmp_path, "--fault", "kill-primary", "--rounds", 1, "--clients", 4, *beside)
+    (v,) = found["verdicts"]
+    assert found["code"] == 0 and v["good"] and v["beside_tps"] > 10, json.dumps(found)
+    refused = pgdyno("drill", cluster, "--workload", "sysbench")
+    assert refused.code == 2 and "'sysbench' is unknown" in refused.err
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("major", [14, 16, 17])
 def test_other_versions_keep_their_promise_and_go_back(major: int, tmp_path: Path) -> None:
     found = versions.programs(major)
