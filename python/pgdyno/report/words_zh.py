@@ -371,6 +371,7 @@ ZH = {
 }  # fmt: skip
 #: Texts with figures in them.
 PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"Asynchronous standbys leave ([\d,.]+) TPS(.*?); commits that wait for a standby do (.*) of that\.", r"异步备库下为 \1 TPS\2;提交等待备库时为其 \3。"),
     (r"(\d+) s", r"\1 秒"), (r"(\d+) min", r"\1 分钟"), (r"(\d+) h", r"\1 小时"), (r"(\d+) days", r"\1 天"),
     (r"within (\S+%) of each other", r"相差在 \1 以内"),
     (r"not yet known \((\S+) (\w+)\)", lambda m: f"尚不可知({_span(m[1], m[2])})"),
