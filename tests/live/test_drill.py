@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
+from pgdyno.drill import drill as drills
 from pgdyno.drill import modes
+from pgdyno.drill.rounds import Options
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support import versions
@@ -161,11 +163,16 @@ def test_asynchronous_standbys_behind_slow_links_lose(cluster: Path, tmp_path: P
 @pytest.mark.slow
 @needs_network
 def test_a_mode_that_falls_back_loses_with_its_next_failure(cluster: Path, tmp_path: Path) -> None:
-    found = drilled(cluster, tmp_path, "--modes", "--rounds", 1, "--fault", "kill-lonely-primary")
-    by = {v["mode"]: v for v in found["verdicts"]}
-    assert all(v["errors"] == [] for v in by.values())
-    assert by["maximum availability"]["lost_in_silence"] > 0 and by["maximum protection"]["lost"] == 0
-    assert "fell back" in by["maximum availability"]["why"] and found["code"] == 0
+    c = ReplicatedCluster(cluster)
+    available, protected = (m for m in modes.MODES if m.name in ("maximum availability", "maximum protection"))
+    options = Options(clients=4, before_s=1.0, after_s=0.3)
+    found = drills.run(
+        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", lambda *_: None, in_modes=(available, protected)
+    )
+    (_, lost), (_, kept) = found.verdicts
+    assert not lost.errors and not kept.errors and not found.stopped
+    assert lost.lost_in_silence > 0 and "fell back" in lost.why and kept.lost == 0
+    assert not available.keeps("kill-lonely-primary") and protected.keeps("kill-lonely-primary")
 
 
 @pytest.mark.slow
