@@ -199,12 +199,15 @@ def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
     table.add_column("commits/s", justify="right", no_wrap=True)
     faults = list(dict.fromkeys(v.fault for verdicts in by_mode.values() for v in verdicts))
     for fault in faults:
-        table.add_column(f"{fault}:\nlost, outage", justify="right")
+        # Broken where words end, so that four of them fit.
+        table.add_column(
+            "\n".join([*fault.replace("-", "- ").split(), "lost", "outage"]), justify="right", no_wrap=True
+        )
     for mode, verdicts in by_mode.items():
         row = [mode.name, f"{statistics.median(v.tps for v in verdicts):,.0f}"]
         for fault in faults:
             v = next((v for v in verdicts if v.fault == fault), None)
-            row.append("–" if v is None else f"{v.lost:,}, {words.seconds(v.outage_p50_s)} s")
+            row.append("–" if v is None else f"{v.lost:,}\n{words.seconds(v.outage_p50_s)} s")
         table.add_row(*row)
     return table
 
