@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -77,6 +78,23 @@ class Drill:
         part.rename(self.folder / FILE)
 
 
+@contextlib.contextmanager
+def _kept(drill: Drill, remedy: str) -> Iterator[None]:
+    """What was found is written down however the drill ends. Raises TrialError where nothing was."""
+    try:
+        yield
+    except (PgdynoError, psycopg.Error) as e:
+        drill.stopped = " ".join(str(e).split())
+    except BaseException as e:
+        drill.stopped = f"stopped: {type(e).__name__}"
+        raise
+    finally:
+        drill.rounds = [r for r in drill.rounds if r[2]]
+        drill.save()
+    if not drill.rounds:
+        raise TrialError(f"no round came to its end: {drill.stopped}", remedy)
+
+
 def run(
     cluster: ReplicatedCluster,
     faults: Sequence[str],
@@ -98,7 +116,7 @@ def run(
     folder.mkdir(parents=True)
     drill = Drill(folder, cluster.base.name, cluster.primary.cluster.version(), options, cluster.record.members)
     every = [(mode, name) for mode in in_modes or [own] for name in faults]
-    try:
+    with _kept(drill, f"pgdyno cluster repair {cluster.base}"):
         for n, (mode, name) in enumerate(every):
             played: list[Round] = []
             drill.rounds.append((mode, name, played))
@@ -120,16 +138,6 @@ def run(
             cluster.wait_caught_up()
             if words := _checked(m):
                 drill.damaged[m.name] = words
-    except (PgdynoError, psycopg.Error) as e:
-        drill.stopped = " ".join(str(e).split())
-    except BaseException as e:
-        drill.stopped = f"stopped: {type(e).__name__}"
-        raise
-    finally:
-        drill.rounds = [r for r in drill.rounds if r[2]]
-        drill.save()
-    if not drill.rounds:
-        raise TrialError(f"no round came to its end: {drill.stopped}", f"pgdyno cluster repair {cluster.base}")
     return drill
 
 
@@ -146,7 +154,7 @@ def run_foreign(
     folder.mkdir(parents=True)
     names = [m.name for m in cluster.members]
     drill = Drill(folder, cluster.description.name, str(row[0]) if row else "?", options, names, is_foreign=True)
-    try:
+    with _kept(drill, "Put the cluster right; whole_s says how long that may take."):
         for n, name in enumerate(faults):
             played: list[Round] = []
             drill.rounds.append((Mode("", "", ""), name, played))
@@ -157,16 +165,6 @@ def run_foreign(
                 drill.save()
                 if played[-1].broken:
                     raise ClusterError(f"the cluster is not whole after round {number} of {name}: {played[-1].error}")
-    except (PgdynoError, psycopg.Error) as e:
-        drill.stopped = " ".join(str(e).split())
-    except BaseException as e:
-        drill.stopped = f"stopped: {type(e).__name__}"
-        raise
-    finally:
-        drill.rounds = [r for r in drill.rounds if r[2]]
-        drill.save()
-    if not drill.rounds:
-        raise TrialError(f"no round came to its end: {drill.stopped}")
     return drill
 
 

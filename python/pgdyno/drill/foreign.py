@@ -27,7 +27,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill import ledger
 from pgdyno.drill.load import INTERVAL_S, Load
-from pgdyno.drill.rounds import Options, Round, Say, write_lost
+from pgdyno.drill.rounds import Options, Round, Say, begin, write_lost
 from pgdyno.errors import PgdynoError, RefusedError, SpecError, TrialError, UsageError
 from pgdyno.spec.load import mistakes
 from pgdyno.spec.values import Name, Strict
@@ -268,21 +268,7 @@ def _play(
     cluster: ForeignCluster, primary: _Member, fault: str, options: Options, load: Load, found: Round,
     watcher: _Watcher, say: Say,
 ) -> None:  # fmt: skip
-    say("load")
-    load.start()
-    if load.error:
-        raise TrialError(f"the load did not begin: {load.error}")
-    time.sleep(options.before_s)
-    if not any(s.committed for s in load.series):
-        raise TrialError("no commit was acknowledged before the fault", "Is anybody there whom commits wait for?")
-    say(fault)
-    found.fault_ns = time.time_ns()
-    since = (found.fault_ns - load.started_ns) / 1e9
-    # Not the first half second: connections are warm then.
-    healthy = load.between(0.5, since)
-    found.tps = healthy.committed / max(0.1, since - 0.5)
-    if healthy.committed:
-        found.p50_s, found.p99_s = (healthy.latency.percentile(p) / 1e9 for p in (50, 99))
+    begin(fault, options, load, found, say)
     watcher.start()
     command = cluster.description.faults[fault]
     _carried_out(command, _environment(cluster, primary), cluster.description.command_s, f"faults.{fault}")

@@ -195,7 +195,8 @@ def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
         )
 
 
-def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round, say: Say) -> None:
+def begin(fault: str, options: Options, load: Load, found: Round, say: Say) -> None:
+    """The load goes on as it shall, and the fault's time has come. Raises TrialError."""
     say("load")
     load.start()
     if load.error:
@@ -203,7 +204,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
     time.sleep(options.before_s)
     if not any(s.committed for s in load.series):
         raise TrialError("no commit was acknowledged before the fault", "Is anybody there whom commits wait for?")
-    say(fault.name)
+    say(fault)
     found.fault_ns = time.time_ns()
     # Not the first half second: connections are warm then.
     since = (found.fault_ns - load.started_ns) / 1e9
@@ -212,6 +213,10 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
     if healthy.committed:
         found.p50_s = healthy.latency.percentile(50) / 1e9
         found.p99_s = healthy.latency.percentile(99) / 1e9
+
+
+def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round, say: Say) -> None:
+    begin(fault.name, options, load, found, say)
     detector = Detector(scene.cluster)
     fault.act(scene)
     if fault.then == "detect":
