@@ -26,7 +26,8 @@ from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
 from pgdyno.replication import disks, pgbouncer, record, roles, slots, state, tablespaces
-from pgdyno.replication.cluster import BaseBackup, ReplicatedCluster
+from pgdyno.replication.backup import BaseBackup
+from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
 
 _out = console.output()
@@ -312,8 +313,7 @@ def _shown(cluster: ReplicatedCluster) -> str:
 
 
 def _backed_up(b: BaseBackup) -> str:
-    rate = b.bytes / b.seconds / 1e6
-    return f"{b.member}: base backup of {pg_size(b.bytes)} in {b.seconds:.2f} s, {rate:,.0f} MB/s"
+    return f"{b.member}: base backup of {pg_size(b.bytes)} in {b.seconds:.2f} s, {b.bytes_per_s / 1e6:,.0f} MB/s"
 
 
 @contextmanager

@@ -71,6 +71,15 @@ def is_pooled(conn: psycopg.Connection[tuple[Any, ...]]) -> bool:
     return row is not None and row[0] != conn.info.backend_pid
 
 
+def is_plain_table(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> bool | None:
+    """Whether a relation is a table without row security: reading a view, as superuser, calls what its owner likes.
+    None: there is none of that name.
+    """
+    ask = "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = pg_catalog.to_regclass(%s)"
+    row = conn.execute(ask, [name]).fetchone()
+    return None if row is None else bool(row[0])
+
+
 def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
     """See `target.administrative`."""
     try:

@@ -15,6 +15,7 @@ from typing import Literal
 import psycopg
 
 from pgdyno import _core
+from pgdyno.cluster.administration import is_plain_table
 from pgdyno.errors import TrialError
 
 Outcome = Literal["acknowledged", "failed", "unknown"]
@@ -87,11 +88,7 @@ def rows(conn: psycopg.Connection[tuple[int, int]], run: int) -> list[Key]:
     """The rows of a run, also such that are there twice. Raises TrialError where it is no table any more: whoever reads
     a view calls what its owner likes, and we may be superuser.
     """
-    kind = conn.execute(
-        "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = pg_catalog.to_regclass(%s)",
-        ["public.pgdyno_ledger"],
-    ).fetchone()
-    if kind is not None and not kind[0]:
+    if is_plain_table(conn, "public.pgdyno_ledger") is False:
         raise TrialError("public.pgdyno_ledger is not the table that pgdyno made", "Who has replaced it?")
     return conn.execute("select client, sequence from public.pgdyno_ledger where run = %s", [run]).fetchall()
 

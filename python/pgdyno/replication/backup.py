@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import dies_with_us, environment
 from pgdyno.errors import ClusterError, LocalError
+
+
+@dataclass(frozen=True)
+class BaseBackup:
+    """One standby's base backup."""
+
+    member: str
+    #: Of its data directory.
+    bytes: int
+    seconds: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        """How fast it was."""
+        return self.bytes / self.seconds
 
 
 def pg_basebackup(
@@ -69,5 +86,6 @@ def bytes_in(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):
-            total += path.stat().st_size
+            status = path.lstat()
+            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
     return total

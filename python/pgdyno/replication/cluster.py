@@ -9,7 +9,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -23,7 +23,7 @@ from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
 from pgdyno.replication import archives, disks, quorum, record, slots, state, tablespaces
-from pgdyno.replication.backup import pg_basebackup, quoted
+from pgdyno.replication.backup import BaseBackup, bytes_in, pg_basebackup, quoted
 from pgdyno.replication.member import Member
 from pgdyno.replication.pgbouncer import PgBouncer
 from pgdyno.replication.record import Record
@@ -48,16 +48,6 @@ _NEEDED = [
     Setting("wal_receiver_timeout", "5s", "a standby gives up on a primary that is cut off"),
     Setting("wal_sender_timeout", "5s", "a primary gives up on a standby that is cut off"),
 ]
-
-
-@dataclass(frozen=True)
-class BaseBackup:
-    """One standby's base backup."""
-
-    member: str
-    #: Of its data directory.
-    bytes: int
-    seconds: float
 
 
 class ReplicatedCluster:
@@ -333,8 +323,7 @@ class ReplicatedCluster:
         except BaseException:
             member.cluster.abandon()
             raise
-        size = sum(f.stat().st_size for f in member.data.rglob("*") if f.is_file())
-        return BaseBackup(member.name, size, time.monotonic() - began)
+        return BaseBackup(member.name, bytes_in(member.data), time.monotonic() - began)
 
     def _discard(self, member: Member) -> None:
         """Removes a member that is not whole."""

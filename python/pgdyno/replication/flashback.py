@@ -18,6 +18,7 @@ from psycopg import sql
 
 from pgdyno.cluster import clone
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.administration import is_plain_table
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.layout import write
 from pgdyno.cluster.managed import FACTS, ManagedCluster
@@ -115,13 +116,6 @@ def snapshots(base: Path) -> list[Snapshot]:
         facts = json.loads(file.read_text())
         found.append(Snapshot(folder=file.parent, **facts))
     return found
-
-
-def _is_table(conn: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Whether it is what pgdyno has made: reading a view would call what its owner likes."""
-    ask = "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = to_regclass(%s)"
-    row = conn.execute(ask, ["public.pgdyno_ledger"]).fetchone()
-    return row is not None and bool(row[0])
 
 
 def prune(cluster: ReplicatedCluster, keep: int) -> tuple[int, int]:
@@ -372,7 +366,7 @@ def _verify(cluster: ReplicatedCluster, new: ManagedCluster, found: Flashback) -
             found.rows[f"{schema}.{name}"] = int(row[0]) if row else 0
         if "public.pgdyno_ledger" not in found.rows or state.of_member(cluster.primary).role != "primary":
             return
-        if not _is_table(conn):
+        if not is_plain_table(conn, "public.pgdyno_ledger"):
             return
         here = {(run, client): (n, last) for run, client, n, last in conn.execute(ours.encode()).fetchall()}
     with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:

@@ -8,7 +8,6 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,7 +24,7 @@ from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError
 from pgdyno.interrupt import signals_held
-from pgdyno.replication.backup import bytes_in, pg_basebackup, quoted
+from pgdyno.replication.backup import BaseBackup, bytes_in, pg_basebackup, quoted
 
 _PRIMARY = "primary"
 _ROLE = "pgdyno_replication"
@@ -35,15 +34,6 @@ _STREAMING_S = 60.0
 _RELOADED = {"synchronous_commit", "synchronous_standby_names"}
 #: Whom commits wait for; not before anybody is there.
 _NAMES = "synchronous_standby_names"
-
-
-@dataclass(frozen=True)
-class BaseBackup:
-    """How long one took."""
-
-    standby: str
-    bytes: int
-    seconds: float
 
 
 class ReplicatedServer(EmbeddedCluster):

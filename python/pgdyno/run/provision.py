@@ -171,9 +171,9 @@ class Provision:
         """Standbys for a server that is loaded, unless it has them; returns the seconds that each base backup took."""
         done = server.attach()
         for b in done:
-            rate = b.bytes / b.seconds / 1e6
-            self.listener.note(f"{b.standby}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s")
-        return {f"base backup for {b.standby}": b.seconds for b in done}
+            rate = b.bytes_per_s / 1e6
+            self.listener.note(f"{b.member}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s")
+        return {f"base backup for {b.member}": b.seconds for b in done}
 
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
         """It runs, with the configuration's settings; where it ran with others, it is started anew."""
