@@ -40,7 +40,7 @@ test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real server
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --durations=40
 
 test-all: test test-slow ## Both
 
@@ -60,6 +60,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/load.py
 	$(BIN)/python benches/tpcc.py
 	$(BIN)/python benches/drilling.py
+	$(BIN)/python benches/relay.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
 	$(BIN)/python benches/collecting.py

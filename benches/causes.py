@@ -12,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support import causes
 
+#: Of the causes that are made, the part that must come first.
+LEAST = 0.9
+
 
 def main() -> None:
     """Makes each, some times."""
@@ -42,6 +45,9 @@ def main() -> None:
     print(
         f"\n{right} of {made} causes are first; {alarms} of {calm} calm runs raise an alarm (trouble, high confidence)"
     )
+
+    if right < LEAST * made or alarms:
+        sys.exit(f"fewer than {LEAST:.0%} of the causes are first, or a calm run raises an alarm")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Drills: `make bench`, or this with --rounds, --pairs, --seconds, --clients.
 
 (a) What the ledger's record costs: the same load with and without it, in turn, on one server; the ratio of TPS.
-(b) Rounds of kill-primary with commits that wait for one of two standbys: how long a round takes, how long clients are
-    not served, and how much of that is pg_promote itself; and how many acknowledged commits are lost.
+(b) Rounds of kill-primary, freeze-primary and cut-primary with commits that wait for one of two standbys (on, and
+    remote_write): how long a round takes, how long clients are not served, and how much of that is pg_promote itself;
+    and how many acknowledged commits are lost. Exit code 1: any.
 
 Figures are medians; ratios the medians of the pairs' ratios.
 """
@@ -27,6 +28,9 @@ from pgdyno.drill.verdict import of_rounds
 from pgdyno.replication import cluster as clusters
 from pgdyno.replication.cluster import ReplicatedCluster
 
+DRILLED = ("kill-primary", "freeze-primary", "cut-primary")
+COMMITS = ("on", "remote_write")
+
 
 class Nobody:
     """Looks on."""
@@ -50,6 +54,27 @@ def tps(cluster: ReplicatedCluster, records: Path | None, clients: int, seconds:
     done = result.phase("measure")
     assert done is not None and result.error is None, result.error
     return done.committed / (result.elapsed_ns / 1e9)
+
+
+def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args: argparse.Namespace) -> bool:
+    """Rounds of a fault; whether something was lost, or went wrong."""
+    cluster.set(synchronous_commit=commit)
+    began, rounds = time.monotonic(), []
+    for n in range(1, args.rounds + 1):
+        options = Options(clients=args.clients)
+        folder = base / f"{fault}-{commit}-{n}"
+        rounds.append(play(cluster, FAULTS[fault], n, options, folder, lambda _: None))
+    v = of_rounds(rounds)
+    assert v.promote_s is not None and v.outage_p50_s is not None and v.detected_s is not None
+    print(
+        f"(b) {fault}, synchronous_commit = {commit}: {args.rounds} rounds in {time.monotonic() - began:.0f} s; "
+        f"{v.sentence}\n"
+        f"    clients not served {v.outage_p50_s:.2f} s (median of {args.rounds} x {args.clients}; 95% within "
+        f"{v.outage_p95_s:.2f} s, longest {v.outage_max_s:.2f} s): found dead after {v.detected_s:.2f} s, "
+        f"pg_promote {v.promote_s:.3f} s",
+        flush=True,
+    )
+    return bool(v.lost or v.errors)
 
 
 def main() -> None:
@@ -84,20 +109,10 @@ def main() -> None:
                 f"(quartiles {ratios[len(ratios) // 4]:.3f} to {ratios[3 * len(ratios) // 4]:.3f}, "
                 f"{args.pairs} pairs of {args.seconds:g} s, {args.clients} clients, synchronous_commit = off)"
             )
-            cluster.set(synchronous_standby_names="ANY 1 (*)", synchronous_commit="on")
-            began, rounds = time.monotonic(), []
-            for n in range(1, args.rounds + 1):
-                options = Options(clients=args.clients)
-                rounds.append(play(cluster, FAULTS["kill-primary"], n, options, base / f"round-{n}", lambda _: None))
-            seconds = time.monotonic() - began
-            v = of_rounds(rounds)
-            assert v.promote_s is not None and v.outage_p50_s is not None and v.detected_s is not None
-            print(
-                f"(b) kill-primary: {args.rounds} rounds in {seconds:.0f} s; {v.sentence}\n"
-                f"    clients not served {v.outage_p50_s:.2f} s (median of {args.rounds} x {args.clients}; 95% within "
-                f"{v.outage_p95_s:.2f} s, longest {v.outage_max_s:.2f} s): found dead after {v.detected_s:.2f} s, "
-                f"pg_promote {v.promote_s:.3f} s"
-            )
+            cluster.set(synchronous_standby_names="ANY 1 (*)")
+            lost = [drill(cluster, base, fault, commit, args) for commit in COMMITS for fault in DRILLED]
+            if any(lost):
+                raise SystemExit("acknowledged commits were lost where none may be, or a round went wrong")
         finally:
             cluster.destroy()
 

@@ -1,8 +1,9 @@
 """Are the verdicts right? Equal sides (A/A), and a slowdown of 5% by a known delay, on a machine with other load.
 
-Printed: by simulation, how often equal configurations are called different and a difference of 20% is found, as
-docs/math.md has it; by duets of two real servers, how often equal ones are called different (at most 1 in 100), and how
-often the slowdown is found within 120 s of measured time (at least 90 in 100).
+Printed: of whole runs of one experiment, each pair, how often they are called different; by simulation, how often equal
+configurations are, and a difference of 20% is found, as docs/math.md has it; on recorded series of real servers, how
+often intervals of neighbouring parts agree (95 in 100); by duets of two real servers, how often equal ones are called
+different (at most 1 in 100), and how often the slowdown is found within 120 s of measured time (at least 90 in 100).
 """
 
 from __future__ import annotations
@@ -33,13 +34,20 @@ from pgdyno.judge import runs
 from pgdyno.judge.siblings import siblings
 from pgdyno.run.duet import order_of, transition_of, turns_for
 from pgdyno.store import reading
+from pgdyno.store.reading import RunData
 
 SELECT = "\\set aid random(1, 500000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+UPDATE = "\\set aid random(1, 500000)\nUPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n"
+#: What noise is recorded of: a name, the script, clients.
+RECORDINGS = (("selects, 1 client", SELECT, 1), ("selects, 8 clients", SELECT, 8), ("updates, 8 clients", UPDATE, 8))
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
 #: Comparisons of equal sides by recorded noise.
 RECORDED = 400
-#: Intervals of a part of a recorded series.
-WINDOW = 40
+#: Comparisons of several equal runs a side.
+SPLITS = 200
+#: Intervals of the parts of a recorded series; duets by recorded noise take parts of the second length.
+WINDOWS = (20, 40, 100)
+WINDOW = WINDOWS[1]
 #: Of clients that wait most of the time: throughput follows the delay.
 BASE_US, SLOWER = 1000, 0.05
 
@@ -179,46 +187,65 @@ class Series:
             self.latency.append(i.latency)
 
 
-def coverage(cluster: EmbeddedCluster, seconds: float) -> None:
-    """Of intervals that are printed, on a recorded series: how often those of its parts hold the whole's figure."""
+def coverage(cluster: EmbeddedCluster, name: str, script: str, clients: int, seconds: float) -> list[float]:
+    """Of intervals that are printed, on a recorded series: how often those of neighbouring parts agree; returns the
+    series.
+    """
     workload = _core.Workload({"scale": "5"})
-    workload.add("s.sql", SELECT, 1)
+    workload.add("s.sql", script, 1)
     looker = Series()
-    plan = Plan(clients=8, workers=1, duration_s=seconds, warmup_s=2, interval_s=0.1, seed=1)
+    plan = Plan(clients=clients, workers=1, duration_s=seconds, warmup_s=2, interval_s=0.1, seed=1)
     _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, looker, plan)
     tps = looker.tps
-    whole = float(np.mean(tps))
-    merged = _core.Histogram()
-    for h in looker.latency:
-        merged.merge(h)
-    p99 = merged.percentile(99.0)
-    means, bands = [], []
-    for first in range(0, len(tps) - WINDOW + 1, WINDOW):
-        means.append(series.mean_of(tps[first : first + WINDOW]))
-        own = _core.Histogram()
-        for h in looker.latency[first : first + WINDOW]:
-            own.merge(h)
-        value = own.percentile(99.0)
-        counts = [h.count for h in looker.latency[first : first + WINDOW]]
-        below = [h.count_up_to([value])[0] for h in looker.latency[first : first + WINDOW]]
-        band = quantiles.quantile_band(np.asarray(counts, float), np.asarray(below, float))
-        bands.append((value, *(own.percentile(p * 100) for p in band)) if band is not None else None)
-    inside = [abs(m.mean - whole) <= m.half_width for m in means if m.half_width is not None]
-    alike = [
-        abs(a.mean - b.mean) <= math.hypot(a.half_width, b.half_width)
-        for a, b in itertools.pairwise(means)
-        if a.half_width is not None and b.half_width is not None
-    ]
-    inside_p99 = [b[1] * (1 - 2e-3) <= p99 <= b[2] * (1 + 2e-3) for b in bands if b is not None]
-    alike_p99 = [
-        abs(math.log(a[0] / b[0])) <= math.hypot(math.log(a[2] / a[1]), math.log(b[2] / b[1])) / 2 + 2e-3
-        for a, b in itertools.pairwise(bands)
-        if a is not None and b is not None
-    ]
+    lag = float(np.corrcoef(tps[:-1], tps[1:])[0, 1])
+    print(f"  {name}, {seconds:g} s of 0.1 s, neighbours' correlation {lag:.2f}:")
+    every: dict[str, list[bool]] = {"TPS": [], "p99": []}
+    for n in WINDOWS:
+        shown = []
+        parts = [slice(i, i + n) for i in range(0, len(tps) - n + 1, n)]
+        for figure, bands in (("TPS", [_of_mean(tps[p]) for p in parts]), ("p99", [_of_p99(looker, p) for p in parts])):
+            known = [(a, b) for a, b in itertools.pairwise(bands) if a is not None and b is not None]
+            agree = [abs(a[0] - b[0]) <= math.hypot(a[1], b[1]) for a, b in known]
+            every[figure] += agree
+            shown.append(f"{figure} {np.mean(agree) * 100 if agree else math.nan:.0f}% of {len(agree)}")
+        means = [_of_mean(tps[p]) for p in parts]
+        inside = [abs(m[0] - float(np.mean(tps))) <= m[1] for m in means if m is not None]
+        print(
+            f"    parts of {n / 10:g} s agree with the one behind them: {', '.join(shown)}; hold the mean of all: "
+            f"{np.mean(inside) * 100:.0f}% (nothing promised)", flush=True,
+        )  # fmt: skip
+    means_of = ", ".join(f"{figure} {np.mean(agree) * 100:.1f}%" for figure, agree in every.items())
+    print(f"    all: {means_of}  (95%, within 2%)", flush=True)
+    return tps
+
+
+def _of_mean(tps: list[float]) -> tuple[float, float] | None:
+    """A mean and half the width of its interval."""
+    found = series.mean_of(tps)
+    return (found.mean, found.half_width) if found.half_width is not None else None
+
+
+def _of_p99(looker: Series, part: slice) -> tuple[float, float] | None:
+    """The logarithm of a p99, and half the width of its interval."""
+    own = _core.Histogram()
+    for h in looker.latency[part]:
+        own.merge(h)
+    value = own.percentile(99.0)
+    counts = [h.count for h in looker.latency[part]]
+    below = [h.count_up_to([value])[0] for h in looker.latency[part]]
+    band = quantiles.quantile_band(np.asarray(counts, float), np.asarray(below, float))
+    if band is None:
+        return None
+    low, high = (own.percentile(p * 100) for p in band)
+    # As it is printed: histograms have three digits.
+    return math.log(value), max(math.log(high / low), quantiles.RESOLUTION) / 2
+
+
+def by_recorded_noise(tps: list[float]) -> None:
+    """Sides that are equal by their making: slices of one server in turn, three windows as three starts."""
     rng = np.random.default_rng(1)
     verdicts = []
     for _ in range(RECORDED):
-        # Equal by their making: slices of one server in turn, three windows as three starts.
         units = []
         for _ in range(3):
             first = int(rng.integers(0, len(tps) - WINDOW))
@@ -231,14 +258,6 @@ def coverage(cluster: EmbeddedCluster, seconds: float) -> None:
             units.append([difference])
         verdicts.append(duet.compared(units, 1, 1.0, 1.0))
     judged("equal by recorded noise, 3 windows of 40 slices", verdicts, "at most 1% different")
-    lag = float(np.corrcoef(tps[:-1], tps[1:])[0, 1])
-    print(f"  recorded, {seconds:g} s of 0.1 s, neighbours' correlation {lag:.2f}; parts of {WINDOW} intervals:")
-    for name, next_part, all_of in (("TPS", alike, inside), ("p99", alike_p99, inside_p99)):
-        # Noise with a long memory: what the next seconds bring can be known from these, not what the next hour brings.
-        print(
-            f"    {name}: {np.mean(next_part) * 100:.0f}% agree with the part behind them ({len(next_part)}; 95%); "
-            f"{np.mean(all_of) * 100:.0f}% hold the figure of the whole series", flush=True,
-        )  # fmt: skip
 
 
 #: One run of the kind that users compare: its servers are started anew.
@@ -289,7 +308,26 @@ def whole_runs(count: int) -> None:
                 for row in runs.compare_runs([a], [b], others=known).rows:
                     by_figure.setdefault(row.figure.name, []).append(row.comparison)
             for figure, found in by_figure.items():
-                judged(f"{figure}, {len(made)} runs, each pair, {words}", found, "at most 1% different")
+                judged(f"{figure}, {len(made)} runs, each pair, {words}", found, "these starts" if not others else "1%")
+        several_runs(made, 3)
+
+
+def several_runs(made: list[RunData], size: int) -> None:
+    """So many runs a side, made in turn (A B B A A B): what verdicts without reserve are given of."""
+    rng = np.random.default_rng(1)
+    by_figure: dict[str, list[Comparison]] = {}
+    for _ in range(SPLITS):
+        some = sorted(rng.choice(len(made), 2 * size, replace=False))
+        first = int(rng.integers(2))
+        sides: tuple[list[RunData], list[RunData]] = ([], [])
+        for n, run in enumerate(some):
+            sides[(first + (n + 1) // 2) % 2].append(made[run])
+        for row in runs.compare_runs(*sides).rows:
+            if row.figure is runs.LOAD:
+                continue
+            by_figure.setdefault(row.figure.name, []).append(row.comparison)
+    for figure, found in by_figure.items():
+        judged(f"{figure}, {size} of {len(made)} runs a side, made in turn", found, "at most 1% different")
 
 
 def burn(until: float, seed: int) -> None:
@@ -321,8 +359,8 @@ def main() -> None:
     parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")
     parser.add_argument("--slower", type=int, default=6, help="comparisons with the slowdown, of each kind")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring, each A/A comparison")
-    parser.add_argument("--runs", type=int, default=12, help="whole runs, each compared with each")
-    parser.add_argument("--recorded", type=float, default=400, help="seconds of the series for coverage")
+    parser.add_argument("--runs", type=int, default=16, help="whole runs, each compared with each")
+    parser.add_argument("--recorded", type=float, default=200, help="seconds of each series for coverage")
     parser.add_argument("--slice", type=float, default=0.25, help="seconds of a slice")
     args = parser.parse_args()
     print("\nverdicts between whole runs of one experiment:")
@@ -333,7 +371,9 @@ def main() -> None:
     with EmbeddedCluster(settings) as a, EmbeddedCluster(settings) as b:
         two = Two((a, b), args.slice)
         print("\nintervals within a trial, on a recorded series:")
-        coverage(a, args.recorded)
+        recorded = [coverage(a, *of, args.recorded) for of in RECORDINGS]
+        for tps in recorded:
+            by_recorded_noise(tps)
         print("\nverdicts of duets between two servers:")
         with other_load():
             for name, clients in (("equal, 1 client", 1), ("equal, 8 clients", 8)):

@@ -36,8 +36,8 @@ REFERENCE = ROOT / "docs" / "reference"
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(
     f"cluster {v}" for v in (
-        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "snapshot", "flashback",
-        "destroy", "restore", "list", "drop",
+        "create", "start", "stop", "status", "switchover", "failover", "rejoin", "repair", "link", "snapshot",
+        "flashback", "destroy", "restore", "list", "drop",
     )
 )  # fmt: skip
 TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
@@ -98,6 +98,23 @@ def _line(text: str, begin: str) -> str:
     return next(line for line in text.splitlines() if line.startswith(begin))
 
 
+def _some_of_pgbench(text: str) -> str:
+    """Of a summary what pgdyno adds, and where it stands."""
+    shown = r"progress: [24]|transaction type|latency |rate limit|SQL script 2| - (weight|\d)| - statement"
+    out: list[str] = []
+    for line in text.splitlines():
+        if re.match(rf"pgbench|{shown}|\s+[\d.]+ .*(aid|SELECT abalance)", line):
+            out.append(line)
+        elif out and out[-1] != "...":
+            out.append("...")
+    return "\n".join(out)
+
+
+def _after(words: str) -> Callable[[str], str]:
+    """From the line that has the words on."""
+    return lambda text: text[text.rfind("\n", 0, text.find(words)) + 1 :]
+
+
 def _first(sections: int) -> Callable[[str], str]:
     return lambda text: "\n\n".join(text.split("\n\n")[:sections])
 
@@ -122,6 +139,18 @@ _EXPLAIN = (
 _FLASHBACK = (
     "pgdyno cluster snapshot r2 ; pgdyno drill r2 --rounds 1 -q > drill.log ; "
     "pgdyno cluster flashback r2 --to latest --into was 2> log ; pgdyno cluster stop was > log"
+)
+#: What a reader types, where what is run here has more to it: where a server is, what was done before.
+_COPIED = 'pgdyno load pk --rows 1000000 --target "host=$PWD/c1/socket user=postgres dbname=postgres"'
+_PGBENCH = "pgbench -n -N -S -c 8 -j 2 -T 5 -P 2 -M prepared -r --percentiles --rate 200..2000/5s --json=run.json"
+_PREPARED = (
+    "export PGHOST=$PWD/c1/socket PGUSER=postgres PGDATABASE=postgres; pgdyno cluster start c1 > log 2>&1; "
+    "pgbench -i -q -s 10 > log 2>&1; "
+)
+_KEPT = (
+    "pgdyno cluster stop c1 > log 2>&1; export PGDYNO_TEMPLATES=$PWD/templates; pgdyno cluster snapshot c1; "
+    "pgdyno cluster list; echo; pgdyno cluster restore $(ls templates | head -1) c2; pgdyno cluster start c2; "
+    "pgdyno cluster stop c2 > log 2>&1"
 )
 #: Clusters that commands name.
 CLUSTERS = {
@@ -149,6 +178,16 @@ QUOTES = {
     "faults": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --fault all --rounds 2 -q"),
     "replication_cost": Quote(REPLICATION_GUIDE, "pgdyno run replication-cost", _section("What standbys cost")),
     "flashback": Quote(REPLICATION_GUIDE, _FLASHBACK),
+    "load_plan": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --plan --disk-mbps 4000"),
+    "load_direct": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),
+    "kept": Quote("docs/guide/loading.md", _KEPT),
+    "load_copy": Quote(
+        "docs/guide/loading.md",
+        f"pgdyno cluster start c1 > log 2>&1; {_COPIED} 2>&1",
+        lambda text: _line(text, "done in"),
+    ),
+    "pgbench": Quote("docs/guide/pgbench.md", _PREPARED + _PGBENCH + " 2>&1", _some_of_pgbench),
+    "storage": Quote("docs/guide/storage.md", "pgdyno storage . --seconds 2 --size 1g 2>&1", _after("file of 1024 MB")),
     "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c1", lambda text: _line(text, "done in")),
 }
 _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.server import DEBIAN_15, Server
+
+# The machine may be busy: how long an example takes is no property. The same examples each time: what fails here fails
+# again; new ones are drawn by `make fuzz`.
+settings.register_profile("pgdyno", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pgdyno")
 
 
 def pytest_configure() -> None:

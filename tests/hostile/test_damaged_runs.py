@@ -14,13 +14,8 @@ from tests.support import synthetic
 
 @pytest.mark.slow
 def test_damaged_runs_for_a_moment() -> None:
-    assert sum(fuzz(8, seed=0).values()) > 5
-
-
-@pytest.mark.slow
-def test_damaged_runs_for_a_minute() -> None:
     """The same each time: what `make fuzz` finds with other seeds gets a test of its own."""
-    assert sum(fuzz(60, seed=1_000_000).values()) > 50
+    assert sum(fuzz(16, seed=1_000_000).values()) > 10
 
 
 def test_damaged_names_of_columns_are_said(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Run:
         file.write_text(
             'name = "x"\ntitle = "X"\n[workloads.w]\nscripts = [{ builtin = "select-only" }]\n'
             "[dataset]\nscale = 1\n[axes]\nclients = [2]\n[run]\nrepetitions = 1\n"
-            f"warmup_s = {warmup}\nduration_s = {duration}\n"
+            f"interval_s = 0.1\nwarmup_s = {warmup}\nduration_s = {duration}\n"
         )
         argv = [PGDYNO, "run", file, "--target", target, "--runs", runs]
         self.process = subprocess.Popen(
@@ -113,8 +113,9 @@ def freeze(server: Server, how: signal.Signals) -> None:
             os.kill(process.pid, how)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_frozen_server_does_not_hold_us(own: Server, tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.slow
+def test_a_frozen_server_does_not_hold_us(own: Server, tmp_path: Path) -> None:
+    number = signal.SIGTERM
     run = Run(own, tmp_path, duration=60.0)
     run.wait_for_interval()
     time.sleep(1.5)
@@ -132,6 +133,7 @@ def test_a_frozen_server_does_not_hold_us(own: Server, tmp_path: Path, number: s
         freeze(own, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_a_server_that_freezes_at_the_end_costs_a_gap(own: Server, tmp_path: Path) -> None:
     run = Run(own, tmp_path, duration=3.0)
     run.wait_for_interval()

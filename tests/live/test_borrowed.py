@@ -69,7 +69,8 @@ def test_two_datasets_share_a_borrowed_cluster(tmp_path: Path, base: Path) -> No
 @pytest.mark.slow
 def test_what_lies_in_a_borrowed_cluster_is_safe(tmp_path: Path, base: Path) -> None:
     assert pgdyno("cluster", "create", base).code == 0
-    assert pgdyno("cluster", "start", base).code == 0
+    started = pgdyno("cluster", "start", base)
+    assert started.code == 0 and f'started; --target "host={base}/socket port=' in started.out
     text = HEAD + f'[targets.mine]\ncluster = "{base}"\n[dataset]\nscale = 1\n[axes]\nclients = [2]\n' + RUN
     conninfo = f"host={base}/socket port=5432 user=postgres dbname=postgres"
     try:

@@ -24,7 +24,10 @@ from tests.support.server import Server
 #: In `make test`: the others take a quarter of an hour.
 _QUICK = {"hot row"}
 #: In benches/causes.py alone: what they show others show here, too.
-_BENCH = {"calm: one client", "slow commits", "heavy queries", "plan that changes", "open transaction"}
+_BENCH = {
+    "heavy queries", "plan that changes", "open transaction", "small work_mem", "frozen backends",
+    "synchronous standby", "data on the disk", "tiny wal_buffers", "busy neighbour",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,10 @@ def whole(cluster: Path) -> Iterator[None]:
     assert ReplicatedCluster(cluster).setting("synchronous_commit") == "on"
 
 
-def drilled(cluster: Path, tmp_path: Path, *args: Any) -> Any:
-    done = pgdyno("drill", cluster, "--runs", tmp_path, "--json", "-q", "--before", 1, "--after", 0.3, *args)
+def drilled(cluster: Path, tmp_path: Path, *args: Any, timeout: float = 160) -> Any:
+    done = pgdyno(
+        "drill", cluster, "--runs", tmp_path, "--json", "-q", "--before", 1, "--after", 0.3, *args, timeout=timeout
+    )
     assert done.code in (0, 1), done.err
     return done.json | {"code": done.code}
 
@@ -71,9 +73,10 @@ def test_a_killed_primary_loses_nothing_and_everybody_comes_back(cluster: Path, 
 
 @pytest.mark.slow
 @needs_network
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(660)
 def test_each_fault_has_its_outcome(cluster: Path, tmp_path: Path) -> None:
-    found = {v["fault"]: v for v in drilled(cluster, tmp_path, "--fault", "all", "--rounds", 1)["verdicts"]}
+    verdicts = drilled(cluster, tmp_path, "--fault", "all", "--rounds", 1, timeout=600)["verdicts"]
+    found = {v["fault"]: v for v in verdicts}
     assert all(v["errors"] == [] and v["differing"] == [] and not v["split_brain"] for v in found.values())
     must_lose = {"cancel-sync-wait", "double-failure", "stale-promotion"}
     assert {name for name, v in found.items() if v["lost"]} == must_lose
@@ -88,18 +91,25 @@ def test_each_fault_has_its_outcome(cluster: Path, tmp_path: Path) -> None:
     assert "refused to promote" in found["double-failure"]["why"]
     assert "less WAL" in found["stale-promotion"]["why"]
     # A primary that is stopped in order answers what it has; the time out of service is that of finding out.
-    assert found["cut-standby"]["outage_p50_s"] < 0.5 < found["freeze-primary"]["outage_p50_s"]
-    assert found["cut-standbys"]["outage_p50_s"] > 9
+    assert found["freeze-primary"]["outage_p50_s"] > 0.5
+    # Nobody waits for one standby of two: it would be for as long as it is cut off.
+    assert found["cut-standbys"]["outage_p50_s"] > 9 > 3 * found["cut-standby"]["outage_p50_s"]
 
 
 @pytest.mark.slow
 @needs_network
 @pytest.mark.timeout(400)
 def test_the_audit_can_fail(cluster: Path, tmp_path: Path) -> None:
-    found = drilled(cluster, tmp_path, "--modes", "--rounds", 1, "--fault", "cut-primary")
-    by = {v["mode"]: v for v in found["verdicts"]}
+    found = drilled(cluster, tmp_path, "--modes", "--rounds", 1, "--fault", "cut-primary,kill-primary", timeout=360)
+    assert found["code"] == 0 and all(v["errors"] == [] for v in found["verdicts"])
+    killed = {v["mode"]: v for v in found["verdicts"] if v["fault"] == "kill-primary"}
+    by = {v["mode"]: v for v in found["verdicts"] if v["fault"] == "cut-primary"}
+    # Acknowledged before it was anywhere: the kill itself loses it, and the report says so.
+    unsafe = killed["no durability"]
+    assert unsafe["lost_in_silence"] > 0 and "synchronous_commit = off" in unsafe["why"], unsafe
+    assert "no durability" in (report := next(tmp_path.glob("*/report.html")).read_text()) and "lost" in report
+    assert killed["maximum availability"]["lost"] == killed["maximum protection"]["lost"] == 0
     # Those that promise nothing may lose.
-    assert found["code"] == 0 and all(v["errors"] == [] for v in by.values())
     # Cut off from its standbys the primary goes on for as long as nobody fences it.
     assert by["maximum performance"]["lost_in_silence"] > 0 and "asynchronous" in by["maximum performance"]["why"]
     assert by["no durability"]["lost_in_silence"] > 0 and "synchronous_commit = off" in by["no durability"]["why"]
@@ -142,6 +152,53 @@ def test_without_fencing_two_primaries_are_seen(cluster: Path, tmp_path: Path) -
     assert found["code"] == 1 and v["split_brain"] == 1
     # Commits on the old one wait for a standby that never answers: nothing that was acknowledged is lost.
     assert v["lost_in_silence"] == 0
+
+
+@pytest.mark.slow
+def test_a_damaged_member_is_found(cluster: Path) -> None:
+    c = ReplicatedCluster(cluster)
+    with targets.administrative(c.primary.local) as conn:
+        conn.execute("create extension if not exists amcheck with schema pg_catalog")
+        conn.execute("create table public.damaged as select generate_series(1, 10000) as a")
+        conn.execute("create index on public.damaged (a)")
+        row = conn.execute("select pg_relation_filepath('public.damaged_a_idx')").fetchone()
+        conn.execute("checkpoint")
+    c.wait_caught_up()
+    assert row is not None and [drills._checked(m) for m in c.members] == ["", "", ""]
+    (victim, *_) = c.others(c.primary)
+    victim.stop()
+    with (victim.data / row[0]).open("r+b") as f:
+        f.seek(2 * 8192 + 4000)
+        f.write(b"\xff" * 200)
+    victim.start()
+    try:
+        c.wait_streaming(victim)
+        assert "damaged_a_idx" in drills._checked(victim) and drills._checked(c.primary) == ""
+    finally:
+        c.rebuild(victim, c.primary, lambda *_: None)
+        victim.start()
+        c.wait_streaming(victim)
+
+
+@pytest.mark.slow
+@needs_network
+def test_a_frozen_primary_that_nobody_fences_is_seen_when_it_wakes(cluster: Path, tmp_path: Path) -> None:
+    found = drilled(cluster, tmp_path, "--fault", "freeze-primary", "--rounds", 1, "--no-fence")
+    (v,) = found["verdicts"]
+    assert found["code"] == 1 and v["split_brain"] == 1
+
+
+@pytest.mark.slow
+@needs_network
+def test_what_a_standby_has_in_memory_is_enough(cluster: Path, tmp_path: Path) -> None:
+    c = ReplicatedCluster(cluster)
+    c.set(synchronous_commit="remote_write")
+    try:
+        found = drilled(cluster, tmp_path, "--fault", "kill-primary,freeze-primary", "--rounds", 2)
+    finally:
+        ReplicatedCluster(cluster).set(synchronous_commit="on")
+    assert found["code"] == 0 and [v["lost"] for v in found["verdicts"]] == [0, 0]
+    assert all(v["acknowledged"] > 100 and v["errors"] == [] for v in found["verdicts"])
 
 
 @pytest.mark.slow

@@ -87,6 +87,7 @@ def drilled(cluster: Patroni, tmp_path: Path, fault: str) -> Any:
 
 @needs_patroni
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("mode", "fault"),
     [("asynchronous", "cut-primary"), ("synchronous", "cut-primary"), ("strict", "kill-primary")],

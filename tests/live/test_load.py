@@ -484,8 +484,9 @@ def processes_of(server: Server) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
-    """Fifty loads are killed; each time the server starts, with the tables of the load before or of this one."""
+    """Thirty loads are killed; each time the server starts, with the tables of the load before or of this one."""
     rng = random.Random(4)
     words = [PGDYNO, "load", "tpcb", "--data", cluster.data, "--pg-bin", cluster.bin, "--quiet", "--replace", "--scale"]
     options: dict[str, Any] = {
@@ -496,11 +497,11 @@ def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
     assert subprocess.run([*words, "3"], check=False, **options).returncode == 0
     length = time.monotonic() - start
     there, seen = 3, {"before": 0, "after": 0}
-    for n in range(50):
+    for n in range(30):
         scale = 4 if there == 3 else 3
         load = subprocess.Popen([*words, str(scale)], **options)
         # Start-up is of no interest; the rest is met evenly.
-        time.sleep(length * (0.3 + 0.8 * (n + rng.random()) / 50))
+        time.sleep(length * (0.3 + 0.8 * (n + rng.random()) / 30))
         load.send_signal(signal.SIGKILL)
         load.wait()
         # Its server dies with it, by a fast shutdown.

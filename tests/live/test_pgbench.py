@@ -88,18 +88,31 @@ def test_an_aggregated_log_can_hold_percentiles(server: Server, made: str, tmp_p
 @pytest.mark.slow
 def test_lost_connections_are_made_again(server: Server, made: str, tmp_path: Path) -> None:
     stop = threading.Event()
+    ours = "from pg_stat_activity where application_name = 'pgbench' and query like 'SELECT abalance%'"
 
     def shoot() -> None:
-        time.sleep(0.5)
-        for _ in range(3):
-            server.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgbench'")
-            time.sleep(0.3)
+        """All four, once they are at work; and those that came after them."""
+        shot: set[int] = set()
+        deadline = time.monotonic() + 60
+        for _ in range(2):
+            while time.monotonic() < deadline:
+                there = {pid for (pid,) in server.sql(f"select pid {ours}")} - shot
+                if len(there) == 4:
+                    server.sql(f"select pg_terminate_backend(pid) {ours}")
+                    shot |= there
+                    break
+                time.sleep(0.02)
         stop.set()
+
+    def shoot_once() -> None:
+        while not server.sql(f"select pid {ours}"):
+            time.sleep(0.02)
+        server.sql(f"select pg_terminate_backend(pid) {ours}")
 
     shooter = threading.Thread(target=shoot)
     shooter.start()
     document = tmp_path / "o.json"
-    r = pgbench(server, "-n", "-S", "-T3", "-c4", "--reconnect", f"--json={document}")
+    r = pgbench(server, "-n", "-S", "-T5", "-c4", "--reconnect", f"--json={document}")
     shooter.join()
     assert stop.is_set()
     assert r.code == 0, r.err
@@ -109,9 +122,9 @@ def test_lost_connections_are_made_again(server: Server, made: str, tmp_path: Pa
     assert f"number of connections lost: {found['connections']['lost']}" in r.out
     assert "connecting again" in r.err and "is connected again" in r.err
     # Without it, the same ends the clients.
-    shooter = threading.Thread(target=shoot)
+    shooter = threading.Thread(target=shoot_once)
     shooter.start()
-    r = pgbench(server, "-n", "-S", "-T3", "-c4")
+    r = pgbench(server, "-n", "-S", "-T30", "-c4")
     shooter.join()
     assert r.code == 2
     assert "terminating connection due to administrator command" in r.err
@@ -189,11 +202,15 @@ def test_a_full_disk_does_not_hide_the_figures(server: Server, made: str) -> Non
 
 def test_ctrl_c_keeps_what_was_measured(server: Server, made: str, tmp_path: Path) -> None:
     document = tmp_path / "o.json"
+    rows = "select count(*) from pgbench_history"
+    before = server.sql(rows, dbname=made)[0][0]
     process = subprocess.Popen(
-        [OURS, "-n", "-S", "-T60", "-c2", f"--json={document}"],
+        [OURS, "-n", "-N", "-T60", "-c2", f"--json={document}"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**where(server)),
     )  # fmt: skip
-    time.sleep(2)
+    deadline = time.monotonic() + 20
+    while server.sql(rows, dbname=made)[0][0] <= before + 200 and time.monotonic() < deadline:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -224,7 +241,17 @@ def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_p
     script.write_text("update pgbench_branches set bbalance = bbalance + 1 where bid = 1;\n")
     with psycopg.connect(server.conninfo(dbname=made)) as conn:
         conn.execute("lock table pgbench_branches in access exclusive mode")
-        unlock = threading.Timer(2.0, conn.rollback)
+
+        def unlock_later() -> None:
+            """Two seconds after all four wait."""
+            waiting = "select count(*) from pg_locks where not granted"
+            deadline = time.monotonic() + 60
+            while server.sql(waiting)[0][0] < 4 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(2)
+            conn.rollback()
+
+        unlock = threading.Thread(target=unlock_later)
         unlock.start()
         r = pgbench(server, "-n", "-f", script, "-T4", "-c4", "--rate=200")
         unlock.join()

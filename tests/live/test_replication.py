@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -228,6 +229,9 @@ def test_a_pgdyno_that_is_killed_leaves_what_repair_ends(make: Maker) -> None:
         time.sleep(0.5 + seconds)
         victim.send_signal(signal.SIGKILL)
         victim.wait()
+        half_done = json.loads((folder / "replication.json").read_text()).get("unfinished")
+        if half_done:
+            assert any("was begun and not ended" in t for t in status(folder)["troubles"])
         repaired = pgdyno("cluster", "repair", folder)
         assert repaired.code == 0, repaired.err
         assert status(folder)["troubles"] == []
@@ -301,3 +305,87 @@ def test_the_passwords_are_shown_to_nobody(make: Maker) -> None:
     assert not any(s in processes for s in secrets)
     # The file is the server's, and nobody else's to read.
     assert (folder / "node2" / "passfile").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not networks.is_possible(), reason="network namespaces need root and ip")
+def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
+    folder = make("--sync", "ANY 1 (*)", standbys=1)
+    on_primary(folder, "create table t (a int)")
+    cluster = ReplicatedCluster(folder)
+
+    def commit_ms() -> float:
+        with targets.administrative(cluster.primary.local) as conn:
+            conn.execute("set search_path = public; set synchronous_commit = on")
+            took = []
+            for _ in range(3):
+                began = time.monotonic()
+                conn.execute("insert into t values (1)")
+                took.append(time.monotonic() - began)
+        return min(took) * 1e3
+
+    def link(*args: Any) -> subprocess.Popen[str]:
+        argv = [PGDYNO, "cluster", "link", folder, *args]
+        process = subprocess.Popen(
+            [*map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        )
+        assert process.stdout is not None
+        assert "node1 – node2" in process.stdout.readline()
+        return process
+
+    # Between a plain commit and one over the slow link lies more than a busy disk adds.
+    assert commit_ms() < 200
+    process = link("--between", "node1,node2", "--round-trip-ms", 400)
+    assert 400 <= commit_ms() < 4000
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and "carried" in out and out.endswith("as it was\n"), err
+    assert commit_ms() < 200
+    # A cut link: nothing is acknowledged until it is mended.
+    process = link("--cut")
+    committing = threading.Thread(target=commit_ms, daemon=True)
+    committing.start()
+    with targets.administrative(cluster.primary.local) as conn:
+        waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
+        deadline = time.monotonic() + 20
+        while conn.execute(waits).fetchone() != (1,) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        assert conn.execute(waits).fetchone() == (1,) and committing.is_alive()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    committing.join(20)
+    assert not committing.is_alive()
+    # For some seconds only: it ends by itself.
+    assert link("--cut", "--seconds", 1).wait(20) == 0
+    # Killed in the middle, it leaves no slow link behind.
+    process = link("--round-trip-ms", 400)
+    process.kill()
+    process.communicate()
+    assert commit_ms() < 200
+    for arguments, words in (
+        ([], "what is to become of the link"),
+        (["--cut", "--rate", "1MB"], "what is to become of the link"),
+        (["--rate", "fast"], "is no size"),
+        (["--cut", "--between", "node1,node9"], "The members are node1, node2"),
+    ):
+        done = pgdyno("cluster", "link", folder, *arguments)
+        assert done.code == 2 and words in done.err, done.err
+
+
+@pytest.mark.slow
+def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> None:
+    """Whoever's they are: by a connection string alone."""
+    folder = make("--sync", "ANY 1 (*)", "--no-network")
+    words = ["--duration", "2", "--warmup", "0.3", "--repetitions", "1", "--clients", "4", "--scale", "1"]
+    conninfo = ReplicatedCluster(folder).conninfo
+    done = pgdyno("run", "quick", "--target", conninfo, *words, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    writes = [r for r in done.json["replication"] if r["workload"] == "read-write"]
+    assert writes and all(r["lag"] and r["waiting"]["mean"] > 0 and len(r["standbys"]) == 2 for r in writes), writes
+    assert "What standbys cost" in (Path(done.json["path"]) / "report.md").read_text()
+
+
+def test_without_namespaces_there_is_no_link(make: Maker) -> None:
+    done = pgdyno("cluster", "link", make("--no-network", standbys=1), "--cut")
+    assert done.code == 3 and "share this machine's network" in done.err

@@ -147,6 +147,17 @@ def test_rate_is_kept_and_lag_reported(server: Server, database: str, tmp_path: 
         assert 225 < t["summary"]["tps"] < 375
 
 
+def wait_measured(runs: Path, intervals: int = 3) -> None:
+    """Until the first trial of the only run has measured as many, as its file on the disk says."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for file in runs.glob("*/trials/0001-*/intervals.jsonl"):
+            if file.read_text().count('"measure"') >= intervals:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing was measured: {list(runs.rglob('*'))}")
+
+
 def interrupt(tmp_path: Path, number: signal.Signals, after: str) -> tuple[int, str, Path]:
     process = subprocess.Popen(
         [PGDYNO, "run", "quick", "--embedded", "--duration", "30", "--scale", "2", "--runs", tmp_path],
@@ -159,8 +170,11 @@ def interrupt(tmp_path: Path, number: signal.Signals, after: str) -> tuple[int, 
         seen.append(line)
         if after in line or time.monotonic() > deadline:
             break
-    # The message comes first; what it announces, a moment later.
-    time.sleep(1.0)
+    if after == "trials of":
+        wait_measured(tmp_path)
+    else:
+        # The message comes first; what it announces, a moment later.
+        time.sleep(1.0)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err
@@ -195,7 +209,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     for line in process.stderr:
         if "trials of" in line:
             break
-    time.sleep(2)
+    wait_measured(tmp_path)
     process.kill()
     process.communicate()
     run = only_run(tmp_path)
@@ -226,7 +240,7 @@ def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
     for line in process.stderr:
         if "trials of" in line:
             break
-    time.sleep(1.5)
+    wait_measured(tmp_path)
     (postmaster,) = [c for c in psutil.Process(process.pid).children() if c.name() == "postgres"]
     for victim in [postmaster, *postmaster.children()]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -250,7 +264,7 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
             "--clients",
             4,
             "--duration",
-            6,
+            10,
             "--warmup",
             0,
             "--repetitions",
@@ -260,11 +274,12 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
             target=lambda: result.append(pgdyno("run", "quick", *args, "--hot-set", 1, "--runs", tmp_path, "--json"))
         )
         thread.start()
-        while not list(tmp_path.glob("*/trials/0001-*/intervals.jsonl")):
-            time.sleep(0.05)
-        time.sleep(1.5)
+        wait_measured(tmp_path, 1)
         s.kill()
-        time.sleep(1)
+        deadline = time.monotonic() + 10
+        (series,) = tmp_path.glob("*/trials/0001-*/intervals.jsonl")
+        while '"committed": 0' not in series.read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
         s.start()
         thread.join()
         (done,) = result

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import SHORT, pgdyno
+from tests.support.cli import SHORT, Result, pgdyno
 from tests.support.server import DEBIAN_15, Server
 from tests.support.versions import programs
+
+
+def trials(done: Result) -> list[Path]:
+    return list(Path(done.json["path"]).glob("trials/*"))
 
 
 def binaries(major: int) -> Path:
@@ -23,7 +28,7 @@ def binaries(major: int) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("major", [14, 15, 17])
+@pytest.mark.parametrize("major", [14, 15, 16, 17])
 def test_supported_versions(major: int, tmp_path: Path) -> None:
     with Server(bin_folder=binaries(major)) as s:
         done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
@@ -31,6 +36,10 @@ def test_supported_versions(major: int, tmp_path: Path) -> None:
         manifest = done.json["manifest"]
         assert manifest["server"]["settings"]["server_version"]["value"].startswith(str(major))
         assert manifest["not_recorded"] == []
+        # Whatever views a version has: no source failed.
+        events = [json.loads(x) for f in trials(done) for x in (f / "events.jsonl").read_text().splitlines()]
+        sources = ("counters", "waits", "snapshots", "standbys", "slots", "progress", "tables", "io", "statements")
+        assert not [e for e in events if e["kind"] == "not_recorded" and e["text"].startswith(sources)]
 
 
 @pytest.mark.slow
@@ -45,6 +54,8 @@ def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_any_installed_server_can_be_provisioned(tmp_path: Path) -> None:
-    done = pgdyno("run", "quick", "--embedded", "--pg-bin", binaries(15), *SHORT, "--runs", tmp_path, "--json")
+    words = ["--embedded", "--pg-bin", binaries(15), *SHORT, "--warmup", "0.5"]
+    done = pgdyno("run", "quick", *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert done.json["manifest"]["server"]["settings"]["server_version"]["value"].startswith("15")
+    assert all((f / "samples" / "statements.parquet").exists() for f in trials(done))

@@ -59,6 +59,8 @@ class Proxy:
         while not self._ended.is_set():
             try:
                 client, _ = self._listener.accept()
+                # What is delayed is delayed by the fault, not by acknowledgements that the kernel waits for.
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 upstream = socket.socket(socket.AF_UNIX)
                 upstream.connect(str(self.server.socket / f".s.PGSQL.{self.server.port}"))
             except OSError:

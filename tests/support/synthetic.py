@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,15 @@ def make_run(
     name: str = "made",
     manifest: dict[str, Any] | None = None,
     seed: int = 1,
+    sampled: Mapping[str, Sequence[dict[str, Any]] | Callable[[int], Sequence[dict[str, Any]]]] | None = None,
+    totals: Mapping[str, Sequence[dict[str, Any]]] | None = None,
+    events: Sequence[tuple[float, str, str]] = (),
+    warmup: int = 0,
 ) -> Path:
-    """A finished run of these trials; `tps` gives each interval's throughput. Returns its directory."""
+    """A finished run of these trials; `tps` gives each interval's throughput. `sampled`: rows of each source, of each
+    interval; `totals`: of each whole trial. `events`: seconds, kind and text. The first `warmup` intervals are none of
+    the measurement's. Returns its directory.
+    """
     rng = random.Random(seed)
     run = RunDirectory.create(folder, name, f'name = "{name}"\n')
     workloads = dict.fromkeys(p.workload for p in plans)
@@ -89,8 +96,16 @@ def make_run(
         rates = [tps(plan, i, rng) for i in range(intervals)]
         merged = histogram(200_000, rng)
         for i, rate in enumerate(rates):
-            tags = {hlog.TRANSACTION: merged, hlog.statement(0): merged} if i == 0 else {}
-            writer.interval(row(i, seconds, rate, 200_000), tags)
+            tags = {hlog.TRANSACTION: merged, hlog.statement(0): merged} if i == warmup else {}
+            phase = "warmup" if i < warmup else "measure"
+            writer.interval(row(i, seconds, rate, 200_000, phase=phase), tags)
+            begin = 1_700_000_000_000_000_000 + round(i * seconds * 1e9)
+            for source, rows in (sampled or {}).items():
+                writer.samples(source, begin, begin + round(seconds * 1e9), list(rows(i) if callable(rows) else rows))
+        for source, whole in (totals or {}).items():
+            writer.totals(source, list(whole))
+        for at, kind, text in events:
+            writer.event(round(at * 1e9), kind, text)
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)

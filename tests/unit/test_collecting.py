@@ -13,14 +13,30 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pgdyno.collect import plans, serverlog
+from pgdyno.cluster.target import Target
+from pgdyno.collect import plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.sources.base import Differences, Row
 from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
+from pgdyno.collect.totals import Totals
+from pgdyno.load.listener import LoadListener
+from pgdyno.run import phases
+from pgdyno.run.counting import Counting
+from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.store import samples
 from pgdyno.store.samples import SampleWriter
+
+
+def test_own_reloads_are_told_from_others() -> None:
+    """By their order, however late a busy server reads its configuration."""
+    counting = Counting(Target("localhost", 5432, "u", "d"), 1.0, lambda: 0)
+    ms = 1_000_000
+    counting.reloads = [1_000 * ms, 5_000 * ms]
+    # Somebody's before; ours, 2 s late; somebody's; ours at once, as the log's clock has it.
+    assert counting.own_reloads([t * ms for t in (500, 3_000, 4_000, 4_999)]) == {3_000 * ms, 4_999 * ms}
+    assert counting.own_reloads([]) == set()
 
 
 def test_counters_that_were_reset_say_nothing() -> None:
@@ -75,6 +91,11 @@ def test_the_machine_and_its_processes_are_read() -> None:
     (machine,) = sources[0].rows(0.2)
     busy = sum(float(v) for k, v in machine.items() if k.startswith("cpu_") and k not in ("cpu_idle", "cpu_iowait"))
     assert 0 < busy <= float(machine["cores"]) * 1.5
+    named = {"running", "blocked", "memory_available_bytes", "page_cache_bytes", "dirty_bytes", "writeback_bytes",
+             "context_switches_per_s", "cpu_softirq"}  # fmt: skip
+    assert named <= set(machine) and float(machine["memory_available_bytes"]) > 1 << 20
+    if Path("/proc/pressure/cpu").exists():
+        assert 0 <= float(machine["pressure_cpu_some"]) <= 1.5
     (ours,) = [r for r in sources[2].rows(0.2) if r["kind"] == "pgdyno"]
     assert float(ours["cpu"]) > 0.3
 
@@ -95,6 +116,41 @@ def test_the_log_is_read_as_events(tmp_path: Path) -> None:
     assert found[1].at_ns - found[0].at_ns == 3_322_000_000
     assert serverlog.events(log, log.stat().st_size) == []
     assert serverlog.events(tmp_path / "none", 0) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("LOG:  process 7 still waiting for ShareLock on transaction 9 after 1000.1 ms", "lock wait"),
+        ('LOG:  temporary file: path "base/pgsql_tmp/1.0", size 9', "temporary file"),
+        ("LOG:  checkpoints are occurring too frequently (3 seconds apart)", "too many checkpoints"),
+        ("LOG:  received SIGHUP, reloading configuration files", "configuration reloaded"),
+        ("LOG:  received fast shutdown request", "server stops"),
+        ("LOG:  server process (PID 9) was terminated by signal 9: Killed", "server process died"),
+        ("LOG:  database system was not properly shut down; automatic recovery in progress", "recovery"),
+        ("PANIC:  could not write to file", "panic"),
+    ],
+)
+def test_what_a_log_tells_has_its_kind(tmp_path: Path, line: str, kind: str) -> None:
+    (tmp_path / "log").write_text(f"2026-01-02 03:04:05.678 UTC [12] {line}\n")
+    assert [e.kind for e in serverlog.events(tmp_path / "log", 0)] == [kind]
+
+
+def test_what_changed_between_two_readings_is_an_event() -> None:
+    before = Totals(started="1", configured="1", settings={"work_mem": "4MB", "jit": "off"})
+    after = Totals(started="1", configured="2", settings={"work_mem": "8MB", "jit": "off"})
+    assert totals.happened(before, before) == []
+    assert [kind for kind, _ in totals.happened(before, after)] == ["configuration reloaded", "setting changed"]
+    assert totals.happened(before, after)[1][1] == "work_mem: 4MB before, 8MB after"
+    restarted = Totals(started="2", configured="2")
+    assert [kind for kind, _ in totals.happened(before, restarted)] == ["server restarted"]
+
+
+def test_a_plan_that_changed_is_told_with_both() -> None:
+    s = plans.Sample("a.sql", 3, "SELECT 1", "SELECT 1", "SELECT 1")
+    one, other = plans.Plan(s, "Seq Scan on t"), plans.Plan(s, "Index Scan on t using i")
+    assert plans.changed([one], [one]) == []
+    assert plans.changed([one], [other]) == ["a.sql:3: Seq Scan on t before, Index Scan on t using i after"]
 
 
 @given(st.binary(max_size=400))
@@ -247,3 +303,101 @@ def test_lines_that_a_full_disk_has_torn_are_kept(tmp_path: Path) -> None:
     assert (folder / "whole.parquet").exists() and not (folder / "whole.jsonl").exists()
     assert samples.read(tmp_path, "torn") == [] and samples.read(tmp_path, "empty") == []
     assert len(samples.read(tmp_path, "whole")) == 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "servers"),
+    [
+        ("UPDATE t SET v = v + $1 WHERE id = $2;", "UPDATE t SET v = v + $1 WHERE id = $2"),
+        # By the simple protocol constants are numbered where they stand.
+        ("SELECT a FROM t\n WHERE b = 'x''y' AND c=5", "SELECT a FROM t WHERE b = $1 AND c = $2"),
+        ("INSERT INTO h (tid, bid) VALUES ($1,$2)", "INSERT INTO h (tid, bid) VALUES ($1, $2)"),
+        ("SELECT 1.5e3::numeric, x::int FROM t2", "SELECT $1::numeric, x::int FROM t2"),
+        ("SELECT .5, 0x1F, E'a\\b', true, null", "SELECT $1, $2, $3, $4, $5"),
+        ("UPDATE t SET v = v + -5 WHERE a > - 3", "UPDATE t SET v = v + $1 WHERE a > $2"),
+        ("SELECT -1", "SELECT $1"),
+        ("SELECT 'x--y', /* why */ 2 -- so\nFROM t", "SELECT $1, $2 FROM t"),
+        # PostgreSQL 18 squashes lists.
+        ("SELECT a FROM t WHERE b IN (1, 2, 3)", "SELECT a FROM t WHERE b IN ($1 /*, ... */)"),
+        ("SELECT a FROM t WHERE b = $1", "prepare pgdyno_plan as SELECT a FROM t WHERE b = $1"),
+        ("BEGIN", "BEGIN"),
+    ],
+)
+def test_a_statement_is_known_by_its_shape(ours: str, servers: str) -> None:
+    assert statements.shape(ours) == statements.shape(servers)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT a FROM t1", "SELECT a FROM t2"), ("SELECT v - 1 FROM t", "SELECT v + 1 FROM t"),
+        ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b > 1"), ("SELECT a::int", "SELECT a::text"),
+    ],
+)  # fmt: skip
+def test_others_have_another_shape(one: str, other: str) -> None:
+    assert statements.shape(one) != statements.shape(other)
+
+
+def test_rows_of_the_server_are_given_to_the_scripts_that_sent_them() -> None:
+    sent = [
+        plans.Sample("a.sql", 3, "UPDATE t SET v = :x", "UPDATE t SET v = $1", "UPDATE t SET v = 1"),
+        plans.Sample("b.sql", 9, "UPDATE t SET v = 2", "UPDATE t SET v = 2", "UPDATE t SET v = 2"),
+    ]
+    long = f"SELECT {'a, ' * 500} 1"
+    sent.append(plans.Sample("c.sql", 1, long, long, long))
+    texts = ("UPDATE t SET v = $1", "VACUUM t", long.replace(" 1", " $1"))
+    rows: list[Row] = [{"statement": text, "calls": 7.0} for text in texts]
+    first, second, third = statements.attributed(rows, sent)
+    assert (first["script"], first["line"], first["calls"]) == ("a.sql", 3.0, 7.0)
+    assert (second["script"], second["line"]) == ("", 0.0)
+    # All of the text is compared, and some of it is kept.
+    assert third["script"] == "c.sql" and len(str(third["statement"])) == 1000
+
+
+@given(st.text(alphabet="aZ_0 ',;$:1.-+*/()<=>\n\"", max_size=60))
+def test_any_text_has_a_shape_whatever_its_blanks(text: str) -> None:
+    assert statements.shape(f"  {text};\n") == statements.shape(text)
+
+
+def test_devices_are_read_between_the_phases_of_a_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted:
+        def __init__(self, _: object) -> None:
+            self.holds = {"sda": ["data"]}
+            self.read = 0
+
+        def rows(self, seconds: float) -> list[Row]:
+            self.read += 1
+            return [{"device": "sda", "reads_per_s": float(self.read)}] if self.read > 1 else []
+
+    monkeypatch.setattr(phases, "Devices", Counted)
+    monkeypatch.setattr(phases, "_SHORTEST_S", 0.0)
+    heard: list[str] = []
+
+    class Heard(LoadListener):
+        def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+            heard.append(phase)
+
+    watched = PhasesOnDevices(Heard(), tmp_path)
+    for phase in ("create", "generate", "generate", "vacuum"):
+        watched.loading(phase, 0, 0, 0, 0)
+    watched.loaded()
+    found = [(row["phase"], row["reads_per_s"]) for row in watched.finish()]
+    assert found == [
+        ("create", 2.0),
+        ("generate", 3.0),
+        ("vacuum", 4.0),
+    ]
+    assert heard == ["create", "generate", "generate", "vacuum"]
+
+
+def test_of_what_was_not_read_before_nothing_is_known() -> None:
+    def counted(calls: dict[str, float]) -> dict[str, dict[tuple[str, ...], tuple[float | None, ...]]]:
+        return {"statements": {(name, name): (n, *([1.0] * 10)) for name, n in calls.items()}}
+
+    before, after = Totals(counted({"a": 1.0})), Totals(counted({"a": 5.0, "b": 9.0}))
+    rows = {r["id"]: r["calls"] for r in totals.between(before, after, 180000)["statements"]}
+    assert rows == {"a": 4.0, "b": 9.0}
+    # There were more than are read: what `b` had counted before is not known.
+    before.cut.add("statements")
+    rows = {r["id"]: r["calls"] for r in totals.between(before, after, 180000)["statements"]}
+    assert rows == {"a": 4.0}

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pgdyno.diagnosis import difference, dips
-from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.evidence import ratio
+from pgdyno.diagnosis import difference, dips, explain
+from pgdyno.diagnosis.causes import every_cause, throttled_storage
+from pgdyno.diagnosis.evidence import Recorded, ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
 from pgdyno.model import IntervalRow
-from pgdyno.report import findings, words_zh
+from pgdyno.report import findings, timeline, view, words_zh, write
+from pgdyno.store import reading, rundir
 
-from tests.support import causes
+from tests.support import causes, synthetic
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -26,8 +27,7 @@ def test_every_cause_has_its_formula_and_its_injection() -> None:
     text = (ROOT / "docs" / "math.md").read_text()
     assert [n for n in named if f"`{n}`" not in text] == []
     injected = {i.cause for i in causes.EVERY}
-    # What cannot be made by itself stands in docs/math.md: these come with others.
-    assert set(named) - injected == {"bloat", "checkpoint-writes", "data-io", "wal-insert"}
+    assert set(named) <= injected
     assert injected - set(named) == {""}
     assert len(injected) - 1 >= 12
 
@@ -74,6 +74,27 @@ def test_dips_are_found_and_noise_is_none(slow: int) -> None:
     assert dips.dips_of(_Recorded([1, 2, 3])) == []  # type: ignore[arg-type]
 
 
+def test_next_to_nothing_is_a_dip_however_noisy_it_is_around() -> None:
+    rng = np.random.default_rng(6)
+    tps = rng.choice([40, 70, 100, 130, 160], 200)
+    assert dips.dips_of(_Recorded(tps.tolist())) == []  # type: ignore[arg-type]
+    tps[80:88] = 1
+    (dip,) = dips.dips_of(_Recorded(tps.tolist()))  # type: ignore[arg-type]
+    assert dip.seconds == pytest.approx(0.8) and dip.loss > 0.9
+    # Of few transactions there are times without any.
+    assert dips.dips_of(_Recorded(rng.poisson(0.7, 400).tolist())) == []  # type: ignore[arg-type]
+
+
+def test_a_limit_that_is_kept_by_fractions_of_a_second_is_a_plateau() -> None:
+    """150 writes a second, in slices that samples of 0.4 s meet by turns: as a cgroup's throttle was recorded."""
+    recorded = np.array([126, 144, 183, 123, 162, 166, 117, 148, 161, 139, 150, 183, 120, 150, 184, 122, 143, 185, 114,
+                         150, 178, 121, 154], dtype=np.float64)  # fmt: skip
+    assert throttled_storage._spread(recorded, 0.4) < 0.02 < throttled_storage._spread(recorded, 1.0)
+    rng = np.random.default_rng(7)
+    few, many = (rng.normal(150, 40, n) for n in (15, 60))
+    assert min(throttled_storage._spread(few, 0.4), throttled_storage._spread(many, 0.4)) > throttled_storage._FLAT
+
+
 def test_a_finding_is_written_and_read() -> None:
     f = Finding(
         "wal-flush", Kind.LIMIT, "Commits wait.", Part(0.3, 0.2, 0.4), "the clients' time", Confidence.HIGH, "Try.",
@@ -111,7 +132,18 @@ class _Told:
         return self.waiting("outside")
 
     def per_transaction(self, column: str) -> float | None:
-        return self.wal if column == "wal_bytes_per_s" else None
+        return {"wal_bytes_per_s": self.wal, "wal_full_pages_per_s": 0.05}.get(column)
+
+    @property
+    def tps(self) -> float:
+        return 100.0
+
+    @property
+    def busiest_device(self) -> str:
+        return "sda"
+
+    def device(self, column: str) -> float:
+        return {"writes_per_s": 4 * self.wal}.get(column, 0.0)
 
 
 def test_a_difference_is_explained_by_where_the_time_went() -> None:
@@ -121,6 +153,115 @@ def test_a_difference_is_explained_by_where_the_time_went() -> None:
     assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
     assert findings.why_they_differ(a, b) == (
         "Why: 0.480 ms less in IO WalSync (0.500 to 0.0200 ms), of 1.00 to 0.500 ms a transaction; "
-        "WAL 1,000 B to 700 B."
+        "WAL 1,000 B to 700 B, of the WAL whole pages 41% to 58.5%, device requests 40 to 28."
     )
     assert findings.why_they_differ(a, a) == ""
+
+
+_RUNNING = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "", "wait": "", "processes": 4.0,
+            "looks": 10.0}  # fmt: skip
+_WAITING = {**_RUNNING, "wait_type": "IO", "wait": "WalSync"}
+_LOCKED = {**_RUNNING, "wait_type": "Lock", "wait": "transactionid"}
+_BLOCKER = {"statement": "x", "lock": "relation", "relation": "t", "by": "somebody", "by_ours": 0.0,
+            "by_state": "active", "by_statement": "lock t", "by_seconds": 2.0}  # fmt: skip
+_CHECKPOINTER = {
+    **_RUNNING,
+    "ours": 0.0,
+    "kind": "checkpointer",
+    "state": "",
+    "wait_type": "IO",
+    "wait": "DataFileSync",
+}
+_IDLE_CPU = {"cpu_user": 0.2, "cpu_nice": 0.0, "cpu_system": 0.1, "cpu_irq": 0.0, "cpu_softirq": 0.0, "cpu_iowait": 0.0,
+             "cpu_idle": 1.7, "cpu_steal": 0.0, "cores": 2.0}  # fmt: skip
+_DISK = {
+    "device": "sda", "holds": "data", "utilisation": 0.1, "queue": 0.1,
+    **dict.fromkeys(("reads_per_s", "writes_per_s", "read_bytes_per_s", "write_bytes_per_s"), 1.0),
+    **dict.fromkeys(("read_request_bytes", "write_request_bytes", "read_await_ns", "write_await_ns"), 8192.0),
+}  # fmt: skip
+
+
+def _dipping(folder: Path, sampled: dict[str, Any], events: list[tuple[float, str, str]] | None = None) -> Recorded:
+    """A trial of 40 s in which little is done from second 20 to 23."""
+    run = synthetic.make_run(
+        folder, synthetic.plans([4], 1), lambda p, i, r: 50.0 if 20 <= i < 23 else 1000.0 * r.uniform(0.98, 1.02),
+        intervals=40, sampled=sampled, events=events or [],
+    )  # fmt: skip
+    data = reading.read(run)
+    return Recorded(data, data.trials[0])
+
+
+def _in_dip(then: list[dict[str, Any]], else_: list[dict[str, Any]]) -> Any:
+    return lambda i: then if 20 <= i < 23 else else_
+
+
+@pytest.mark.parametrize(
+    ("sampled", "events", "why"),
+    [
+        ({"waits": [_RUNNING]}, [], []),
+        ({"waits": _in_dip([_WAITING], [_RUNNING])}, [], ["waits for IO WalSync"]),
+        # What is waited for all the time explains no dip.
+        ({"waits": [_WAITING]}, [], []),
+        ({"waits": _in_dip([_LOCKED], [_RUNNING])}, [], ["row locks"]),
+        (
+            {"waits": _in_dip([_LOCKED], [_RUNNING]), "blockers": _in_dip([_BLOCKER], [])}, [],
+            ["a lock held by another session"],
+        ),
+        ({"waits": _in_dip([_RUNNING, _CHECKPOINTER], [_RUNNING])}, [], ["a checkpoint"]),
+        (
+            {"waits": [_RUNNING]}, [(19.5, "checkpoint begins", "time"), (23.0, "checkpoint ends", "x")],
+            ["a checkpoint"],
+        ),
+        ({"waits": _in_dip([_RUNNING, {**_RUNNING, "ours": 0.0, "kind": "autovacuum worker"}], [_RUNNING])}, [],
+         ["autovacuum"]),
+        ({"devices": _in_dip([{**_DISK, "utilisation": 0.99}], [_DISK])}, [], ["a busy device"]),
+        (
+            {"machine": _in_dip([{**_IDLE_CPU, "cpu_steal": 1.0}], [_IDLE_CPU])}, [],
+            ["processors that the hypervisor took"],
+        ),
+        ({"waits": [_RUNNING]}, [(21.0, "server process died", "signal 9")], ["server process died"]),
+    ],
+)  # fmt: skip
+def test_a_dip_is_explained_by_what_overlaps_it(
+    tmp_path: Path, sampled: dict[str, Any], events: list[tuple[float, str, str]], why: list[str]
+) -> None:
+    r = _dipping(tmp_path, sampled, events)
+    (dip,) = dips.dips_of(r)
+    assert (dip.start_ns / 1e9, dip.end_ns / 1e9) == (20, 23) and dip.loss > 0.9
+    assert dips.explained(r, dip) == why
+
+
+def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None:
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda p, i, r: 50.0 if 20 <= i < 23 else 1000.0, intervals=40, warmup=5,
+        sampled={"waits": [_RUNNING, _WAITING], "machine": [_IDLE_CPU], "devices": [_DISK]},
+        events=[(30.0, "checkpoint begins", "time"), (33.0, "checkpoint ends", "x"),
+                (12.0, "error", "deadlock detected"), (15.0, "server process died", "signal 9")],
+    )  # fmt: skip
+    data = reading.read(run)
+    spec: Any = timeline.chart(Recorded(data, data.trials[0]))
+    panels = {str(p.get("layer", [p])[-1]["encoding"]["y"]["title"]): p for p in spec["vconcat"]}
+    assert list(panels) == ["TPS", "p99 (ms)", "latency (ms)", "clients", "disk (MB/s)", "processors"]
+    marks, dots = (layer["data"]["values"] for layer in panels["TPS"]["layer"])
+    assert {m["event"] for m in marks} == {"warm-up", "checkpoint", "dip", "error", "server process died"}
+    (warm_up,) = [m for m in marks if m["event"] == "warm-up"]
+    assert (warm_up["s"], warm_up["until"]) == (-5.0, 0.0) and len(dots) == 40
+    (checkpoint,) = [m for m in marks if m["event"] == "checkpoint"]
+    assert (checkpoint["s"], checkpoint["until"]) == (25.0, 28.0)
+    waits = {v["what"] for v in panels["clients"]["data"]["values"]}
+    assert waits == {"running", "IO: WalSync"}
+    write.write(view.build(data), rundir.RunDirectory(run).write_text)
+    assert "report-timeline-1.svg" in (run / "report.md").read_text() and (run / "report-timeline-1.svg").exists()
+
+
+def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 1.2, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    machine = {**_IDLE_CPU, "cpu_user": 1.3, "cpu_idle": 0.1, "cpu_steal": 0.5}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"machine": [machine], "processes": [backend]},
+        manifest={"same_machine": True},
+    )  # fmt: skip
+    found = explain.of_run(reading.read(run))
+    (first, *_) = found
+    assert first.cause == "noisy-neighbour" and "the hypervisor took 25%" in first.sentence

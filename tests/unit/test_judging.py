@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgdyno.analysis import capacity, changepoints, scaling, series, steady
-from pgdyno.analysis.compare import Verdict
+from pgdyno.analysis.compare import Verdict, compare
+from pgdyno.cli import compare as cli_compare
 from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
@@ -51,13 +53,14 @@ def test_autocorrelation_time_is_that_of_the_process(rho: float) -> None:
     # Nominally 0.95; short series know their autocorrelation only roughly. As docs/math.md has it.
     [
         (20, 0.0, 0.94),
-        (20, 0.5, 0.89),
-        (20, 0.8, 0.82),
-        (60, 0.5, 0.92),
-        (60, 0.8, 0.87),
-        (200, 0.0, 0.9),
-        (200, 0.6, 0.9),
-        (200, 0.9, 0.9),
+        (20, 0.5, 0.93),
+        (20, 0.8, 0.91),
+        (20, 0.9, 0.86),
+        (60, 0.5, 0.94),
+        (60, 0.8, 0.94),
+        (200, 0.0, 0.94),
+        (200, 0.6, 0.94),
+        (200, 0.9, 0.94),
     ],
 )
 def test_the_interval_of_a_mean_holds_the_truth(n: int, rho: float, least: float) -> None:
@@ -70,12 +73,41 @@ def test_the_interval_of_a_mean_holds_the_truth(n: int, rho: float, least: float
     assert hits / 600 > least
 
 
+def test_a_mean_among_slow_noise_agrees_with_the_stretch_behind_it() -> None:
+    """Noise at all scales, as machines have it: a sum of such as falls off in 1, 4, 16 ... 1,024 intervals."""
+    rng = np.random.default_rng(9)
+    slow = sum((ar1(rng, 12_000, math.exp(-1 / 4**k)) for k in range(6)), np.zeros(12_000))
+    for n in (20, 40, 100, 400):
+        parts = [series.mean_of(100 + slow[i : i + n]) for i in range(0, len(slow) - n + 1, n)]
+        agree = [
+            abs(a.mean - b.mean) <= math.hypot(a.half_width or 0, b.half_width or 0)
+            for a, b in itertools.pairwise(parts)
+        ]
+        assert np.mean(agree) > (0.92 if len(agree) > 100 else 0.85), n
+
+
 def test_ignoring_autocorrelation_would_lie() -> None:
     rng = np.random.default_rng(8)
     x = 100 + ar1(rng, 200, 0.9, 5.0)
     naive = 1.96 * float(x.std(ddof=1)) / math.sqrt(len(x))
     half = series.mean_of(x).half_width
     assert half is not None and half > 2 * naive
+
+
+@pytest.mark.parametrize("n", [100, 101, 119, 120, 595, 1000])
+def test_every_value_of_a_long_series_counts(n: int) -> None:
+    rng = np.random.default_rng(10)
+    x = rng.normal(100, 1, n)
+    for at in (0, n - 1):
+        stalled = x.copy()
+        stalled[at] = 0
+        found = series.mean_of(stalled)
+        assert found.half_width is not None and abs(found.mean - 100) < found.half_width, at
+    # What is alike when neighbours are taken together, and what happened once.
+    for odd in ([100.0] + [0.0] * (n - 1), [10.0, 0.0] * (n // 2)):
+        found = series.mean_of(odd)
+        assert found.half_width is not None and math.isfinite(found.half_width)
+    assert series.mean_of([7.0] * n).half_width == 0
 
 
 def test_short_and_constant_series() -> None:
@@ -412,6 +444,96 @@ def test_runs_beside_two_say_how_far_two_lie_apart(tmp_path: Path) -> None:
     )
     assert [len(x) for x in siblings([a], [b])] == [8], "another environment"
     assert siblings([reading.read(changed)], [reading.read(changed)]) == []
+
+
+def test_runs_are_the_units_where_others_say_how_far_they_lie_apart(tmp_path: Path) -> None:
+    """Starts of one run hardly differ, runs do: by an hour, or by how each was loaded."""
+    rng = np.random.default_rng(34)
+
+    def run(hour: float) -> Path:
+        return started(tmp_path, "x", [1000 * hour * rng.lognormal(0, 0.002) for _ in range(3)], 1)
+
+    for _ in range(6):
+        run(rng.lognormal(0, 0.05))
+    a, b = reading.read(run(1.0)), reading.read(run(0.95))
+    alone = runs.compare_runs([a], [b], ["TPS"])
+    assert alone.are_single_runs and alone.rows[0].comparison.n_a == 3
+    assert alone.rows[0].comparison.verdict is Verdict.SLOWER, "these starts are"
+    found = runs.compare_runs([a], [b], ["TPS"], others=siblings([a], [b]))
+    (row,) = found.rows
+    assert (found.others, found.starts_a, row.comparison.n_a) == (6, 1, 1) and not found.are_single_runs
+    assert row.comparison.verdict is Verdict.UNKNOWN and row.comparison.high > 1.03
+    # Two others are too few: then they say how far starts lie apart.
+    few = runs.compare_runs([a], [b], ["TPS"], others=[siblings([a], [b])[0][:2]])
+    assert few.are_single_runs and few.others == 2 and few.rows[0].comparison.n_a == 3
+
+
+def test_one_run_beside_several(tmp_path: Path) -> None:
+    rng = np.random.default_rng(36)
+    many = [reading.read(started(tmp_path, "m", [1000 * rng.lognormal(0, 0.01)])) for _ in range(5)]
+    one = reading.read(started(tmp_path, "m", [800 * rng.lognormal(0, 0.01)]))
+    found = runs.compare_runs(many, [one], ["TPS"])
+    (row,) = found.rows
+    assert (found.unit, found.starts_a, found.starts_b) == ("run", 5, 1) and not found.is_of_single_starts
+    assert row.comparison.verdict is Verdict.SLOWER
+    # Two do not know how far they lie apart.
+    assert runs.compare_runs(many[:2], [one], ["TPS"]).rows[0].comparison.verdict is Verdict.UNKNOWN
+
+
+def test_other_runs_count_only_where_they_are_alike(tmp_path: Path) -> None:
+    rng = np.random.default_rng(37)
+    a, b = (
+        reading.read(started(tmp_path, "x", [1000 * f * rng.lognormal(0, 0.01) for _ in range(5)])) for f in (1, 0.8)
+    )
+    for _ in range(4):
+        synthetic.make_run(tmp_path, synthetic.plans([16], 2), lambda *_: 1000.0, name="x")
+    found = runs.compare_runs([a], [b], ["TPS"], others=siblings([a], [b]))
+    assert (found.unit, found.others, found.starts_a) == ("start", 0, 5)
+    assert found.rows[0].comparison.verdict is Verdict.SLOWER
+    # Means of five starts lie closer together than starts do: runs of one start are another experiment.
+    started(tmp_path, "x", [1000.0])
+    (five,) = siblings([a], [a])
+    assert [r.path for r in five] == [b.path]
+
+
+def test_a_configuration_that_few_runs_have_does_not_decide_for_the_others(tmp_path: Path) -> None:
+    def run(f: float, n: int) -> reading.RunData:
+        plans = synthetic.plans([4, 8] if n == 0 else [4], 2)
+        made = synthetic.make_run(
+            tmp_path, plans, lambda p, i, r: 1000 * f * r.uniform(0.99, 1.01), seed=n, name=f"{f}{n}"
+        )
+        return reading.read(made)
+
+    sides = [[run(f, n) for n in range(3)] for f in (1.0, 0.8)]
+    found = runs.compare_runs(*sides, ["TPS"])
+    (row,) = found.rows
+    assert row.pair.a.clients == 4 and row.comparison.verdict is Verdict.SLOWER
+    assert any("c=8 is left out" in w for w in found.warnings)
+
+
+def test_single_starts_have_no_allowance_for_runs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(38)
+    a, b = (reading.read(started(tmp_path, "s", [1000 * rng.lognormal(0, 0.01)], 5)) for _ in range(2))
+    (row,) = runs.compare_runs([a], [b], ["TPS"]).rows
+    both = {n: {i: t.summary.tps for i, t in enumerate(d.trials) if t.summary} for n, d in enumerate((a, b))}
+    alone = compare(both, [(0, 1)], blocked=False)[0]
+    assert row.comparison.low == pytest.approx(alone.low) and runs.compare_runs([a], [b]).unit == "repetition"
+
+
+def test_figures_that_nobody_has_are_said(tmp_path: Path) -> None:
+    runs_of = [synthetic.make_run(tmp_path, synthetic.plans([4], 3), lambda *_: 100.0, name=n) for n in "ab"]
+    found = runs.compare_runs(*([reading.read(r)] for r in runs_of), ["reads/tx"])
+    assert found.rows == [] and "nothing to compare" in cli_compare._answer(found)[0]
+
+
+def test_what_a_run_adds_is_allowed_for(tmp_path: Path) -> None:
+    rng = np.random.default_rng(35)
+    logs = [[float(x) for x in rng.normal(0, 0.05, 4)] for _ in range(2)]
+    figures = {n: {i: math.exp(x) for i, x in enumerate(each)} for n, each in enumerate(logs)}
+    plain, more = (compare(figures, [(0, 1)], blocked=False, shared=s)[0] for s in (0.0, 0.5))
+    # Variance of a mean of four: a quarter of a unit's, on each side.
+    wider = math.log(more.high / more.low) / math.log(plain.high / plain.low)
+    assert wider == pytest.approx(math.sqrt((0.5 + 0.5) / 0.5), rel=1e-6)
 
 
 def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:

@@ -158,6 +158,34 @@ def test_parameters_are_found() -> None:
     )
 
 
+@given(
+    st.sampled_from(
+        [
+            "select * from t where a = {} and b = {} and c = $1",
+            "update t set a = {}, b = -{} where c in ({}, 3, {})",
+            "insert into t (a, b) values ({}, {})",
+            "select a, b from t where c > interval {} order by 1 limit {}",
+            'select {}::int, cast({} as text), x{}, "a 1" from t',
+            "select '{}' -- {}",
+            "select j ? {} from t",
+        ]
+    ),
+    st.lists(
+        st.one_of(
+            st.integers(0, 10**12).map(str),
+            st.from_regex(r"[0-9]{1,3}\.[0-9]{1,3}", fullmatch=True),
+            st.text(alphabet="ab'1 $?-,", max_size=6).map(lambda x: "'" + x.replace("'", "''") + "'"),
+        ),
+        min_size=8,
+        max_size=8,
+    ),
+)
+def test_shapes_that_are_remembered_say_what_reading_each_says(text: str, values: list[str]) -> None:
+    for some in (values[:4], values[4:], values[:4]):
+        statement = text.format(*some)
+        assert sql.generalised(statement) == sql._generalised(statement)
+
+
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=40))
 def test_any_values_make_a_script(values: list[str]) -> None:
     values = [v.replace("\0", "") for v in values]

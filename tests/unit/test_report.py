@@ -22,11 +22,51 @@ from rich.console import Console
 
 from tests.support import synthetic
 
+#: Of a device, as iostat -x has it, and of a kind of process.
+DEVICE = {
+    "reads_per_s": 10.0, "writes_per_s": 500.0, "read_bytes_per_s": 8e4, "write_bytes_per_s": 4e6,
+    "read_request_bytes": 8192.0, "write_request_bytes": 8192.0, "read_await_ns": 2e5, "write_await_ns": 3e5,
+    "flushes_per_s": 5.0, "flush_await_ns": 1e6, "queue": 0.5, "utilisation": 0.25,
+}  # fmt: skip
+PROCESS = {"processes": 8.0, "cpu": 0.5, "waiting_for_cpu": 0.1, "read_bytes_per_s": 1e6, "write_bytes_per_s": 2e6}
+SAMPLED = {
+    "devices": [{"device": "xvda", "holds": "data", **DEVICE}],
+    "processes": [{"kind": "client backend", **PROCESS}, {"kind": "walwriter", **PROCESS}],
+    "locks": [
+        {
+            "kind": "relation",
+            "mode": "RowExclusiveLock",
+            "relation": "",
+            "granted": 4.0,
+            "fast_path": 3.0,
+            "waiting": 0.0,
+        },
+        {"kind": "relation", "mode": "ShareLock", "relation": "a", "granted": 0.0, "fast_path": 0.0, "waiting": 1.5},
+    ],
+    "sizes": lambda i: [
+        {"database_bytes": (8 << 30) + i * 2e6, "wal_bytes": (16 << 20) * (1 + i % 2), "wal_files": 1.0}
+    ],
+}
+COUNTED = {
+    "calls": 100.0, "ms": 50.0, "rows": 100.0, "blocks_hit": 400.0, "blocks_read": 10.0, "blocks_dirtied": 50.0,
+    "temp_blocks_read": 0.0, "temp_blocks_written": 1.0, "wal_bytes": 25_000.0, "wal_full_pages": 2.0, "jit_ms": 0.0,
+}  # fmt: skip
+TOTALS = {
+    "statements": [
+        {"id": "1", "statement": "SELECT $1", "script": "s.sql", "line": 1.0, **COUNTED},
+        {"id": "2", "statement": "select of somebody else", "script": "", "line": 0.0, **{**COUNTED, "ms": 10.0}},
+    ],
+    "buffers": [
+        {"relation": "a", "buffers": 100.0, "main": 98.0, "dirty": 5.0, "usage": 3.5, "pages": 200.0},
+        {"relation": "unused", "buffers": 300.0, "main": 0.0, "dirty": 0.0, "usage": 0.0, "pages": 0.0},
+    ],
+}
 PLACE = {
     "target": "t", "cpus": 2.0, "memory_bytes": 4 << 30, "rows": 500, "server": {"version": "PostgreSQL 18"},
     "dataset": {
         "name": "tpcb scale=1", "loaded": True, "method": "direct", "rows": 100, "bytes": {"a": 10_000_000},
         "phases_s": {"generate": 0.5, "keys": 0.25, "vacuum": 0.25},
+        "devices": [{"phase": "vacuum", "seconds": 0.25, "device": "xvda", **DEVICE}],
         "relations": [
             {"name": "a", "table": "a", "kind": "table", "method": "heap", "rows": 100, "bytes": 8192},
             {"name": "a_pkey", "table": "a", "kind": "index", "method": "btree", "rows": 100, "bytes": 8192, "level": 4, "buffers": 6},
@@ -58,7 +98,10 @@ def full(tmp_path: Path, **more: Any) -> RunData:
         "note_zh": "说明。", **more,
     }  # fmt: skip
     plans = synthetic.plans([1, 2, 4, 8], 3, target=["t", "u"])
-    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 100 * p.clients * r.uniform(0.9, 1.1), manifest=manifest)
+    run = synthetic.make_run(
+        tmp_path, plans, lambda p, i, r: 100 * p.clients * r.uniform(0.9, 1.1), manifest=manifest, sampled=SAMPLED,
+        totals=TOTALS,
+    )  # fmt: skip
     data = reading.read(run)
     data.trials[0] = type(data.trials[0])(
         data.trials[0].plan, "failed", "2026", "it broke", data.trials[0].summary, list(Caveat), {}, 7
@@ -71,8 +114,8 @@ def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None
     v = view.build(full(tmp_path))
     names = [t.name for t in v.tables]
     assert names == [
-        "capacity", "comparisons", "qps", "rows", "detail", "time", "statements", "server", "loading", "sizes", "storage",
-        "syncs", "outcomes", "trials",
+        "findings", "capacity", "comparisons", "qps", "rows", "detail", "time", "statements", "server", "devices", "processes",
+        "server-statements", "buffers", "locks", "growth", "loading", "sizes", "storage", "syncs", "outcomes", "trials",
     ]  # fmt: skip
     for name in ("capacity", "qps", "detail", "comparisons", "time", "server"):
         table = v.table(name)
@@ -90,6 +133,43 @@ def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None
     sizes = v.table("sizes")
     assert sizes is not None and "4" in sizes.texts()[1] and sizes.texts()[0][0] == "t"
     assert v.shrunk == ["rows 10 to 1"]
+
+
+def test_what_the_server_counted_stands_by_the_names_of_scripts(tmp_path: Path) -> None:
+    v = view.build(full(tmp_path))
+    by_server = v.table("server-statements")
+    assert by_server is not None
+    first, second = by_server.texts()[:2]
+    # Of two repetitions together (one has failed); each call took 0.5 ms.
+    assert first[1:4] == ["SELECT 1", "200", "0.5"] and second[1] == "select of somebody else"
+    assert first[by_server.columns.index("WAL B")] == "250"
+    locks = v.table("locks")
+    assert locks is not None and [row[1:] for row in locks.texts()[:2]] == [
+        ["relation", "ShareLock", "a", "1.50", "0.00", "0.00"], ["relation", "RowExclusiveLock", "–", "0.00", "4.00", "3.00"]
+    ]  # fmt: skip
+    growth = v.table("growth")
+    assert growth is not None and growth.texts()[0][1:] == ["8.0 GiB", "2.00", "16.0 MiB", "32.0 MiB"]
+    buffers = v.table("buffers")
+    assert buffers is not None and buffers.texts()[0][1:5] == ["unused", "300", "75.0%", "–"]
+    assert buffers.texts()[1][3:5] == ["25.0%", "49%"]
+
+
+def test_devices_are_shown_while_loading_and_side_by_side(tmp_path: Path) -> None:
+    v = view.build(full(tmp_path))
+    devices = v.table("devices")
+    assert devices is not None
+    assert devices.texts()[0][:4] == ["loading tpcb scale=1 (t)", "vacuum (0.2 s)", "xvda", "10"]
+    # What a search for the capacity shows is another picture.
+    run = synthetic.make_run(
+        tmp_path / "two", synthetic.plans([4], 3, target=["t", "u"]), lambda *_: 100.0, sampled=SAMPLED
+    )
+    v = view.build(reading.read(run))
+    (beside,) = [c for c in v.charts if c.name == "sides"]
+    panels: Any = beside.spec["vconcat"]
+    titles = [p["spec"]["layer"][1]["encoding"]["y"]["title"] for p in panels]
+    assert titles == ["TPS", "written (MB/s)", "a write (ms)", "read (MB/s)", "utilisation (%)"]
+    sides = {x["side"] for p in panels for x in p["data"]["values"]}
+    assert sides == {"target = t", "target = u"}
 
 
 def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ impl Tpcc {
 #[pyfunction]
 pub fn tpcc_transactions(options: Tpcc) -> PyResult<Vec<(&'static str, String)>> {
     let options = options.to_options()?;
-    Ok(KINDS.iter().map(|kind| (kind.name(), tpcc::workload::listing(*kind, &options))).collect())
+    Ok(KINDS.iter().map(|kind| (kind.name(), tpcc::listing::listing(*kind, &options))).collect())
 }
 
 /// CREATE FUNCTION of TPC-C's transactions, for set `set` (from 0) of `sets`.
@@ -188,7 +188,7 @@ impl Workload {
         /// Of a loop that never ends.
         const MOST: usize = 10_000;
         if let Some(options) = self.tpcc.get(script / KINDS.len()) {
-            return tpcc::workload::sample(KINDS[script % KINDS.len()], options, seed);
+            return tpcc::listing::sample(KINDS[script % KINDS.len()], options, seed);
         }
         let Some(script) = self.scripts.get(script) else { return Vec::new() };
         let mut symbols = self.symbols.clone();

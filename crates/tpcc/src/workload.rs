@@ -1,8 +1,10 @@
 //! The clients: which transaction, on which warehouse, when, and in how many round trips.
 
 use crate::exchange::{Exchange, Question};
+use crate::listing::{is_read, lines_of, listing, parameters, substitute, text_of};
+use crate::options::{Home, Options, RoundTrips};
 use crate::random::Constants;
-use crate::schema::{self, DISTRICTS};
+use crate::schema::DISTRICTS;
 use crate::transactions::{Input, KINDS, Kind, Running, Statement as Written, Terms};
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine::workload::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step};
@@ -12,82 +14,8 @@ use pgdyno_wire::{Effect, WireError};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-
-/// How a transaction's statements travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RoundTrips {
-    /// One round trip for each statement.
-    #[default]
-    Statements,
-    /// Statements that do not depend on each other share one: a pipeline.
-    Pipelined,
-    /// One for all: a function in the server.
-    Functions,
-}
-
-impl FromStr for RoundTrips {
-    type Err = String;
-    fn from_str(s: &str) -> Result<RoundTrips, String> {
-        match s {
-            "statements" => Ok(RoundTrips::Statements),
-            "pipelined" => Ok(RoundTrips::Pipelined),
-            "functions" => Ok(RoundTrips::Functions),
-            other => Err(format!("\"{other}\" is unknown; it is statements, pipelined or functions")),
-        }
-    }
-}
-
-/// Whose warehouse a client works on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Home {
-    /// Any, drawn for each transaction.
-    #[default]
-    Random,
-    /// Its own: clients are spread over the warehouses of all sets.
-    Bound,
-    /// That of its terminal, and its district too: ten terminals a warehouse (clause 4.2.2).
-    Terminal,
-}
-
-impl FromStr for Home {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Home, String> {
-        match s {
-            "random" => Ok(Home::Random),
-            "bound" => Ok(Home::Bound),
-            "terminal" => Ok(Home::Terminal),
-            other => Err(format!("\"{other}\" is unknown; it is random, bound or terminal")),
-        }
-    }
-}
-
-/// What the clients of one side do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Warehouses of each set.
-    pub warehouses: u32,
-    /// Sets of tables.
-    pub sets: u32,
-    /// What the rows were populated with.
-    pub data_seed: u64,
-    /// How often each transaction is chosen, in the order of [`KINDS`].
-    pub weights: [u64; 5],
-    /// How statements travel.
-    pub round_trips: RoundTrips,
-    /// Which warehouse.
-    pub home: Home,
-    /// BEGIN's isolation level; empty: the server's default.
-    pub isolation: String,
-    /// What the standard's keying and think times (clause 5.2.5.7) are multiplied by; 0: no waits. With waits,
-    /// transactions are dealt from a deck (clause 5.2.4.2).
-    pub waits: f64,
-    /// A file that each order is appended to when its commit is acknowledged, as a line: client, set, warehouse, district
-    /// and order. The kernel has it before the client goes on.
-    pub orders: Option<PathBuf>,
-}
 
 /// Keying time and mean think time in seconds, by transaction (clause 5.2.5.7).
 const WAITS: [(f64, f64); 5] = [(18.0, 12.0), (3.0, 12.0), (2.0, 10.0), (2.0, 5.0), (2.0, 5.0)];
@@ -195,87 +123,6 @@ impl TpccWorkload {
         }
         Ok(TpccWorkload { shared: Arc::new(Shared { sides, commands, slots }) })
     }
-}
-
-impl Options {
-    fn as_function(&self) -> bool {
-        self.round_trips == RoundTrips::Functions
-    }
-}
-
-/// A transaction for people to read: its statements, each under its name.
-pub fn listing(kind: Kind, options: &Options) -> String {
-    let all = kind.statements(options.as_function());
-    let one = |(number, (name, _)): (usize, &Written)| {
-        format!("-- name: {}: {name}\n{};\n", kind.name(), text_of(kind, number, 0, options))
-    };
-    all.iter().enumerate().map(one).collect()
-}
-
-/// A transaction with inputs drawn from `seed`, as if the server had answered: of each statement its number, its text and
-/// its text with values. What depends on rows has plausible values, which need not be those of any row.
-pub fn sample(kind: Kind, options: &Options, seed: u64) -> Vec<(usize, String, String)> {
-    let constants = Constants::of_seed(options.data_seed);
-    let terms = Terms { warehouses: u64::from(options.warehouses), constants, warehouse: None, district: None };
-    let (exchange, mut found) = (Exchange::default(), Vec::new());
-    let input = kind.draw(&mut Prng::from_seed(seed), &terms);
-    let mut running = input.run(exchange.clone(), options.as_function(), !options.isolation.is_empty());
-    // Of the widest row that is read.
-    const COLUMNS: usize = 16;
-    while running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-        let mut reads = Vec::new();
-        let some = exchange.take(usize::MAX, |questions| {
-            for q in questions {
-                let text = text_of(kind, q.statement, 0, options);
-                let mut whole = Vec::new();
-                substitute(&text, q, &mut whole);
-                if is_read(&text) {
-                    reads.push(if text.contains("select d_next_o_id") { "3001" } else { "1" });
-                }
-                found.push((q.statement, text, String::from_utf8_lossy(&whole).into_owned()));
-            }
-        });
-        if !some {
-            break;
-        }
-        for value in reads {
-            exchange.row(&[Some(value.as_bytes()); COLUMNS]);
-            exchange.end_of_rows();
-        }
-        exchange.all_answered();
-    }
-    found
-}
-
-/// The lines of the statements in that listing, from 1.
-fn lines_of(kind: Kind, options: &Options) -> Vec<usize> {
-    let mut line = 1;
-    let mut next = |number| {
-        let here = line + 1;
-        line += 1 + text_of(kind, number, 0, options).lines().count();
-        here
-    };
-    (0..kind.statements(options.as_function()).len()).map(&mut next).collect()
-}
-
-/// A statement's text for a set.
-fn text_of(kind: Kind, number: usize, set: u32, options: &Options) -> String {
-    let (_, text) = kind.statements(options.as_function())[number];
-    if text == "begin" && !options.isolation.is_empty() {
-        return format!("begin isolation level {}", options.isolation);
-    }
-    schema::with_names(text, set, options.sets)
-}
-
-fn is_read(sql: &str) -> bool {
-    sql.starts_with("select")
-}
-
-/// The greatest `$n`.
-fn parameters(sql: &str) -> usize {
-    let numbers = sql.split('$').skip(1);
-    let number = |s: &str| s[..s.find(|c: char| !c.is_ascii_digit()).unwrap_or(s.len())].parse().unwrap_or(0);
-    numbers.map(number).max().unwrap_or(0)
 }
 
 impl Workload for TpccWorkload {
@@ -495,26 +342,6 @@ impl Client {
     }
 }
 
-/// Writes a statement with all its values in it: for the simple protocol.
-fn substitute(text: &str, q: &Question, out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.extend_from_slice(&rest.as_bytes()[..at]);
-        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let n: usize = rest[at + 1..=at + digits].parse().unwrap_or(1);
-        out.push(b'\'');
-        for byte in q.parameter(n - 1) {
-            if *byte == b'\'' {
-                out.push(b'\'');
-            }
-            out.push(*byte);
-        }
-        out.push(b'\'');
-        rest = &rest[at + 1 + digits..];
-    }
-    out.extend_from_slice(rest.as_bytes());
-}
-
 impl Actor for Client {
     fn rest(&mut self, now: Nanos) -> Nanos {
         let factor = self.side().options.waits;
@@ -622,18 +449,8 @@ impl Actor for Client {
 mod tests {
     use super::*;
 
-    pub fn options() -> Options {
-        Options {
-            warehouses: 2,
-            sets: 1,
-            data_seed: 1,
-            weights: [10, 10, 1, 1, 1],
-            round_trips: RoundTrips::Statements,
-            home: Home::Random,
-            isolation: String::new(),
-            waits: 0.0,
-            orders: None,
-        }
+    fn options() -> Options {
+        Options::of_tests()
     }
 
     #[test]
@@ -658,25 +475,6 @@ mod tests {
             TpccWorkload::new(vec![options(), Options { round_trips: RoundTrips::Functions, ..options() }]).unwrap();
         assert_eq!(sides.scripts().len(), 10);
         assert!(sides.commands().last().is_some_and(|c| c.script == 9));
-    }
-
-    #[test]
-    fn samples_are_whole_transactions() {
-        for (kind, round_trips) in
-            KINDS.iter().flat_map(|k| [(*k, RoundTrips::Statements), (*k, RoundTrips::Functions)])
-        {
-            for seed in 0..50 {
-                let o = Options { round_trips, ..options() };
-                let all = sample(kind, &o, seed);
-                let texts: Vec<&str> = all.iter().map(|(_, _, whole)| whole.as_str()).collect();
-                if round_trips == RoundTrips::Statements {
-                    assert_eq!((texts[0], texts[texts.len() - 1]), ("begin", "commit"), "{kind:?} {texts:?}");
-                }
-                let named =
-                    |t: &str| t.split('{').skip(1).all(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()));
-                assert!(texts.iter().all(|t| !t.contains('$') && named(t)), "{texts:?}");
-            }
-        }
     }
 
     #[test]

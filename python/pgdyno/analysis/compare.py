@@ -83,9 +83,11 @@ def compare(
     level: float = 1 - ALPHA,
     margin: float = MARGIN,
     also: Mapping[Hashable, Sequence[Figures]] | None = None,
+    shared: float = 0.0,
 ) -> list[Comparison]:
     """Compares one figure, which is positive, of configurations: for each pair (A, B), B beside A. `also`: by A, of
-    further series of units of this pair's configuration, which only say how far units lie apart.
+    further series of units of this pair's configuration, which only say how far units lie apart. `shared`: the
+    variance of the difference by what units of a side have in common, as a part of the variance of a unit.
 
     `blocked`: units of the same number were run one after the other, in an order that favours none, so that a drift of
     the machine meets them alike. Differences are of logarithms; variances are moderated over all configurations.
@@ -101,7 +103,7 @@ def compare(
     prior = learn(estimates) if estimates else None
     known = [further.get(a, []) for a, _ in pairs]
     return [
-        _compared(logs[a], logs[b], blocked, prior, more, higher_is_better, level, margin)
+        _compared(logs[a], logs[b], blocked, prior, more, shared, higher_is_better, level, margin)
         for (a, b), more in zip(pairs, known, strict=True)
     ]
 
@@ -178,6 +180,7 @@ def _compared(
     blocked: bool,
     prior: Prior | None,
     further: list[Variance],
+    shared: float,
     higher_is_better: bool,
     level: float,
     margin: float,
@@ -192,21 +195,23 @@ def _compared(
     if min(n, m) < 1 or prior is None or (blocked and not paired):
         # Of units that are in no common block, the variance within blocks says too little.
         return nothing
-    parts = 1 / n + 1 / m
+    apart = 1 / n + 1 / m
+    parts = apart + shared
     if further or min(n, m) < 2:
         own = _pooled([*further, *_by_themselves([a, b])], parts)
     elif paired:
-        own = Variance(max(_variance(np.subtract(y, x)) / n, _FLOOR * parts), n - 1)
+        own = Variance(max(_variance(np.subtract(y, x)) / n, _FLOOR * apart), n - 1)
     else:
         va, vb = max(_variance(x), _FLOOR) / n, max(_variance(y), _FLOOR) / m
         # Satterthwaite's degrees of freedom.
-        own = Variance(va + vb, (va + vb) ** 2 / (va**2 / (n - 1) + vb**2 / (m - 1)))
+        degrees = (va + vb) ** 2 / (va**2 / (n - 1) + vb**2 / (m - 1))
+        own = Variance((va + vb) * parts / apart, degrees)
     spread = prior.spread(own, parts)
     half = spread.half_width(level)
     difference = math.log(ratio)
     low, high = math.exp(difference - half), math.exp(difference + half)
     verdict = verdict_of(low, high, margin, higher_is_better)
-    more = _more(spread, half, n, m, paired, level, margin) if verdict is Verdict.UNKNOWN else 0
+    more = _more(spread, half, n, m, paired, shared, level, margin) if verdict is Verdict.UNKNOWN else 0
     return Comparison(n, m, mean_a, mean_b, ratio, low, high, level, paired, verdict, margin, more)
 
 
@@ -227,12 +232,14 @@ def verdict_of(low: float, high: float, margin: float, higher_is_better: bool) -
     return Verdict.SAME if _is_within(low, high, margin) else Verdict.UNKNOWN
 
 
-def _more(spread: Spread, half: float, n: int, m: int, paired: bool, level: float, margin: float) -> int | None:
+def _more(
+    spread: Spread, half: float, n: int, m: int, paired: bool, shared: float, level: float, margin: float
+) -> int | None:
     """Units that each side needs besides, so that a difference of the margin is shown, and that there is none is shown
     where there is none. The noise is taken at its upper bound: that of few units may have come out small by chance.
     """
     fewer = min(n, m)
-    sigma = spread.upper_sigma(CONFIDENCE) / math.sqrt(1 / n + 1 / m)
+    sigma = spread.upper_sigma(CONFIDENCE) / math.sqrt(1 / n + 1 / m + shared)
     typical = math.sqrt(float(np.sum(spread.weights * spread.variances)))
     both_sides = float(special.ndtri(1 - (1 - POWER) / 2))
 
@@ -240,7 +247,7 @@ def _more(spread: Spread, half: float, n: int, m: int, paired: bool, level: floa
         degrees = max(1, units - 1 if paired else 2 * units - 2)
         # Not above what this table knows already.
         quantile = min(float(special.stdtrit(degrees, (1 + level) / 2)), half / typical)
-        return (quantile + both_sides) * sigma * math.sqrt(2 / units) <= math.log1p(margin)
+        return (quantile + both_sides) * sigma * math.sqrt(2 / units + shared) <= math.log1p(margin)
 
     high = max(2, fewer + 1)
     while not would_tell(high):

@@ -38,7 +38,7 @@ def of_pairs(differences: Sequence[float]) -> Difference | None:
     n = len(x)
     if n < FEWEST:
         return None
-    # Both come out too small about the series' own mean: as in series.mean_of.
+    # Both come out too small about the series' own mean (Marriott and Pope 1954).
     found = autocorrelation_time(x)
     tau = min(found * (1 + 2 * found / n), n / 2)
     variance = float(x.var(ddof=1)) / (1 - min(tau / n, 0.5)) if tau > 1 else float(x.var(ddof=1))

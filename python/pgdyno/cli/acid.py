@@ -93,7 +93,7 @@ def _private(given: list[str], isolation: str, seconds: float, clients: int, lis
     options = engine.Tpcc(warehouses=_WAREHOUSES, isolation=isolation)
     with ExitStack() as stack:
         listener.note("starting a private PostgreSQL ...")
-        cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients)))
+        cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients, None)))
         loader.into_server(
             cluster,
             loader.dataset_of("tpcc", scale=_WAREHOUSES, rows=None),

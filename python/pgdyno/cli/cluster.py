@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from rich import box
 from rich.table import Table
 
@@ -24,7 +25,7 @@ from pgdyno.cluster.clone import Copied
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.managed import ManagedCluster, resolved
-from pgdyno.cluster.settings import OURS, Setting, sized
+from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
@@ -34,9 +35,13 @@ from pgdyno.load.units import pg_size
 _out = console.output()
 
 
-def settings_of(given: list[str], clients: int) -> list[Setting]:
-    """Settings for this machine and so many clients, with those that were given as NAME=VALUE over them."""
-    settings = {s.name: s for s in sized(host.memory_bytes(), host.cores(), clients)}
+def settings_of(given: list[str], clients: int, pg_bin: Path | None, members: int = 1) -> list[Setting]:
+    """Settings for this machine, of which each of so many members has its share, and so many clients, with those that
+    were given as NAME=VALUE over them.
+    """
+    settings = {s.name: s for s in sized(host.memory_bytes() // members, host.cores(), clients)}
+    programs = pg_bin or binaries.wheel_folder()
+    settings |= {s.name: s for s in counting_statements(programs)} if programs is not None else {}
     settings |= {s.name: s for s in given_settings(given)}
     return list(settings.values())
 
@@ -56,7 +61,7 @@ def given_settings(given: list[str]) -> list[Setting]:
 
 def create(folder: Path, clients: int, given: list[str], checksums: bool | None, pg_bin: Path | None) -> int:
     """Initdb with settings for this machine."""
-    settings = settings_of(given, clients)
+    settings = settings_of(given, clients, pg_bin)
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.create(settings, pg_bin=pg_bin, checksums=checksums)
@@ -73,8 +78,14 @@ def start(folder: Path) -> int:
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.start()
-    _say(f"started; --target {shlex.quote(cluster.layout.target.conninfo)}")
+    _say(f"started; --target {_to_type(cluster.layout.target)}")
     return 0
+
+
+def _to_type(target: Target) -> str:
+    """A connection string as a shell takes it: quoted no more than it must be."""
+    words = make_conninfo("", host=target.host, port=target.port, user=target.user, dbname=target.dbname)
+    return f'"{words}"' if not set(words) & set('"$`\\!') else shlex.quote(words)
 
 
 def stop(folder: Path) -> int:
@@ -108,7 +119,7 @@ def status(folder: Path, json_output: bool) -> int:
     if json_output:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
         return 0
-    reach = f"runs as process {pid}; --target {shlex.quote(cluster.layout.target.conninfo)}"
+    reach = f"runs as process {pid}; --target {_to_type(cluster.layout.target)}"
     _say(
         f"PostgreSQL {facts['version']} in {cluster.base}: {pg_size(size)}",
         *([reach, f"holds {', '.join(names) or 'no dataset'}"] if pid is not None else ["stopped"]),

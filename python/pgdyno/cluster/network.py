@@ -111,6 +111,10 @@ class Network:
                 _ip(f"netns del {self.namespace(host)}")
                 self._add(host)
 
+    def is_up(self) -> bool:
+        """Whether it is there, and ours."""
+        return self._is_ours() and set(map(self.namespace, self.hosts)) <= set(_names())
+
     def _is_whole(self, host: str) -> bool:
         shown = _ip(f"-n {self.namespace(host)} -4 -o addr show dev eth0 up", check=False)
         lo = _ip(f"-n {self.namespace(host)} -o link show dev lo up", check=False)

@@ -7,6 +7,7 @@ process before it has made is known by a file of pgdyno's in it, which whoever c
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -67,16 +68,21 @@ class Made:
             status = os.fstat(fd)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
                 return False
-            if not _emptied(fd, last):
-                return False
-            if last:
-                _remove_entry(last, fd)
+            for _ in range(_PASSES):
+                if not _emptied(fd, last):
+                    return False
+                if last:
+                    _remove_entry(last, fd)
+                try:
+                    self.path.rmdir()
+                    return True
+                except OSError as e:
+                    # A file that was written between the last look and this.
+                    if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        return False
+            return False
         finally:
             os.close(fd)
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
-            return True
-        return False
 
 
 def _emptied(folder: int, last: str) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.cluster.binaries import has_library
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
+STATEMENTS = "pg_stat_statements"
 #: How we reach the server, and where its files are.
 OURS = {
     "port",
@@ -66,6 +70,18 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
         Setting("unix_socket_permissions", "0700", "private"),
         Setting("logging_collector", "off", "the log is the server's standard error, in a file of ours"),
         Setting("cluster_name", "pgdyno", "so that ps tells whose it is"),
+    ]
+
+
+def counting_statements(programs: Path) -> list[Setting]:
+    """What lets reports tell what each statement did: pg_stat_statements, if the programs come with it. It counts only
+    when it is told to: that costs too much for a measurement.
+    """
+    if not has_library(programs, STATEMENTS):
+        return []
+    return [
+        Setting("shared_preload_libraries", STATEMENTS, "so that reports can tell what each statement did"),
+        Setting(f"{STATEMENTS}.track", "none", "it is told when: to count costs 3 to 4% of short statements"),
     ]
 
 

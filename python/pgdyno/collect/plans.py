@@ -6,6 +6,7 @@ back, and only if it can be repeated: a SELECT, INSERT, UPDATE or DELETE that ca
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -32,6 +33,8 @@ _HARMLESS = {
 #: How long one statement may take to be planned, or carried out.
 _PLAN_MS, _CARRY_OUT_MS = 2_000, 5_000
 _TOTAL_S = 10.0
+#: What a statement is prepared with, to see its generic plan.
+PREPARE = "prepare pgdyno_plan as "
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
     conn.execute(f"set local statement_timeout = {_PLAN_MS}")
     conn.execute("set local lock_timeout = 200; set local plan_cache_mode = force_generic_plan")
     count = len(set(re.findall(r"\$(\d+)", s.prepared)))
-    _one(conn, f"prepare pgdyno_plan as {s.prepared}")
+    _uncounted(conn)
+    _one(conn, f"{PREPARE}{s.prepared}")
     try:
         nulls = f"({', '.join(['null'] * count)})" if count else ""
         top = _explained(conn, f"explain (format json) execute pgdyno_plan{nulls}")
@@ -116,6 +120,14 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
     ]
     # The one that was seen to throw away most comes first.
     return Plan(s, _shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
+
+
+def _uncounted(conn: Connection) -> None:
+    """pg_stat_statements is not to know the workload's statement by our PREPARE. Whoever may not say so is told apart
+    by the text.
+    """
+    with contextlib.suppress(psycopg.Error), conn.transaction():
+        conn.execute("set local pg_stat_statements.track = 'none'")
 
 
 def _one(conn: Connection, query: str) -> psycopg.Cursor[tuple[Any, ...]]:

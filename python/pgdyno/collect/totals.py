@@ -1,5 +1,5 @@
 """What is read before and after a trial, and kept as differences: tables and indexes, I/O by kind of process,
-statements.
+statements, and waits as pg_wait_sampling has counted them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from pgdyno.collect import extensions
 from pgdyno.conninfo import looks_secret
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
 _SECRET = re.compile(r"\b(password|secret|token)\b", re.IGNORECASE)
 #: What is read of very many: those that are used most.
-_LIMITS = {"tables": 300, "indexes": 300, "statements": 300}
+_LIMITS = {"tables": 300, "indexes": 300, "statements": 5000}
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,29 @@ _IO: dict[int, _Question] = {
 _STATEMENTS = _Question(
     ("id", "statement"),
     ("calls", "ms", "rows", "blocks_hit", "blocks_read", "blocks_dirtied", "temp_blocks_read", "temp_blocks_written",
-     "wal_bytes", "wal_full_pages"), (),
-    """select queryid::text, left(query, 1000), sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit),
+     "wal_bytes", "wal_full_pages", "jit_ms"), (),
+    # What an extension's older version does not count is absent from its rows as JSON.
+    """select queryid::text, left(query, 10000), sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit),
               sum(shared_blks_read), sum(shared_blks_dirtied), sum(temp_blks_read), sum(temp_blks_written),
-              sum(wal_bytes), sum(wal_fpi)
-       from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())
-         and queryid is not null
-       group by 1, 2 order by sum(total_exec_time) desc limit 300""",
+              sum(wal_bytes), sum(wal_fpi),
+              sum(coalesce((j ->> 'jit_generation_time')::float8, 0) + coalesce((j ->> 'jit_inlining_time')::float8, 0)
+                  + coalesce((j ->> 'jit_optimization_time')::float8, 0)
+                  + coalesce((j ->> 'jit_emission_time')::float8, 0))
+       from {schema}.pg_stat_statements s, lateral (select to_jsonb(s) - 'query') as as_json (j)
+       where dbid = (select oid from pg_database where datname = current_database()) and queryid is not null
+       group by 1, 2 order by sum(total_exec_time) desc limit 5000""",
 )  # fmt: skip
+_WAIT_PROFILE = _Question(
+    ("wait_type", "wait"), ("samples", "ms"), (),
+    """select coalesce(event_type, ''), coalesce(event, ''), sum(count),
+              sum(count) * current_setting('pg_wait_sampling.profile_period')::float8
+       from {schema}.pg_wait_sampling_profile group by 1, 2""",
+)  # fmt: skip
+#: By the extension that counts it: the name of what is read, and how.
+_EXTENSIONS = {
+    "pg_stat_statements": ("statements", _STATEMENTS),
+    "pg_wait_sampling": ("wait_profile", _WAIT_PROFILE),
+}
 
 
 @dataclass
@@ -87,37 +103,41 @@ class Totals:
 
     #: By name: rows by what names them.
     counted: dict[str, dict[tuple[str, ...], tuple[float | None, ...]]] = field(default_factory=dict)
+    #: Names of which there are more than are read.
+    cut: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     #: When the server was started, when it last read its configuration, and its settings.
     started: str = ""
     configured: str = ""
     settings: dict[str, str] = field(default_factory=dict)
 
+    def counted_by(self, name: str) -> bool:
+        """Whether it could be read."""
+        return name in self.counted
 
-def _questions(version: int, *, statements: bool) -> dict[str, _Question]:
+
+def _questions(version: int) -> dict[str, _Question]:
     found = {"tables": _TABLES, "indexes": _INDEXES}
     io = next((q for since, q in _IO.items() if version >= since), None)
-    return found | ({"io": io} if io else {}) | ({"statements": _STATEMENTS} if statements else {})
+    return found | ({"io": io} if io else {})
 
 
-def read(conn: Connection) -> Totals:
-    """As they stand. What cannot be read is named."""
+def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = False) -> Totals:
+    """As they stand; or of `statements_alone`. What cannot be read is named. `is_ours`: the server is one of
+    pgdyno's, where extensions whose libraries are loaded may be made for the moment of asking.
+    """
     totals = Totals()
-    try:
-        row = conn.execute("select to_regclass('pg_stat_statements') is not null").fetchone()
-    except psycopg.Error:
-        row = None
-    version = conn.info.server_version
-    for name, q in _questions(version, statements=row == (True,)).items():
+    for name, q in ({} if statements_alone else _questions(conn.info.server_version)).items():
+        _count(conn, totals, name, q, q.query.encode())
+    for extension, (name, q) in _EXTENSIONS.items():
+        if statements_alone and name != "statements":
+            continue
         try:
-            rows = conn.execute(q.query).fetchall()
+            with extensions.at_hand(conn, extension, make=is_ours) as schema:
+                if schema:
+                    _count(conn, totals, name, q, q.query.replace("{schema}", schema).encode())
         except psycopg.Error as e:
             totals.missing.append(f"{name}: {' '.join(str(e).split())}")
-            continue
-        n = len(q.names)
-        totals.counted[name] = {
-            tuple(str(v) for v in r[:n]): tuple(None if v is None else float(v) for v in r[n:]) for r in rows
-        }
     _hide_secrets(totals)
     try:
         found = conn.execute("select pg_postmaster_start_time()::text, pg_conf_load_time()::text").fetchone()
@@ -129,27 +149,40 @@ def read(conn: Connection) -> Totals:
     return totals
 
 
+def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: bytes) -> None:
+    try:
+        with conn.transaction():
+            rows = conn.execute(query).fetchall()
+    except psycopg.Error as e:
+        totals.missing.append(f"{name}: {' '.join(str(e).split())}")
+        return
+    n = len(q.names)
+    if len(rows) >= _LIMITS.get(name, len(rows) + 1):
+        totals.cut.add(name)
+        totals.missing.append(f"{name}: only the {len(rows):,} that are used most were read")
+    totals.counted[name] = {
+        tuple(str(v) for v in r[:n]): tuple(None if v is None else float(v) for v in r[n:]) for r in rows
+    }
+
+
 def _hide_secrets(totals: Totals) -> None:
     """Statements that are not normalised (ALTER ROLE ... PASSWORD) may hold what is nobody's business."""
-    statements = totals.counted.get("statements", {})
-    totals.counted["statements"] = {
-        k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])
-    }
-    if not statements:
-        del totals.counted["statements"]
+    if (statements := totals.counted.get("statements")) is not None:
+        totals.counted["statements"] = {
+            k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])
+        }
 
 
 def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
     """What was added, by name: a row for each that did anything. Of one whose counters were reset nothing is known."""
     found: dict[str, list[Row]] = {}
-    for name, q in _questions(version, statements=True).items():
+    for name, q in (_questions(version) | dict(_EXTENSIONS.values())).items():
         rows: list[Row] = []
         first = before.counted.get(name)
         if first is None:
             continue
-        most = _LIMITS.get(name)
         for key, values in after.counted.get(name, {}).items():
-            if key not in first and most is not None and len(first) >= most:
+            if key not in first and name in before.cut:
                 # It was there, and among those that are not read: what it had counted is not known.
                 continue
             grown = len(q.grows)

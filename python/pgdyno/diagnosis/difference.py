@@ -44,8 +44,31 @@ _STATES: dict[str, Callable[[Evidence], Part | None]] = {
     "on the processors": lambda e: e.running,
     "network and client": lambda e: e.outside,
 }
-_USES = (("WAL", "bytes", "wal_bytes_per_s"), ("whole pages in WAL", "", "wal_full_pages_per_s"),
-         ("pages missed", "", "blocks_read_per_s"), ("temporary files", "bytes", "temp_bytes_per_s"))  # fmt: skip
+#: By name: its unit, and what a transaction uses of it.
+_USES: dict[str, tuple[str, Callable[[Evidence], float | None]]] = {
+    "WAL": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
+    "whole pages in WAL": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
+    "of the WAL whole pages": ("%", lambda e: whole_pages_share(e)),
+    "pages missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),
+    "read from the device": ("bytes", lambda e: _of_device(e, "read_bytes_per_s")),
+    "written to the device": ("bytes", lambda e: _of_device(e, "write_bytes_per_s")),
+    "device requests": ("", lambda e: _of_device(e, "reads_per_s", "writes_per_s")),
+    "temporary files": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
+}
+_PAGE = 8192
+
+
+def whole_pages_share(e: Evidence) -> float | None:
+    """The part of the WAL that is whole pages; None: not known. Without compression, so at most."""
+    pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
+    return min(1.0, pages * _PAGE / wal) if pages is not None and wal else None
+
+
+def _of_device(e: Evidence, *columns: str) -> float | None:
+    """Of the device that is used most, by transaction; None: it cannot be seen. What else writes there counts, too."""
+    if not e.tps or not e.busiest_device:
+        return None
+    return sum(e.device(c) for c in columns) / e.tps
 
 
 def moved(a: Evidence, b: Evidence) -> list[Moved]:
@@ -69,8 +92,8 @@ def moved(a: Evidence, b: Evidence) -> list[Moved]:
 def used(a: Evidence, b: Evidence) -> list[Used]:
     """What a transaction uses more or less of in B than in A."""
     found = []
-    for what, unit, column in _USES:
-        x, y = a.per_transaction(column), b.per_transaction(column)
+    for what, (unit, of) in _USES.items():
+        x, y = of(a), of(b)
         if x is None or y is None or max(x, y) < 0.01:
             continue
         if abs(y - x) > _USE * max(x, y):

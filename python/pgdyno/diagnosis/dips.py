@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from pgdyno.diagnosis.evidence import Recorded
 
 #: A dip is below this part of the median around it, by so many robust deviations, for so long.
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
+#: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
+_NOTHING, _EXPECTED = 0.1, 20.0
 #: Intervals that the median is taken of.
 _AROUND = 61
 #: Sources that are sampled together begin within this time.
 _SAMPLE_NS = 100_000_000
 #: Of the normal distribution: the standard deviation by the median absolute deviation.
 _MAD = 1.4826
+#: Of our clients' time in a dip, the part that makes a wait its reason.
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ def dips_of(r: Recorded) -> list[Dip]:
     half = min(_AROUND, len(tps)) // 2
     around = np.array([np.median(tps[max(0, i - half) : i + half + 1]) for i in range(len(tps))])
     spread = _MAD * float(np.median(np.abs(tps - around)))
-    low = tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)
+    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around)
     found, i = [], 0
     while i < len(rows):
         if not low[i]:
@@ -54,7 +59,8 @@ def dips_of(r: Recorded) -> list[Dip]:
             j += 1
         lacks = float(1 - tps[i : j + 1].sum() / around[i : j + 1].sum()) if around[i : j + 1].sum() > 0 else 1.0
         dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks)
-        if dip.seconds >= _SHORTEST_S:
+        expected = float(around[i : j + 1].mean()) * dip.seconds
+        if dip.seconds >= _SHORTEST_S and expected >= _EXPECTED:
             found.append(dip)
         i = j + 1
     return found
@@ -78,26 +84,54 @@ def explained(r: Recorded, dip: Dip) -> list[str]:
         found.append("a checkpoint")
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
         found.append("autovacuum")
-    if (busy := _compared(r, "devices", "utilisation", start, end)) is not None and busy[0] > 0.9 > busy[1]:
+    if (busy := _compared(r, "devices", "utilisation", dip)) is not None and busy[0] > 0.9 > busy[1]:
         found.append("a busy device")
-    if (stolen := _compared(r, "machine", "cpu_steal", start, end)) is not None and stolen[0] > stolen[1] + 0.1:
+    if (stolen := _compared(r, "machine", "cpu_steal", dip)) is not None and stolen[0] > stolen[1] + 0.1:
         found.append("processors that the hypervisor took")
-    if (taken := _others(r, start, end)) is not None and taken[0] > taken[1] + 0.3:
+    if (taken := _others(r, dip)) is not None and taken[0] > taken[1] + 0.3:
         found.append("other processes on the processors")
-    kinds = ("server restarted", "configuration reloaded", "server process died", "recovery", "server stops", "lost")
+    if not found and (wait := _waited_for(r, dip)):
+        found.append(f"waits for {wait}")
+    kinds = (
+        "server restarted", "configuration reloaded", "server process died", "recovery", "server stops", "lost",
+        "panic", "fatal",
+    )  # fmt: skip
     found += [e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end]
     return list(dict.fromkeys(found))
 
 
-def _compared(r: Recorded, source: str, column: str, start: int, end: int) -> tuple[float, float] | None:
+def _is_in(row: dict[str, Any], dip: Dip) -> bool:
+    """A sample lies in a dip, by half at least: its neighbours are of what is usual."""
+    start, end = row["start_ns"], row["end_ns"]
+    return bool(2 * (min(end, dip.end_ns) - max(start, dip.start_ns)) >= end - start)
+
+
+def _waited_for(r: Recorded, dip: Dip) -> str:
+    """The wait that our clients were in for half of the time, and much less outside of it; empty: there is none."""
+    within: dict[str, float] = {}
+    outside: dict[str, float] = {}
+    for row in r.rows("waits"):
+        if row["ours"]:
+            into = within if _is_in(row, dip) else outside
+            running = row["state"] == "idle" or not row["wait_type"] or row["wait_type"] == "Client"
+            name = "" if running else f"{row['wait_type']} {row['wait']}"
+            into[name] = into.get(name, 0.0) + float(row["processes"])
+    wait = max((n for n in within if n), key=lambda n: within[n], default="")
+    if not wait or within[wait] < _MOSTLY * sum(within.values()):
+        return ""
+    usual = outside.get(wait, 0.0) / (sum(outside.values()) or 1.0)
+    return wait if usual < _MOSTLY * within[wait] / sum(within.values()) else ""
+
+
+def _compared(r: Recorded, source: str, column: str, dip: Dip) -> tuple[float, float] | None:
     """A column's mean within a time, and outside of it."""
     rows = r.rows(source)
-    within = [float(row[column]) for row in rows if row["start_ns"] < end and row["end_ns"] > start]
-    outside = [float(row[column]) for row in rows if not (row["start_ns"] < end and row["end_ns"] > start)]
+    within = [float(row[column]) for row in rows if _is_in(row, dip)]
+    outside = [float(row[column]) for row in rows if not _is_in(row, dip)]
     return (float(np.mean(within)), float(np.mean(outside))) if within and outside else None
 
 
-def _others(r: Recorded, start: int, end: int) -> tuple[float, float] | None:
+def _others(r: Recorded, dip: Dip) -> tuple[float, float] | None:
     """Processors that neither PostgreSQL nor pgdyno used, within a time, and outside of it."""
     used = {row["start_ns"] // _SAMPLE_NS: 0.0 for row in r.rows("processes")}
     for row in r.rows("processes"):
@@ -109,5 +143,5 @@ def _others(r: Recorded, start: int, end: int) -> tuple[float, float] | None:
         if seen is None:
             continue
         rest = row["cpu_user"] + row["cpu_nice"] + row["cpu_system"] - seen
-        (within if row["start_ns"] < end and row["end_ns"] > start else outside).append(rest)
+        (within if _is_in(row, dip) else outside).append(rest)
     return (float(np.mean(within)), float(np.mean(outside))) if within and outside else None

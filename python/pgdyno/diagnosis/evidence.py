@@ -60,6 +60,11 @@ class Recorded:
             self._rows[source] = found
         return self._rows[source]
 
+    def before(self, source: str) -> list[Row]:
+        """What a source says of the warm-up."""
+        rows = self.data.samples[self.trial.plan.number, source]
+        return [row for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
+
     def _is_within(self, row: Row) -> bool:
         start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
         if start is None or end is None:

@@ -14,6 +14,8 @@ from pgdyno.report.page import Chart, Page, render
 
 #: Seconds of a round that are shown before its fault and behind it.
 _BEFORE_S, _AFTER_S = 2.0, 20.0
+#: Rows of clients.
+_MOST_CLIENTS = 400
 #: Fault, found dead, promoted.
 _MARKS = ["#D55E00", "#E69F00", "#009E73"]
 
@@ -28,7 +30,7 @@ def written(drill: Drill) -> str:
             answers=answers(drill),
             tables=[_lost(drill), _times(drill)],
             charts=[_load(drill)],
-            details=[_rounds(drill)],
+            details=[_rounds(drill), _clients(drill)],
             method=METHOD_FOREIGN if drill.is_foreign else METHOD,
             error="; ".join([drill.stopped, *(f"pg_amcheck on {m}: {w}" for m, w in drill.damaged.items())]).strip(
                 "; "
@@ -91,6 +93,24 @@ def _rounds(drill: Drill) -> Table:
                 *known, *["–"] * (4 - len(known)), seconds(found), seconds(middle), r.error or others,
             ])  # fmt: skip
     return Table("rounds", "Rounds", columns, cells, text_columns=3)
+
+
+def _clients(drill: Drill) -> Table:
+    """Of each client of each round, when it was last served before the outage, and when first after it."""
+    columns = ["round", "client", "last s", "first s", "outage s"]
+    cells: list[list[Any]] = []
+    for mode, fault, rounds in drill.rounds:
+        for r in rounds:
+            for o in r.outages:
+                at = (None if t is None else (t - r.fault_ns) / 1e9 for t in (o.last_ns, o.first_ns))
+                cells.append([f"{_of(mode, fault)} {r.number}", str(o.client), *map(seconds, at), seconds(o.seconds)])
+    note = (
+        "Seconds since the fault of the last commit that was acknowledged before the client's longest gap, and of the "
+        "first one after it."
+    )
+    if len(cells) > _MOST_CLIENTS:
+        note += f" The first {_MOST_CLIENTS} of {len(cells):,}; round.json of each round has all."
+    return Table("clients", "Clients", columns, cells[:_MOST_CLIENTS], note)
 
 
 def _load(drill: Drill) -> Chart:

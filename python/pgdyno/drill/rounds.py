@@ -229,10 +229,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
         found.promoted_ns = promotion.at_ns
         scene.events.append((promotion.at_ns, f"{promotion.member} promoted in {promotion.seconds * 1e3:.0f} ms"))
         found.promote_s = promotion.seconds
-        old = scene.cluster.member(found.old_primary)
-        found.split_brain = state.of_member(old).role == "primary"
-        if found.split_brain:
-            scene.happened(f"split brain: {old.name} takes writes as well")
+        _look_for_two(scene, found)
     found.new_primary = scene.cluster.primary.name
     if len(_streaming(scene.cluster)) < scene.cluster.promise.wanted:
         # Commits wait until there are standbys again.
@@ -241,6 +238,18 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
         scene.happened("the other members have joined again")
     _wait_served(load, time.time_ns())
     time.sleep(options.after_s)
+    if promotion is not None:
+        # One that was frozen, and that nobody has fenced, wakes up and goes on.
+        scene.cluster.member(found.old_primary).thaw()
+        _look_for_two(scene, found)
+
+
+def _look_for_two(scene: Scene, found: Round) -> None:
+    """Whether the old primary takes writes beside the new one."""
+    old = scene.cluster.member(found.old_primary)
+    if not found.split_brain and old != scene.cluster.primary and state.of_member(old).role == "primary":
+        found.split_brain = True
+        scene.happened(f"split brain: {old.name} takes writes as well")
 
 
 def _recovered(scene: Scene, fault: Fault, options: Options, found: Round) -> roles.Promotion | None:

@@ -61,7 +61,7 @@ def starts(trials: Sequence[TrialRecord]) -> int:
 
 
 def figures_of(trials: Sequence[TrialRecord], figure: Figure, *, by_start: bool) -> dict[int, float]:
-    """By unit: by the server's start, or by repetition. Several values of a unit are averaged, as logarithms."""
+    """By unit: by the server's start (or run), or by repetition. Of several values of a unit the geometric mean."""
     found: dict[int, list[float]] = {}
     for t in trials:
         value = figure.of_trial(t)
@@ -79,9 +79,10 @@ def compared(
     margin: float = MARGIN,
     by_start: bool = False,
     also: Sequence[Group] = (),
+    shared: float = 0.0,
 ) -> list[Row]:
     """Rows by pair, then figure; a figure that one side does not have has none. `seconds` is what a trial takes;
-    `also`: other groups, which only say how far units lie apart.
+    `also`: other groups, which only say how far units lie apart; `shared` as for analysis.compare.
 
     `by_start`: units are starts of the server, for what repetitions have in common with each other says nothing of the
     next start.
@@ -104,8 +105,9 @@ def compared(
         }
         better = bool(figure.higher_is_better)
         comparisons = compare(
-            known, names, blocked=blocked, higher_is_better=better, level=level, margin=margin, also=others
-        )
+            known, names, blocked=blocked, higher_is_better=better, level=level, margin=margin, also=others,
+            shared=shared,
+        )  # fmt: skip
         for n, c in zip(of, comparisons, strict=True):
             rows[n, figure.name] = Row(pairs[n], figure, c, _seconds(pairs[n], known[id(pairs[n].a)], c, seconds))
     return [rows[n, f.name] for n in range(len(pairs)) for f in figures if (n, f.name) in rows]

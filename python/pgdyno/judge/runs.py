@@ -23,6 +23,11 @@ CAPACITY = Figure("capacity", "capacity", "capacity", "1/s", True)
 LOAD = Figure("load s", "load_s", "load_s", "s", False)
 #: Of the normal distribution, of 95% and 99% intervals.
 _Z95, _Z99 = 1.959964, 2.575829
+#: What a run (its hour, its loading) adds to the variance of its figures, as a part of what starts of the server within
+#: a run differ by, where no other runs say so: docs/math.md, Comparing.
+_OF_A_RUN = 0.25
+#: Runs of one environment that say how far runs lie apart: others beside two that are compared, or those of a side.
+_FEWEST = 3
 _ONE_AFTER_THE_OTHER = (
     "the runs were made one after the other: what the machine did differently between them counts as a difference; an "
     "experiment with both as values of an axis runs them in turn"
@@ -41,7 +46,18 @@ _ENVIRONMENT: tuple[tuple[str, Callable[[Manifest], object]], ...] = (
     ("dataset", lambda m: m.dataset.name if m.dataset else None),
     ("same machine", lambda m: m.same_machine),
 )
-_RUN = ("protocol", "duration_s", "warmup_s", "rate", "order", "workers", "driver", "between")
+_RUN = (
+    "protocol",
+    "duration_s",
+    "warmup_s",
+    "rate",
+    "order",
+    "workers",
+    "driver",
+    "between",
+    "repetitions",
+    "restarts",
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +65,10 @@ class RunComparison:
     """B beside A."""
 
     rows: list[Row]
-    #: Starts of the server on each side, of the configuration that has fewest: runs, times their restarts.
+    #: What was compared on each side, of the configuration that has fewest: runs, or starts of the server within them.
     starts_a: int
     starts_b: int
-    #: Other runs by which it is known how far two starts lie apart.
+    #: Other runs by which it is known how far two of them lie apart.
     others: int
     #: What differs besides: name, in A, in B.
     differences: list[tuple[str, str, str]]
@@ -61,15 +77,22 @@ class RunComparison:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
 
-    #: There is one run on each side, and no others beside them.
+    #: Too few runs say how far two lie apart: starts within runs are compared.
     are_single_runs: bool = False
     #: Searches for a capacity.
     is_of_searches: bool = False
 
     @property
+    def unit(self) -> str:
+        """What was compared: runs, starts of the server within them, or repetitions."""
+        return "repetition" if self.is_of_single_starts else "start" if self.are_single_runs else "run"
+
+    @property
     def is_of_single_starts(self) -> bool:
         """Nothing says how far two starts of a server lie apart: the intervals are of these starts alone."""
-        return min(self.starts_a, self.starts_b) < 2 and not self.others
+        few, more = sorted((self.starts_a, self.starts_b))
+        know = more >= _FEWEST and not (self.are_single_runs or self.is_of_searches)
+        return not self.others and few < 2 and not know
 
 
 def compare_runs(
@@ -81,36 +104,48 @@ def compare_runs(
     others: Sequence[Sequence[RunData]] = (),
 ) -> RunComparison:
     """Compares the runs of two sides. What repetitions have in common, a start of the server, an hour, is no part of
-    their noise: where there are several starts (runs, or restarts within them), these are compared. `others`: further
-    runs of the same experiment, those of one environment together, which say how far starts lie apart. Raises
-    UsageError where the sides have no configuration in common.
+    their noise. The units are runs, where each side has several or one has three, or three `others` (further runs of
+    the same experiment, those of one environment together) say how far two runs lie apart; else starts of the server
+    within runs, with an allowance for what a run adds. A configuration that is in too few runs to be judged so is left
+    out, with a warning. Raises UsageError where the sides have no configuration in common.
     """
     if any(data.manifest.capacity for data in (*a, *b)):
         return _capacities(a, b, margin)
     wanted = named(figures)
-    left, right = ({g.key: g for g in _together(x)} for x in (a, b))
+    found_a, found_b = ({g.key for data in side for g in groups_of(data)} for side in (a, b))
+    # Of other configurations they say nothing of these.
+    others = [[data for data in alike if found_a & found_b <= {g.key for g in groups_of(data)}] for alike in others]
+    known = [alike for alike in others if len(alike) >= _FEWEST]
+    by_run = bool(known) or min(len(a), len(b)) > 1 or max(len(a), len(b)) >= _FEWEST
+    left, right = ({g.key: g for g in _together(x, by_run)} for x in (a, b))
     common = [k for k in left if k in right]
     if not common:
         raise UsageError(
             "the runs have no configuration in common", f"One has {_some(left)}; the other {_some(right)}."
         )
+    common, lacking = _with_units(common, left, right)
     pairs = [Pair(left[k], right[k], label_of(left[k])) for k in common]
     starts_a, starts_b = (min(starts(side[k].trials) for k in common) for side in (left, right))
-    also = [g for alike in others for g in _together(alike) if g.key in left and starts(g.trials) > 1]
-    by_start = min(starts_a, starts_b) > 1 or bool(also)
+    # Else each says by its own starts how far starts lie apart.
+    further = known if by_run else [[data] for alike in others for data in alike]
+    also = [g for alike in further for g in _together(alike, by_run) if g.key in left and starts(g.trials) > 1]
+    by_start = by_run or min(starts_a, starts_b) > 1 or bool(also)
     seconds = a[0].manifest.run.seconds_of_a_trial
-    rows = compared(pairs, wanted, blocked=False, seconds=seconds, margin=margin, by_start=by_start, also=also)
+    shared = 0.0 if by_run or not by_start else _OF_A_RUN * (1 / len(a) + 1 / len(b))
+    rows = compared(
+        pairs, wanted, blocked=False, seconds=seconds, margin=margin, by_start=by_start, also=also, shared=shared
+    )
     rows += _loads(a, b, pairs[0], margin)
     found = RunComparison(
         rows,
         starts_a,
         starts_b,
-        sum(map(len, others)) if also else 0,
+        sum(map(len, further)) if also else 0,
         differences(a[0].manifest, b[0].manifest),
-        _warnings([*a, *b], pairs, wanted),
+        [*_warnings([*a, *b], pairs, wanted), *(f"{name} is left out: it is in too few runs" for name in lacking)],
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
-        len(a) == len(b) == 1 and not also,
+        not by_run,
     )
     if not found.is_of_single_starts:
         return found
@@ -118,6 +153,14 @@ def compare_runs(
     unknown = [replace(r, comparison=replace(r.comparison, verdict=Verdict.UNKNOWN, more=None), seconds=None)
                for r in rows]  # fmt: skip
     return replace(found, rows=unknown)
+
+
+def _with_units(common: list[Key], left: dict[Key, Group], right: dict[Key, Group]) -> tuple[list[Key], list[str]]:
+    """Configurations with several units on both sides, where there are such; and the others' names."""
+    units = {k: min(starts(left[k].trials), starts(right[k].trials)) for k in common}
+    if max(units.values()) < 2:
+        return common, []
+    return [k for k in common if units[k] > 1], [label_of(left[k]) for k in common if units[k] < 2]
 
 
 def _loads(a: Sequence[RunData], b: Sequence[RunData], some: Pair, margin: float) -> list[Row]:
@@ -191,14 +234,15 @@ def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> C
     return Comparison(n[0], n[1], means[0], means[1], ratio, ratio / reach, ratio * reach, margin=margin)
 
 
-def _together(runs: Sequence[RunData]) -> list[Group]:
-    """Configurations of a run; or of several, which are then the units: starts of one run share an hour."""
+def _together(runs: Sequence[RunData], by_run: bool) -> list[Group]:
+    """Configurations of runs. `by_run`: these are the units, for starts of one run share an hour; else starts are."""
     found: dict[Key, list[TrialRecord]] = {}
-    for number, data in enumerate(runs, 1):
+    units: dict[tuple[int, int], int] = {}
+    for number, data in enumerate(runs):
         for g in groups_of(data):
-            found.setdefault(g.key, []).extend(
-                replace(t, plan=replace(t.plan, start=number)) if len(runs) > 1 else t for t in g.trials
-            )
+            for t in g.trials:
+                unit = units.setdefault((number, 0 if by_run else t.plan.start), len(units) + 1)
+                found.setdefault(g.key, []).append(replace(t, plan=replace(t.plan, start=unit)))
     return [Group(trials) for trials in found.values()]
 
 

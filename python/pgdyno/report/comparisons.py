@@ -58,7 +58,7 @@ def table(found: AxisComparisons) -> Table:
 def _explained(found: AxisComparisons, rows: Sequence[Row], *, by_slices: bool) -> str:
     c = rows[0].comparison
     several = starts(rows[0].pair.a.trials)
-    return duet_note(c, several, found) if by_slices else note(c, blocked=True)
+    return duet_note(c, several, found) if by_slices else note(c, unit="repetitions", blocked=True)
 
 
 def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
@@ -86,12 +86,11 @@ def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
     )
 
 
-def note(c: Comparison, *, blocked: bool) -> str:
-    """How to read verdicts of a table that has this comparison."""
-    units = "repetitions" if blocked else "repetitions or starts"
+def note(c: Comparison, *, unit: str, blocked: bool = False) -> str:
+    """How to read verdicts of a table that has this comparison of units, by the name of several."""
     rounds = ", which are compared within their round" if blocked else ""
     return (
-        f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {units}{rounds}; how far they "
+        f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {unit}{rounds}; how far they "
         "lie apart is learned from all configurations. Where nothing differs, about one verdict in 100 and one table "
         f"in 20 is wrong. Not yet known: it could be no difference, and it could be one of {verdicts.margin(c)}; in "
         "brackets the measuring time that would tell, nine times in ten. Per transaction (/tx): warm-up included."

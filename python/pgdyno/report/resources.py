@@ -1,8 +1,13 @@
-"""What devices and processes did while the load ran, as iostat -x and iotop show it, apart by phase."""
+"""What devices and processes did while the load ran, as iostat -x and iotop show it, apart by phase; what statements,
+locks and the server's files came to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import PurePath
+from typing import Any
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.evidence import Evidence, Recorded
@@ -18,13 +23,19 @@ _DEVICE_COLUMNS = [
     "configuration", "phase", "device", "r/s", "w/s", "read MB/s", "write MB/s", "rareq", "wareq", "aqu", "r_await ms",
     "w_await ms", "util",
 ]  # fmt: skip
+#: Of statements and relations, the first.
+_STATEMENTS = 12
+#: Of statements that are not the scripts', the part of the time that is worth a row.
+_OTHERS = 0.01
 #: What is worth a row, of a processor and bytes a second.
 _CPU, _BYTES = 0.001, 1000.0
 
 
 def devices(data: RunData, groups: Sequence[Group]) -> Table:
-    """By configuration, device and phase (in checkpoints, and otherwise): means over time."""
-    cells: list[list[str | Cell]] = []
+    """By configuration, device and phase (in checkpoints, and otherwise): means over time. Before them the phases of
+    loading.
+    """
+    cells = _while_loading(data)
     for g in groups[:_MOST]:
         e = Evidence(data, g.trials)
         names = list(dict.fromkeys(row["device"] for r in e.trials for row in r.rows("devices")))
@@ -33,26 +44,40 @@ def devices(data: RunData, groups: Sequence[Group]) -> Table:
                 of = _means(e, name, fits)
                 if of is None:
                     continue
-                cells.append(
-                    [
-                        title_of(g), phase, name,
-                        linked(integer(of["reads_per_s"]), g.trials), linked(integer(of["writes_per_s"]), g.trials),
-                        f"{of['read_bytes_per_s'] / 1e6:,.1f}", f"{of['write_bytes_per_s'] / 1e6:,.1f}",
-                        size(of["read_request_bytes"]), size(of["write_request_bytes"]), f"{of['queue']:.2f}",
-                        milliseconds(of["read_await_ns"]), milliseconds(of["write_await_ns"]),
-                        f"{of['utilisation'] * 100:.1f}%",
-                    ]
-                )  # fmt: skip
+                reads, writes, *others = _figures(of)
+                cells.append([title_of(g), phase, name, linked(reads, g.trials), linked(writes, g.trials), *others])
     return Table(
         "devices",
         "Devices",
         _DEVICE_COLUMNS,
         cells,
         "As iostat -x has them, means over the measurement, of the devices under the server's files. Phase: while a "
-        "checkpoint wrote (by the server's log, else by its counters), and the rest. Sampled, so without spread.",
+        "checkpoint wrote (by the server's log, else by what the checkpointer was seen to do), and the rest. Sampled, "
+        "so without spread. While loading, what is left in the page cache is written in a later phase.",
         3,
         ["rareq", "wareq", "aqu"],
     )  # fmt: skip
+
+
+def _while_loading(data: RunData) -> list[list[str | Cell]]:
+    """Of each place that was loaded, the phases of loading."""
+    places = data.manifest.places
+    cells: list[list[str | Cell]] = []
+    for place in places.values():
+        title = f"loading {place.dataset.name}" + (f" ({place.title or place.target})" if len(places) > 1 else "")
+        for row in place.dataset.devices:
+            cells.append([title, f"{row['phase']} ({row['seconds']:.1f} s)", str(row["device"]), *_figures(row)])
+    return cells
+
+
+def _figures(of: Mapping[str, Any]) -> list[str]:
+    """What iostat -x shows of a device: requests a second first, reads and writes."""
+    return [
+        integer(of["reads_per_s"]), integer(of["writes_per_s"]),
+        f"{of['read_bytes_per_s'] / 1e6:,.1f}", f"{of['write_bytes_per_s'] / 1e6:,.1f}",
+        size(of["read_request_bytes"]), size(of["write_request_bytes"]), f"{of['queue']:.2f}",
+        milliseconds(of["read_await_ns"]), milliseconds(of["write_await_ns"]), f"{of['utilisation'] * 100:.1f}%",
+    ]  # fmt: skip
 
 
 def _phases(e: Evidence) -> list[tuple[str, Callable[[Recorded, int, int], bool]]]:
@@ -91,29 +116,169 @@ def _means(e: Evidence, device: str, fits: Callable[[Recorded, int, int], bool])
 
 
 def processes(data: RunData, groups: Sequence[Group]) -> Table:
-    """By configuration and kind of process: CPU, and what went to and from the disk."""
+    """By configuration, kind of process and phase (warm-up, measurement): CPU, and what went to and from the disk."""
     cells: list[list[str | Cell]] = []
     for g in groups[:_MOST]:
-        e = Evidence(data, g.trials)
-        kinds = list(dict.fromkeys(row["kind"] for r in e.trials for row in r.rows("processes")))
-        for kind in sorted(kinds, key=lambda k: -(e.mean("processes", "cpu", kind=k) or 0.0)):
-            count, cpu, waiting, read, written = (
-                e.mean("processes", n, kind=kind) or 0.0
-                for n in ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s")
-            )
-            if cpu < _CPU and read + written < _BYTES:
-                continue
-            cells.append(
-                [title_of(g), kind, integer(round(count)), f"{cpu:.3f}", f"{waiting:.3f}", f"{read / 1e6:,.2f}",
-                 f"{written / 1e6:,.2f}"]
-            )  # fmt: skip
+        trials = Evidence(data, g.trials).trials
+        for phase, of in (("warm-up", Recorded.before), ("measured", Recorded.rows)):
+            means = _by_kind([of(r, "processes") for r in trials])
+            for kind, (count, cpu, waiting, read, written) in sorted(means.items(), key=lambda x: -x[1][1]):
+                if cpu < _CPU and read + written < _BYTES:
+                    continue
+                cells.append(
+                    [title_of(g), phase, kind, integer(round(count)), f"{cpu:.3f}", f"{waiting:.3f}",
+                     f"{read / 1e6:,.2f}", f"{written / 1e6:,.2f}"]
+                )  # fmt: skip
     return Table(
         "processes",
         "Processes",
-        ["configuration", "process", "n", "CPUs", "waiting", "read MB/s", "write MB/s"],
+        ["configuration", "phase", "process", "n", "CPUs", "waiting", "read MB/s", "write MB/s"],
         cells,
-        "Means over the measurement. CPUs: processors used; waiting: processes that were ready and had none. Read: "
-        "from the block layer; written: given to the kernel, which writes it to the disk then or later.",
-        2,
+        "Means over the warm-up, where caches may be cold, and over the measurement. CPUs: processors used; waiting: "
+        "processes that were ready and had none. Read: from the block layer; written: given to the kernel, which "
+        "writes it to the disk then or later.",
+        3,
         ["waiting", "n"],
+    )
+
+
+_PROCESS = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s")
+
+
+def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
+    """By kind of process, the means over time of _PROCESS, from the samples of several trials."""
+    # Several rows of a time are of several kinds.
+    spans = [{(row["start_ns"], row["end_ns"]) for row in rows} for rows in trials]
+    seconds = sum(end - start for start, end in chain.from_iterable(spans)) / 1e9
+    means: dict[str, list[float]] = {}
+    for row in chain.from_iterable(trials):
+        mean = means.setdefault(row["kind"], [0.0] * len(_PROCESS))
+        share = (row["end_ns"] - row["start_ns"]) / 1e9 / seconds if seconds else 0.0
+        for n, column in enumerate(_PROCESS):
+            mean[n] += share * row[column]
+    return means
+
+
+def statements(data: RunData, groups: Sequence[Group]) -> Table:
+    """By configuration, the statements that took the server longest, as pg_stat_statements has counted them."""
+    cells: list[list[str | Cell]] = []
+    for g in groups[:_MOST]:
+        titles = {(PurePath(s.script).name, s.line): s.title for s in data.pooled_statements[g.key]}
+        counted: dict[str, dict[str, float]] = {}
+        for row in Evidence(data, g.trials).whole("statements"):
+            title = titles.get((row.get("script", ""), int(row.get("line") or 0))) or " ".join(row["statement"].split())
+            total = counted.setdefault(title, {})
+            for name, value in row.items():
+                if isinstance(value, float):
+                    total[name] = total.get(name, 0.0) + value
+        whole = sum(of["ms"] for of in counted.values())
+        # The scripts' own first; of others, who has a part in it.
+        shown = [(t, of) for t, of in counted.items() if t in titles.values() or of["ms"] >= _OTHERS * whole]
+        for title, of in sorted(shown, key=lambda x: (x[0] not in titles.values(), -x[1]["ms"]))[:_STATEMENTS]:
+            calls = of["calls"] or 1.0
+            each = {n: of.get(n, 0.0) / calls for n in of}
+            temporary = each["temp_blocks_read"] + each["temp_blocks_written"]
+            cells.append(
+                [
+                    title_of(g), title, linked(f"{of['calls']:,.0f}", g.trials), f"{each['ms']:.3g}",
+                    *(f"{each[n]:.3g}" for n in ("rows", "blocks_hit", "blocks_read", "blocks_dirtied")),
+                    f"{each['wal_bytes']:,.0f}", f"{each['wal_full_pages']:.2g}", f"{temporary:.2g}",
+                    f"{each.get('jit_ms', 0.0):.2g}",
+                ]
+            )  # fmt: skip
+    return Table(
+        "server-statements",
+        "Statements as the server counts them",
+        ["configuration", "statement", "calls", "mean ms", "rows", "hit", "read", "dirtied", "WAL B", "full pages",
+         "temp", "JIT ms"],
+        cells,
+        "By pg_stat_statements, so without spread; all but calls are for one call. On private servers counted while "
+        "trials warm up, since to count costs some percent of the throughput; of others as they count. Hit, read, "
+        "dirtied, temp: blocks. Mean: execution within the server, without planning and network.",
+        2,
+        ["dirtied", "full pages", "temp", "JIT ms", "hit"],
+    )  # fmt: skip
+
+
+def locks(data: RunData, groups: Sequence[Group]) -> Table:
+    """By configuration, the locks that were waited for most, then those that were held most."""
+    cells: list[list[str | Cell]] = []
+    for g in groups[:_MOST]:
+        trials = [r.rows("locks") for r in Evidence(data, g.trials).trials]
+        looks = sum(len({row["end_ns"] for row in rows}) for rows in trials)
+        totals: dict[tuple[str, str, str], dict[str, float]] = {}
+        for row in chain.from_iterable(trials):
+            total = totals.setdefault((row["kind"], row["mode"], row["relation"]), dict.fromkeys(_LOCKS, 0.0))
+            for name in _LOCKS:
+                total[name] += row[name] / looks
+        for (kind, mode, relation), of in sorted(totals.items(), key=lambda x: (-x[1]["waiting"], -x[1]["granted"]))[
+            :_STATEMENTS
+        ]:
+            cells.append([title_of(g), kind, mode, relation or "–", *(f"{of[name]:.2f}" for name in _LOCKS)])
+    return Table(
+        "locks",
+        "Locks",
+        ["configuration", "kind", "mode", "relation", "waiting", "held", "fast path"],
+        cells,
+        "Sessions at a time, means of looks at pg_locks every two seconds: what takes less than milliseconds is "
+        "seldom seen. Fast path: of those held, without the shared lock table.",
+        4,
+        ["fast path"],
+    )
+
+
+#: Of a row of locks.
+_LOCKS = ("waiting", "granted", "fast_path")
+
+
+def growth(data: RunData, groups: Sequence[Group]) -> Table:
+    """By configuration, what the database and pg_wal took on the disk."""
+    cells: list[list[str | Cell]] = []
+    for g in groups[:_MOST]:
+        e = Evidence(data, g.trials)
+        spans = [rows for r in e.trials if len(rows := [*r.before("sizes"), *r.rows("sizes")]) > 1]
+        if not spans:
+            continue
+        grown = sum(rows[-1]["database_bytes"] - rows[0]["database_bytes"] for rows in spans)
+        seconds = sum(rows[-1]["end_ns"] - rows[0]["end_ns"] for rows in spans) / 1e9
+        wal = [row["wal_bytes"] for rows in spans for row in rows if "wal_bytes" in row]
+        cells.append(
+            [title_of(g), linked(size(spans[-1][-1]["database_bytes"]), g.trials),
+             f"{grown / 1e6 / max(seconds, 1e-9):,.2f}", *([size(min(wal)), size(max(wal))] if wal else ["–", "–"])]
+        )  # fmt: skip
+    return Table(
+        "growth",
+        "What the server's files take",
+        ["configuration", "database", "growth MB/s", "pg_wal min", "pg_wal max"],
+        cells,
+        "As the server tells every five seconds. Database: at the end of the last trial; growth: over the trials, with "
+        "their warm-up. In pg_wal are segments that are kept for the next checkpoints, standbys, slots and the "
+        "archive.",
+        2,
+    )
+
+
+def buffers(data: RunData, groups: Sequence[Group]) -> Table:
+    """By configuration, what shared buffers held after a trial."""
+    cells: list[list[str | Cell]] = []
+    for g in groups[:_MOST]:
+        # What they hold does not add up over repetitions: the last one.
+        rows = Evidence(data, g.trials[-1:]).whole("buffers")
+        all_of_them = sum(row["buffers"] for row in rows) or 1.0
+        for row in sorted(rows, key=lambda row: -row["buffers"])[:_STATEMENTS]:
+            pages = row["pages"]
+            cells.append(
+                [title_of(g), str(row["relation"]), linked(f"{row['buffers']:,.0f}", g.trials[-1:]),
+                 f"{row['buffers'] / all_of_them * 100:.1f}%", f"{row['main'] / pages * 100:.0f}%" if pages else "–",
+                 f"{row['dirty']:,.0f}", f"{row['usage']:.1f}"]
+            )  # fmt: skip
+    return Table(
+        "buffers",
+        "What shared buffers hold",
+        ["configuration", "relation", "buffers", "of all", "of the relation", "dirty", "usage"],
+        cells,
+        "By pg_buffercache, after the last trial of each configuration. Usage: how often the clock sweep finds a "
+        "buffer used before it may go, 0 to 5, mean.",
+        2,
+        ["usage"],
     )

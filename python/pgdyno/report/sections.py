@@ -25,14 +25,20 @@ class Section:
 #: Name, title, charts, tables, folded tables.
 _PLAN = (
     ("why", "Why", ("timeline-1", "timeline-2"), (), ("findings",)),
-    ("differences", "What differs", ("ratios",), ("comparisons",), ()),
+    ("differences", "What differs", ("ratios", "sides"), ("comparisons",), ()),
     ("standbys", "What standbys cost", ("standbys",), ("replication", "standby-reads"), ()),
     ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
     ("speed", "How fast it is", ("scaling", "new-orders", "qps"), ("tpcc", "tpcc-limits", "qps", "rows"), ("detail",)),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
     ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
     ("right", "Is it right", (), ("checks",), ()),
-    ("server", "What the server did", (), ("server",), ("devices", "processes")),
+    (
+        "server",
+        "What the server did",
+        (),
+        ("server",),
+        ("devices", "processes", "server-statements", "buffers", "locks", "growth"),
+    ),
     ("data", "What it was measured on", (), ("storage", "syncs"), ("loading", "sizes")),
     ("trouble", "What went wrong", (), ("outcomes",), ()),
 )

@@ -9,11 +9,13 @@ from typing import Any
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.evidence import Recorded
-from pgdyno.model import Event
+from pgdyno.model import Event, IntervalRow
 from pgdyno.report.charts import COLOURS, base
 
 #: Points of a line.
 _MOST = 400
+#: Of a cloud of dots; below so many they are joined by a line.
+_MOST_DOTS, _FEW_DOTS = 2000, 120
 _WIDTH, _HEIGHT = 620, 90
 #: Of a heat map.
 _COLUMNS, _PER_DECADE = 100, 8
@@ -22,7 +24,8 @@ _WAITS = 6
 #: Events that are marked, and their colours.
 _MARKED = {
     "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[5], "plan changed": COLOURS[3],
-    "server restarted": COLOURS[5], "configuration reloaded": COLOURS[3], "dip": "#9ca3af",
+    "server restarted": COLOURS[5], "configuration reloaded": COLOURS[3], "dip": "#9ca3af", "warm-up": "#d1d5db",
+    "error": COLOURS[5], "server process died": COLOURS[5], "too many checkpoints": COLOURS[1],
 }  # fmt: skip
 Values = list[dict[str, object]]
 
@@ -33,10 +36,12 @@ def chart(r: Recorded) -> dict[str, object] | None:
     if not r.intervals or not any(r.rows(s) for s in ("waits", "devices", "machine")):
         return None
     end = (r.window[1] - zero) / 1e9
-    x: dict[str, Any] = {"field": "s", "type": "quantitative", "title": None, "scale": {"domain": [0, round(end, 3)]}}
+    begin = min(0.0, (_whole(r)[0].start_ns - zero) / 1e9)
+    domain = [round(begin, 3), round(end, 3)]
+    x: dict[str, Any] = {"field": "s", "type": "quantitative", "title": None, "scale": {"domain": domain}}
     panels = [
-        _lines(_of_clients(r, zero, "TPS"), "TPS", x, _marks(r, zero), "~s"),
-        _lines(_of_clients(r, zero, "p99"), "p99 (ms)", x, _marks(r, zero), "~g"),
+        _lines(_every_interval(r, zero), "TPS", x, _marks(r, zero), "~s", dots=True),
+        _lines(_tail(r, zero), "p99 (ms)", x, _marks(r, zero), "~g"),
     ]
     if heat := _heat(r, zero):
         panels.append(_cells(heat, x))
@@ -52,20 +57,43 @@ def chart(r: Recorded) -> dict[str, object] | None:
     return {**whole, "vconcat": panels, "resolve": {"scale": {"color": "independent"}}}
 
 
+def _whole(r: Recorded) -> list[IntervalRow]:
+    """The intervals of the warm-up, and those of the measurement."""
+    every = r.data.series[r.trial.plan.number]
+    return [i for i in every if i.phase in ("warmup", "measure") and i.end_ns > i.start_ns]
+
+
 def _thin(rows: Sequence[Any]) -> Sequence[Any]:
     step = max(1, -(-len(rows) // _MOST))
     return rows[::step]
 
 
-def _of_clients(r: Recorded, zero: int, what: str) -> Values:
-    step = max(1, -(-len(r.intervals) // _MOST))
+def _every_interval(r: Recorded, zero: int) -> Values:
+    """Throughput of each interval by itself: what a mean over several would hide is what is looked for."""
+    whole = _whole(r)
+    step = max(1, -(-len(whole) // _MOST_DOTS))
     found: Values = []
-    for i in range(0, len(r.intervals), step):
-        part = r.intervals[i : i + step]
-        seconds = (part[-1].end_ns - part[0].start_ns) / 1e9
+    for n in range(0, len(whole), step):
+        # Of very many the lowest and the highest of each stretch: a stall is never left out.
+        part = sorted(whole[n : n + step], key=_tps)
+        for i in part if len(part) < 3 else (part[0], part[-1]):
+            found.append({"s": round((i.end_ns - zero) / 1e9, 3), "v": float(f"{_tps(i):.4g}"), "what": "TPS"})
+    return found
+
+
+def _tps(i: IntervalRow) -> float:
+    return i.committed / ((i.end_ns - i.start_ns) / 1e9)
+
+
+def _tail(r: Recorded, zero: int) -> Values:
+    whole = _whole(r)
+    step = max(1, -(-len(whole) // _MOST))
+    found: Values = []
+    for i in range(0, len(whole), step):
+        part = whole[i : i + step]
         # Of latency the highest: percentiles are never averaged.
-        value = sum(x.committed for x in part) / seconds if what == "TPS" else max(x.p99_ns for x in part) / 1e6
-        found.append({"s": round((part[-1].end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what})
+        value = max(x.p99_ns for x in part) / 1e6
+        found.append({"s": round((part[-1].end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": "p99"})
     return found
 
 
@@ -168,6 +196,9 @@ def _processors(r: Recorded, zero: int) -> Values:
 def _marks(r: Recorded, zero: int) -> Values:
     """Spans and moments of what happened."""
     found: Values = []
+    if _whole(r)[0].start_ns < zero:
+        found.append({"s": round((_whole(r)[0].start_ns - zero) / 1e9, 3), "until": 0.0, "event": "warm-up",
+                      "words": "not counted"})  # fmt: skip
     for start, end in in_checkpoint(r):
         found.append(_span(start, end, zero, "checkpoint", "checkpoint"))
     for d in dips.dips_of(r):
@@ -187,7 +218,10 @@ def _moment(e: Event, zero: int) -> dict[str, object]:
     return _span(e.at_ns, e.at_ns + 20_000_000, zero, e.kind, e.text[:120])
 
 
-def _lines(values: Values, title: str, x: dict[str, Any], marks: Values, form: str) -> dict[str, Any]:
+def _lines(
+    values: Values, title: str, x: dict[str, Any], marks: Values, form: str, *, dots: bool = False
+) -> dict[str, Any]:
+    """Lines over time; with `dots` each value is one, joined by a line only where they are few."""
     names = list(dict.fromkeys(str(v["what"]) for v in values))
     colour: dict[str, object] = {"value": COLOURS[0]}
     if len(names) > 1:
@@ -211,11 +245,17 @@ def _lines(values: Values, title: str, x: dict[str, Any], marks: Values, form: s
     layers.append(
         {
             "data": {"values": values},
-            "mark": {"type": "line", "strokeWidth": 1.3, "clip": True},
+            "mark": _dots(len(values)) if dots else {"type": "line", "strokeWidth": 1.3, "clip": True},
             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tip_},
         }
     )
     return {"width": _WIDTH, "height": _HEIGHT, "layer": layers, "resolve": {"scale": {"color": "independent"}}}
+
+
+def _dots(n: int) -> dict[str, object]:
+    if n < _FEW_DOTS:
+        return {"type": "line", "strokeWidth": 1.3, "clip": True, "point": {"size": 12}}
+    return {"type": "point", "filled": True, "size": 8, "opacity": 0.7, "clip": True}
 
 
 def _areas(values: Values, title: str, x: dict[str, Any]) -> dict[str, Any]:

@@ -206,7 +206,8 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
         cells,
         "TPC-C-like, not audited. New orders: as tpmC counts them, with the one in a hundred that the standard has "
         "rolled back; committed: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
-        "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. Retried: met "
+        "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. As a "
+        "function a whole transaction is one statement, so compare transactions. Retried: met "
         "a serialization failure or a deadlock, and were begun again. Waits: the standard's keying and think times; "
         "figures with and without them are not comparable.",
         5 if column else 4,

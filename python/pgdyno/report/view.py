@@ -23,6 +23,7 @@ from pgdyno.report import (
     outcomes,
     replication,
     resources,
+    sides,
     tables,
     timeline,
     tpcc,
@@ -104,6 +105,10 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         outcomes.activity(groups),
         resources.devices(data, groups),
         resources.processes(data, groups),
+        resources.statements(data, groups),
+        resources.buffers(data, groups),
+        resources.locks(data, groups),
+        resources.growth(data, groups),
         facts.loading(data),
         facts.sizes(data),
         facts.storage(data),
@@ -195,6 +200,8 @@ def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[
             "less. Dashed: no difference."
         )
         found.insert(0, Chart("ratios", "Each ratio with its interval", note, ratios))
+    if beside := _sides(data, along):
+        found.insert(1 if ratios else 0, beside)
     if law := curves.scaling(groups):
         note = (
             "Points: repetitions. Line: the Universal Scalability Law, fitted; band: its 95% interval, by levels as "
@@ -202,3 +209,16 @@ def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[
         )
         found.insert(1, Chart("scaling", "Throughput by clients", note, law))
     return found
+
+
+def _sides(data: RunData, along: AxisComparisons) -> Chart | None:
+    """Of the first pair that is compared along an axis, what its two sides did over time."""
+    pair = next((r.pair for r in along.rows if r.pair.axis), None)
+    if pair is None or data.manifest.run.is_duet:
+        return None
+    spec = sides.chart(data, pair)
+    note = (
+        "The longest trial of each, on equal scales; below the throughput the device that was used most. Shaded: "
+        "checkpoints."
+    )
+    return Chart("sides", f"Beside each other: {printable(pair.label)}", note, spec) if spec else None

@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report.words_zh import CAUSES, CONFIDENCE, OF_WHAT, PATTERNS, ZH
+from pgdyno.report import findings_zh
+from pgdyno.report.words_zh import CAUSES, CONFIDENCE, OF_WHAT, PATTERNS, ZH, configuration
 from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
             cells=[[_cell(c, lang) for c in row] for row in table.cells],
         )
 
-    why = [replace(e, findings=[_told(f) for f in e.findings]) for e in view.why]
+    why = [replace(e, title=_place(e.title), findings=[_told(f) for f in e.findings]) for e in view.why]
     short = {
         f.sentence[1:]: t.sentence
         for e, z in zip(view.why, why, strict=True)
@@ -105,12 +106,18 @@ def translated(view: View, data: RunData, lang: str) -> View:
 
 
 def _told(f: Told) -> Told:
-    """A finding: what it is, and what it costs. Evidence and advice are names of settings and figures."""
+    """A finding. One whose sentence has no translation is told by what it is, and what it costs."""
     cost, _, confidence = f.cost.partition("; confidence ")
     part, _, of = cost.partition(" of ")
-    words = f"{CAUSES.get(f.cause, f.cause)}:占{OF_WHAT.get(of, of)}的 {part.replace(' to ', ' 至 ')}"
-    sure = f"可信度{CONFIDENCE.get(confidence, confidence)}"
-    return replace(f, sentence=full_width(f"{words}。"), cost=sure)
+    costs = f"占{OF_WHAT.get(of, of)}的 {part.replace(' to ', ' 至 ')}"
+    sentence = findings_zh.sentence(f.sentence) or f"{CAUSES.get(f.cause, f.cause)}:{costs}。"
+    return replace(
+        f,
+        sentence=full_width(sentence),
+        cost=full_width(f"{costs};可信度{CONFIDENCE.get(confidence, confidence)}"),
+        facts=full_width(findings_zh.facts(f.facts)) if f.facts else "",
+        remedy=full_width(findings_zh.remedy(f.remedy)),
+    )
 
 
 def _limit(sentence: str, short: dict[str, str]) -> str:
@@ -119,7 +126,12 @@ def _limit(sentence: str, short: dict[str, str]) -> str:
     if not found or not sentence.startswith("What limits it"):
         return ""
     where = re.match(r"What limits it \((.*?)\): ", sentence)
-    return full_width(f"瓶颈{f'({where[1]})' if where else ''}:{found}")
+    return full_width(f"瓶颈{f'({_place(where[1])})' if where else ''}:{found}")
+
+
+def _place(title: str) -> str:
+    """A configuration."""
+    return full_width(configuration(re.sub(r"(\S+%) hot", r"热数据 \1", title)))
 
 
 def _cell(c: str | Cell, lang: str) -> str | Cell:

@@ -34,12 +34,13 @@ def _span(n: str, unit: str) -> str:
     return f"{n} {_UNITS.get(unit, unit)}"
 
 
-def _clients(where: str) -> str:
+def configuration(where: str) -> str:
+    """A configuration as findings and verdicts name it."""
     return _named(re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ","))
 
 
 def _warehouses(where: str) -> str:
-    return _clients(re.sub(r"(\d+) warehouses?", r"\1 个仓库", where))
+    return configuration(re.sub(r"(\d+) warehouses?", r"\1 个仓库", where))
 
 
 def _named(where: str) -> str:
@@ -129,13 +130,46 @@ ZH = {
     "no checkpoint": "无检查点",
     "checkpoint": "检查点期间",
     "run": "运行期间",
-    "As iostat -x has them, means over the measurement, of the devices under the server's files. Phase: while a "
-    "checkpoint wrote (by the server's log, else by its counters), and the rest. Sampled, so without spread.": "与 "
-    "iostat -x 相同的指标,为测量期间服务器文件所在设备的平均值。阶段:检查点写盘期间(依服务器日志,否则依计数器)与其余时间。"
-    "为采样值,没有离散度。",
-    "Means over the measurement. CPUs: processors used; waiting: processes that were ready and had none. Read: "
-    "from the block layer; written: given to the kernel, which writes it to the disk then or later.": "测量期间的平均值。"
-    "CPUs:使用的处理器数;等待:就绪而没有处理器的进程数。读:来自块层;写:交给内核的字节,由内核当时或稍后写盘。",
+    "As iostat -x has them, means over the measurement, of the devices under the server's files.":
+    "与 iostat -x 相同的指标,为测量期间服务器文件所在设备的平均值。",
+    "Phase: while a checkpoint wrote (by the server's log, else by what the checkpointer was seen to do), and the rest.":
+    "阶段:检查点写盘期间(依服务器日志,否则依 checkpointer 的活动)与其余时间。",
+    "Sampled, so without spread.": "为采样值,没有离散度。",
+    "Means over the warm-up, where caches may be cold, and over the measurement.": "分别为预热期间(缓存可能是冷的)与测量期间的平均值。",
+    "CPUs: processors used; waiting: processes that were ready and had none.": "CPUs:使用的处理器数;等待:就绪而没有处理器的进程数。",
+    "Read: from the block layer; written: given to the kernel, which writes it to the disk then or later.":
+    "读:来自块层;写:交给内核的字节,由内核当时或稍后写盘。",
+    "warm-up": "预热", "measured": "测量",
+    "Statements as the server counts them": "服务器统计的语句",
+    "calls": "调用次数", "hit": "命中", "dirtied": "弄脏", "WAL B": "WAL 字节",
+    "full pages": "整页", "temp": "临时", "JIT ms": "JIT 毫秒",
+    "By pg_stat_statements, so without spread; all but calls are for one call.":
+    "来自 pg_stat_statements,因此没有离散度;除调用次数外均为每次调用。",
+    "On private servers counted while trials warm up, since to count costs some percent of the throughput; of others as "
+    "they count.": "私有服务器只在预热期间统计,因为统计会使吞吐下降百分之几;其他服务器按其自身的统计。",
+    "Hit, read, dirtied, temp: blocks.": "命中、读、弄脏、临时:块数。",
+    "Mean: execution within the server, without planning and network.": "平均:服务器内的执行时间,不含计划与网络。",
+    "Locks": "锁", "mode": "模式", "held": "持有", "fast path": "快速路径",
+    "Sessions at a time, means of looks at pg_locks every two seconds: what takes less than milliseconds is seldom seen.":
+    "同一时刻的会话数,每两秒查看一次 pg_locks 取平均:不足数毫秒的锁很少能看到。",
+    "Fast path: of those held, without the shared lock table.": "快速路径:持有的锁中不经过共享锁表者。",
+    "What the server's files take": "服务器文件占用", "database": "数据库", "growth MB/s": "增长 MB/秒",
+    "pg_wal min": "pg_wal 最小", "pg_wal max": "pg_wal 最大",
+    "As the server tells every five seconds.": "由服务器每五秒报告一次。",
+    "Database: at the end of the last trial; growth: over the trials, with their warm-up.":
+    "数据库:最后一次试验结束时;增长:各次试验期间,含预热。",
+    "In pg_wal are segments that are kept for the next checkpoints, standbys, slots and the archive.":
+    "pg_wal 中是为后续检查点、备库、复制槽和归档保留的段。",
+    "What shared buffers hold": "共享缓冲区的内容",
+    "of all": "占全部", "of the relation": "占该关系", "dirty": "脏", "usage": "使用计数",
+    "By pg_buffercache, after the last trial of each configuration.": "来自 pg_buffercache,各配置最后一次试验之后。",
+    "Usage: how often the clock sweep finds a buffer used before it may go, 0 to 5, mean.":
+    "使用计数:时钟扫描淘汰缓冲块之前的使用计数,0 至 5,取平均。",
+    "The longest trial of each, on equal scales; below the throughput the device that was used most.":
+    "各取最长的一次试验,刻度相同;吞吐下方为使用最多的设备。",
+    "Shaded: checkpoints.": "阴影:检查点。",
+    "written (MB/s)": "写(MB/秒)", "a write (ms)": "一次写(毫秒)", "read (MB/s)": "读(MB/秒)", "utilisation (%)": "利用率(%)",
+    "While loading, what is left in the page cache is written in a later phase.": "加载时留在页缓存中的数据会在后面的阶段写盘。",
     "What limits it, above.": "见上文的瓶颈。",
     "cause": "原因",
     "cost": "占比",
@@ -182,6 +216,8 @@ ZH = {
     "Transactions: all five kinds, times 60, which some reports call tpmC.": "事务:五种事务合计 × 60,有些报告称之为 tpmC。",
     "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK.":
     "读、写、其他:语句数,按 sysbench 的分类;其他为 BEGIN、COMMIT 和 ROLLBACK。",
+    "As a function a whole transaction is one statement, so compare transactions.":
+    "以存储函数执行时一条语句就是整个事务,因此应比较事务数。",
     "Retried: met a serialization failure or a deadlock, and were begun again.": "重试:因序列化失败或死锁而重新执行的事务。",
     "Waits: the standard's keying and think times; figures with and without them are not comparable.":
     "等待:标准规定的键入与思考时间;有等待与无等待的数据不可比。",
@@ -380,14 +416,14 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\S+) to (\S+) times", r"\1 至 \2 倍"), (r"(\S+%) to (\S+%)", r"\1 至 \2"),
     (r"(\S+%) to (\S+) times", r"\1 至 \2 倍"),
     (r"(.+) is (\S+) to (\S+) times as fast as (.+?) \((.+?)\)(.*)\.",
-     lambda m: f"{m[1]} 的速度是 {m[4]} 的 {m[2]} 至 {m[3]} 倍({_clients(m[5])}){_rest(m[6])}。"),
+     lambda m: f"{m[1]} 的速度是 {m[4]} 的 {m[2]} 至 {m[3]} 倍({configuration(m[5])}){_rest(m[6])}。"),
     (r"(.+) is (\S+) to (\S+) (faster|slower) than (.+?) \((.+?)\)(.*)\.",
-     lambda m: f"{m[1]} 比 {m[5]} {'快' if m[4] == 'faster' else '慢'} {m[2]} 至 {m[3]}({_clients(m[6])}){_rest(m[7])}。"),
+     lambda m: f"{m[1]} 比 {m[5]} {'快' if m[4] == 'faster' else '慢'} {m[2]} 至 {m[3]}({configuration(m[6])}){_rest(m[7])}。"),
     (r"(.+) and (.+) are within (\S+%) of each other \((.+?)\)(.*)\.",
-     lambda m: f"{m[1]} 与 {m[2]} 相差在 {m[3]} 以内({_clients(m[4])}){_rest(m[5])}。"),
+     lambda m: f"{m[1]} 与 {m[2]} 相差在 {m[3]} 以内({configuration(m[4])}){_rest(m[5])}。"),
     (r"Not yet known whether (.+) is faster or slower than (.+?) \((.+?)\)(?:: between (\S+) and (.+?))?"
      r"(?:; about (\d+) (\w+) more would tell)?\.",
-     lambda m: f"尚不能判断 {m[1]} 比 {m[2]} 快还是慢({_clients(m[3])})"
+     lambda m: f"尚不能判断 {m[1]} 比 {m[2]} 快还是慢({configuration(m[3])})"
      + (f":在 {m[4]} 与 {m[5].replace(' times', ' 倍')} 之间" if m[4] else "")
      + (f";再测约 {_span(m[6], m[7])}可知" if m[6] else "") + "。"),
     (r"(\d+) more comparisons: (.+)\.", lambda m: f"其余 {m[1]} 项对比:{_counted(m[2])}。"),
@@ -407,9 +443,9 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Half of the trials hold (.+?) at (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\)(?:, 95% of them at (\S+)/s)? "
      r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
      lambda m: f"每秒 {m[2]} 个事务时半数试验满足 {m[1]}({m[3]} 区间:{m[4]} 至 {m[5]})" + (f",每秒 {m[6]} 个时 95% 满足" if m[6] else "")
-     + f"({_clients(m[7])},{m[8]} 次试验);闭环可达 {m[9]} TPS。"),
+     + f"({configuration(m[7])},{m[8]} 次试验);闭环可达 {m[9]} TPS。"),
     (r"Not yet known how much holds (.+) \((.+)\): up to (\S+)/s every trial held it, and none was tried that does not\.",
-     lambda m: f"尚不知道多大速率满足 {m[1]}({_clients(m[2])}):到每秒 {m[3]} 个为止全部满足,尚未试到不满足的速率。"),
+     lambda m: f"尚不知道多大速率满足 {m[1]}({configuration(m[2])}):到每秒 {m[3]} 个为止全部满足,尚未试到不满足的速率。"),
     (r"(\S+) transactions per second hold (.+) \(a closed loop reaches (\S+) TPS\)\.", r"每秒 \1 个事务时满足 \2(闭环可达 \3 TPS)。"),
     (r"No rate held (.+) \((.+)\); a closed loop reaches (\S+) TPS\.", r"没有速率满足 \1(\2);闭环可达 \3 TPS。"),
     (r"Not monotone: (\S+)/s failed, (\S+)/s held; something else than the rate decides, too\.",
@@ -445,6 +481,8 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Of the intervals of (\S+) s of all repetitions\.", r"取全部重复中每 \1 秒一个的区间。"),
     (r"([\d.]+) s warm-up, ([\d.]+) s measured, (\w+) protocol, closed loop, (\d+) repetitions, (.*), seed (\d+)",
      r"预热 \1 秒,测量 \2 秒,\3 协议,闭环,重复 \4 次,种子 \6"),
+    (r"Beside each other: (.+)", r"并列对比:\1"), (r"loading (.+)", r"加载 \1"),
+    (r"(generate|keys|vacuum|create|start|check|copy|restore) \((\S+) s\)", r"\1(\2 秒)"),
     (r"(.+), (.+) with indexes", r"\1,含索引 \2"),
     (r"(.+), (\S+) cores, (.+)", r"\1,\2 核,\3"),
     (r"fio on a file of (.+): (\d+) threads, (\S+) s each, pages of 8 kB, 65% reads\.",

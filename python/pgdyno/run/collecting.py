@@ -10,19 +10,25 @@ from typing import Any
 import psycopg
 
 from pgdyno.cluster import target as targets
-from pgdyno.collect import plans, serverlog, totals
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.collect import buffers, plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.plans import Plan, Sample
 from pgdyno.collect.sources.base import Source
 from pgdyno.collect.sources.counters import Counters
 from pgdyno.collect.sources.devices import Devices, places_of
-from pgdyno.collect.sources.machine import Cores, Machine
+from pgdyno.collect.sources.locks import Locks
+from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
 from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
-from pgdyno.collect.sources.sessions import Blockers, Snapshots, Standbys
+from pgdyno.collect.sources.progress import Progress
+from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
+from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
 from pgdyno.collect.totals import Totals
 from pgdyno.errors import PgdynoError
+from pgdyno.run import counting
+from pgdyno.run.counting import Counting
 from pgdyno.run.servers import Site
 from pgdyno.spec.experiment import Run
 from pgdyno.store.rundir import TrialWriter
@@ -33,6 +39,8 @@ _PATIENCE_S = 5.0
 #: Samples that a trial should have, and how long they are at least and at most; of long trials no more than so many.
 _SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
 
+#: The kind of event.
+_RELOADED = "configuration reloaded"
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -42,7 +50,7 @@ class Collecting:
     def __init__(
         self, site: Site, run: Run, writer: TrialWriter, statements: Sequence[Sample], *, same_machine: bool
     ) -> None:
-        """`statements`: whose plans are wanted."""
+        """`statements`: those of the workload's scripts."""
         self._site = site
         self._wanted = set(run.collect)
         self._writer = writer
@@ -58,6 +66,9 @@ class Collecting:
         longest = max(_LONGEST_S, run.duration_s / _MOST)
         self._period_s = min(longest, max(_SHORTEST_S, run.duration_s / _SAMPLES))
         self._waits_per_s = run.waits_per_s
+        # How long "steady" takes nobody knows.
+        self._warmup_s = run.warmup_s if run.warmup_s != "steady" else 0.0
+        self._counting: Counting | None = None
 
     def begin(self) -> None:
         """What is read before; and sampling begins with the load."""
@@ -69,6 +80,7 @@ class Collecting:
             self._conn = targets.administrative(self._site.target, patience_s=_PATIENCE_S)
             self._read_before(self._conn)
             waits = self._of_server(self._conn, sources)
+            self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._same_machine:
@@ -89,8 +101,22 @@ class Collecting:
         )
         self._collection.start()
 
+    def _count_statements(self) -> None:
+        """On a private server, while it warms up. Of others what they count is read as it is."""
+        if "statements" not in self._wanted or not isinstance(self._site.cluster, EmbeddedCluster):
+            return
+        if not self._before.counted_by("statements"):
+            return
+        if self._warmup_s * counting.PART < counting.LEAST_S:
+            self._note("statements: they are counted in the warm-up, which is too short (--warmup 1)")
+            return
+        self._counting = Counting(self._site.target, self._warmup_s, lambda: self._writer.start_ns)
+        self._counting.begin()
+
     def stop(self) -> None:
         """Ends sampling; nothing is read any more."""
+        if self._counting is not None:
+            self._counting.end()
         collection, self._collection = self._collection, None
         if collection is not None:
             collection.stop()
@@ -110,16 +136,20 @@ class Collecting:
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._log is not None and self._writer.start_ns:
-            for event in serverlog.events(self._log, self._log_begin):
-                self._event(event.at_ns - self._writer.start_ns, event.kind, event.text)
+            events = list(serverlog.events(self._log, self._log_begin))
+            reloads = [e.at_ns for e in events if e.kind == _RELOADED]
+            own = self._counting.own_reloads(reloads) if self._counting is not None else set()
+            for event in events:
+                if event.kind != _RELOADED or event.at_ns not in own:
+                    self._event(event.at_ns - self._writer.start_ns, event.kind, event.text)
         for words in self._notes:
             self._event(0, "not_recorded", words)
 
     # ------------------------------------------------------------ before and after
 
     def _read_before(self, conn: Connection) -> None:
-        if "server" in self._wanted:
-            self._before = totals.read(conn)
+        if {"server", "statements"} & self._wanted:
+            self._before = self._totals(conn)
             for missing in self._before.missing:
                 self._note(missing)
         if "plans" in self._wanted:
@@ -133,17 +163,38 @@ class Collecting:
                 self._log_begin = serverlog.size(self._log)
 
     def _read_after(self, conn: Connection) -> None:
-        if "server" in self._wanted:
-            after = totals.read(conn)
+        if {"server", "statements"} & self._wanted:
+            after = self._totals(conn)
             for name, rows in totals.between(self._before, after, conn.info.server_version).items():
-                self._writer.totals(name, rows)
+                known = statements.attributed(rows, self._statements) if name == "statements" else rows
+                self._writer.totals(name, known)
             for kind, words in totals.happened(self._before, after):
-                self._event(0, kind, words)
+                # By its time alone; the log tells more of a server that we have told so ourselves.
+                if kind != _RELOADED or self._counting is None:
+                    self._event(0, kind, words)
+        if "buffers" in self._wanted:
+            self._read_buffers(conn)
         if "plans" in self._wanted and self._plans:
             last, _ = plans.read(conn, [p.statement for p in self._plans], carry_out=self._is_ours)
             self._writer.totals("plans", plans.rows(self._plans, last))
             for words in plans.changed(self._plans, last):
                 self._event(0, "plan changed", words)
+
+    def _totals(self, conn: Connection) -> Totals:
+        if self._is_ours:
+            # Our own questions are nobody's statements.
+            conn.execute("set pg_stat_statements.track = 'none'")
+        return totals.read(conn, statements_alone="server" not in self._wanted, is_ours=self._is_ours)
+
+    def _read_buffers(self, conn: Connection) -> None:
+        try:
+            rows = buffers.read(conn, is_ours=self._is_ours)
+        except psycopg.Error as e:
+            self._note(f"what shared buffers hold: {' '.join(str(e).split())}")
+            return
+        self._writer.totals("buffers", rows)
+        if not rows:
+            self._note("what shared buffers hold: the extension pg_buffercache is not in this database")
 
     @property
     def _is_ours(self) -> bool:
@@ -187,7 +238,8 @@ class Collecting:
             counters = Counters(conn)
             for missing in counters.missing:
                 self._note(missing)
-            sources += [counters, Snapshots(conn, self._application), Standbys(conn)]
+            sources += [counters, Snapshots(conn, self._application), Standbys(conn), Slots(conn), Progress(conn)]
+            sources += [Locks(conn), Sizes(conn)]
         if "machine" in self._wanted:
             sources.append(Network(conn))
         if "waits" in self._wanted:
@@ -202,6 +254,8 @@ class Collecting:
             self._note("CPU, devices and processes: only Linux tells of them")
             return
         sources += [Machine(), Cores()]
+        if SoftInterrupts.is_there():
+            sources.append(SoftInterrupts())
         postmaster, data = self._process_and_data()
         if postmaster is not None:
             sources.append(Processes(postmaster))

@@ -16,12 +16,12 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
 from pgdyno.load.find import Connection
+from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.columns import Wanted
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
-from pgdyno.run.listener import Listener
 from pgdyno.spec import datasets as spec
 
 #: One of pgdyno's, or somebody's own.
@@ -110,7 +110,7 @@ def ensure_own(
     force: bool,
     replace: bool,
     claim: Claim | None,
-    listener: Listener,
+    listener: LoadListener,
 ) -> dict[str, Any]:
     """Loads somebody's own dataset unless it is there."""
     with closing(targets.administrative(target)) as conn:
@@ -142,7 +142,7 @@ def ensure(
     replace: bool,
     connect_timeout_s: float,
     claim: Claim | None,
-    listener: Listener,
+    listener: LoadListener,
 ) -> dict[str, Any]:
     """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
     found = find.look(conn, target, dataset, force=force, replace=replace)
@@ -154,13 +154,15 @@ def ensure(
     return _facts(dataset, done)
 
 
-def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, listener: Listener) -> dict[str, Any]:
+def ensure_in(
+    server: Server, dataset: Dataset, *, force: bool, replace: bool, listener: LoadListener
+) -> dict[str, Any]:
     """The same for a cluster of our own, by writing its files."""
     done = loader.into_server(server, dataset, force=force, replace=replace, listener=listener)
     return _found(dataset, server.target, listener) if done is None else _facts(dataset, done)
 
 
-def _found(dataset: AnyDataset, target: Target, listener: Listener) -> dict[str, Any]:
+def _found(dataset: AnyDataset, target: Target, listener: LoadListener) -> dict[str, Any]:
     listener.note(f"dataset {dataset.name}: found in {target.where}")
     return {"name": dataset.name, "loaded": False}
 

@@ -23,7 +23,7 @@ from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.scratch import Scratch
-from pgdyno.cluster.settings import OURS, Setting, sized
+from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.model import spelled
@@ -140,11 +140,12 @@ class Provision:
     def private(self, configuration: Configuration, wanted: AnyDataset) -> EmbeddedCluster:
         """A private server; from a template, if there is one that holds the dataset."""
         place = configuration.place
-        settings = self._settings(configuration)
         pg_bin = self.options.pg_bin
         if place.version is not None:
             self.listener.note(f"looking for PostgreSQL {place.version} ...")
             pg_bin = versions.programs(place.version)
+        # Some settings are by what the programs come with.
+        settings = self._settings(configuration)
         spaces = self._tablespaces(place.target)
         self.listener.note("starting a private PostgreSQL ...")
         standbys = self.experiment.all_targets[place.target].standbys
@@ -192,7 +193,11 @@ class Provision:
         names = {s.name for s in named}
         # The two servers of a duet share the machine, and so do a primary and its standbys.
         memory //= 2 if self.experiment.run.is_duet else 1 + target.standbys
-        return [s for s in sized(memory, cores, self._clients) if s.name not in names] + named
+        ours = sized(memory, cores, self._clients)
+        programs = self._programs_of(configuration.place.target, configuration.place.version, fetch=False)
+        if programs is not None and "statements" in self.experiment.run.collect:
+            ours += counting_statements(programs)
+        return [s for s in ours if s.name not in names] + named
 
     def _named_settings_of(self, configuration: Configuration) -> list[Setting]:
         return self._named_settings(self.experiment.all_targets[configuration.place.target], configuration.settings)

@@ -29,12 +29,14 @@ from pgdyno.errors import ClusterError, LocalError, RefusedError, SpecError
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
+from pgdyno.load.listener import LoadListener
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.listener import Listener
+from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.run.plan import Configuration, Place
 from pgdyno.run.provision import Options, Provision
 from pgdyno.spec import experiment as spec
@@ -160,6 +162,8 @@ class Servers:
         if site.loaded and (surely or self._still_there(site)):
             return
         run, wanted = self.experiment.run, site.dataset
+        on_devices = PhasesOnDevices(self.listener, site.cluster.data) if site.cluster is not None else None
+        listener = on_devices or self.listener
         if isinstance(wanted, OwnDataset):
             if site.claim is not None:
                 site.claim.renew()
@@ -170,17 +174,17 @@ class Servers:
                 force=self.options.force,
                 replace=self._may_replace(site),
                 claim=site.claim,
-                listener=self.listener,
+                listener=listener,
             )
         elif site.cluster is not None:
             with targets.administrative(site.target) as conn:
                 by_files = _takes_files(conn, site.cluster)
                 if not by_files:
-                    site.loaded = self._over_connections(conn, site, wanted, run)
+                    site.loaded = self._over_connections(conn, site, wanted, run, listener)
             if by_files:
                 site.loaded = dataset.ensure_in(
                     site.cluster, wanted, force=self.options.force, replace=self._may_replace(site),
-                    listener=self.listener,
+                    listener=listener,
                 )  # fmt: skip
             # A cluster that stays is kept by itself.
             if isinstance(site.cluster, EmbeddedCluster) and self.options.templates == "keep" and site.loaded["loaded"]:
@@ -188,7 +192,9 @@ class Servers:
         else:
             assert site.claim is not None
             site.claim.renew()
-            site.loaded = self._over_connections(site.claim.conn, site, wanted, run)
+            site.loaded = self._over_connections(site.claim.conn, site, wanted, run, listener)
+        if on_devices is not None and (rows := on_devices.finish()):
+            site.loaded["devices"] = rows
         self._set_up(site)
         self._keep_as_loaded(site)
         if isinstance(site.cluster, ReplicatedServer):
@@ -421,7 +427,12 @@ class Servers:
                 site.emptied = dataset.empty_tables(conn, site.dataset)
 
     def _over_connections(
-        self, conn: psycopg.Connection[tuple[Any, ...]], site: Site, wanted: Dataset, run: spec.Run
+        self,
+        conn: psycopg.Connection[tuple[Any, ...]],
+        site: Site,
+        wanted: Dataset,
+        run: spec.Run,
+        listener: LoadListener,
     ) -> dict[str, Any]:
         return dataset.ensure(
             conn,
@@ -431,7 +442,7 @@ class Servers:
             replace=self._may_replace(site),
             connect_timeout_s=run.connect_timeout_s,
             claim=site.claim,
-            listener=self.listener,
+            listener=listener,
         )
 
     def _may_replace(self, site: Site) -> bool:

@@ -277,7 +277,7 @@ class Session:
         if refused:
             writer.event(0, "preparing", refused)
         memory = _Memory(site)
-        statements = samples_of(scripts, workload, seed) if "plans" in run.collect else []
+        statements = samples_of(scripts, workload, seed) if {"plans", "server", "statements"} & set(run.collect) else []
         collecting = Collecting(site, run, writer, statements, same_machine=shared)
 
         def look_around() -> None:

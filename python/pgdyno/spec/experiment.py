@@ -26,7 +26,7 @@ from pgdyno.spec.values import (
 )
 
 #: What can be collected beside a trial.
-Collected = Literal["machine", "server", "waits", "log", "plans"]
+Collected = Literal["machine", "server", "waits", "log", "plans", "statements", "buffers"]
 
 
 class FileSystem(Strict):
@@ -267,13 +267,7 @@ class Run(Strict):
     #: What is recorded of the server beside the client's figures: before and after each trial.
     record: list[Literal["tables", "wal", "checkpoints", "database"]] = ["tables", "wal", "checkpoints", "database"]
     #: What is collected while a trial runs, so that `pgdyno explain` can say why; empty: nothing.
-    collect: list[Literal["machine", "server", "waits", "log", "plans"]] = [
-        "machine",
-        "server",
-        "waits",
-        "log",
-        "plans",
-    ]
+    collect: list[Collected] = ["machine", "server", "waits", "log", "plans", "statements"]
     #: How often pg_stat_activity is looked at.
     waits_per_s: Annotated[float, Field(gt=0, le=100)] = 10.0
 

@@ -126,6 +126,8 @@ class LoadedDataset(Part):
     rows: int = 0
     bytes_sent: int = 0
     phases_s: dict[str, float] = {}
+    #: Of each phase and device what iostat -x shows, with `phase` and `seconds`; empty: not seen.
+    devices: list[dict[str, Any]] = []
     #: By table, with its indexes.
     bytes: dict[str, int] = {}
     relations: list[Relation] = []

@@ -169,6 +169,14 @@ def _count(title: str, expected: str, having: str) -> Condition:
     )
 
 
+def _address(prefix: str) -> str:
+    """What is wrong with the columns of an address."""
+    long = " or ".join(f"length({prefix}_{part}) not between 10 and 20" for part in ("street_1", "street_2", "city"))
+    return f"{long} or length({prefix}_state) <> 2"
+
+
+#: What is wrong with the texts of a row of stock that order lines take, one for each district.
+_DISTRICTS_TEXTS = " or ".join(f"length(s_dist_{n:02}) <> 24" for n in range(1, 11))
 #: A tenth of rows drawn one by one lies within this of a tenth (five standard deviations of the fewest that are asked).
 _TENTH = "abs(part - 0.1) > greatest(0.01, 5 * sqrt(0.09 / n))"
 
@@ -266,6 +274,28 @@ POPULATION = [
         "stock of 10 to 100 pieces, of which nothing is ordered yet",
         """select format('item %s of warehouse %s', s_i_id, s_w_id) from {stock}
            where s_quantity not between 10 and 100 or (s_ytd, s_order_cnt, s_remote_cnt) <> (0, 0, 0)""",
+        fresh=True,
+    ),
+    Condition(
+        "4.3.3.1",
+        "texts as long, prices, images and amounts as the standard draws them",
+        f"""select 'item ' || i_id from {{item}} where length(i_name) not between 14 and 24
+               or length(i_data) not between 26 and 50 or i_price not between 1 and 100
+               or i_im_id not between 1 and 10000
+           union all select format('item %s of warehouse %s', s_i_id, s_w_id) from {{stock}}
+             where length(s_data) not between 26 and 50 or {_DISTRICTS_TEXTS}
+           union all select 'warehouse ' || w_id from {{warehouse}}
+             where length(w_name) not between 6 and 10 or {_address("w")}
+           union all select format('warehouse %s, district %s', d_w_id, d_id) from {{district}}
+             where length(d_name) not between 6 and 10 or {_address("d")}
+           union all select format('customer %s of warehouse %s, district %s', c_id, c_w_id, c_d_id) from {{customer}}
+             where length(c_first) not between 8 and 16 or length(c_data) not between 300 and 500
+               or c_phone !~ '^[0-9]{{16}}$' or c_zip !~ '^[0-9]{{4}}11111$' or {_address("c")}
+           union all select format('history of customer %s of warehouse %s, district %s', h_c_id, h_c_w_id, h_c_d_id)
+             from {{history}} where length(h_data) not between 12 and 24 or h_amount <> 10
+           union all select format('line %s of order %s of warehouse %s, district %s', ol_number, ol_o_id, ol_w_id,
+             ol_d_id)
+             from {{order_line}} where length(ol_dist_info) <> 24""",
         fresh=True,
     ),
 ]

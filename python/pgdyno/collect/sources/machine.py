@@ -1,4 +1,4 @@
-"""The machine: CPU time by state, run queue, memory, dirty pages, pressure, network. Linux's /proc."""
+"""The machine: CPU time by state, run queue, memory, dirty pages, pressure, network, soft interrupts. Linux's /proc."""
 
 from __future__ import annotations
 
@@ -111,4 +111,34 @@ class Cores:
             total = sum(d.values()) if d else 0.0
             if d and total > 0:
                 found.append({"core": float(name[3:]), **{state: d[state] / total for state in _STATES}})
+        return found
+
+
+class SoftInterrupts:
+    """One row a kind (`NET_RX`, `BLOCK`, `TIMER`, `SCHED` ...) and sample: how many a second, of all cores and of the
+    one that had most; one core that serves all of a network card shows here.
+    """
+
+    name = "softirqs"
+    period_s = 1.0
+
+    def __init__(self) -> None:
+        self._differences = Differences()
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether this machine counts them."""
+        return os.access("/proc/softirqs", os.R_OK)
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        found: list[Row] = []
+        _, *lines = slurp("/proc/softirqs").splitlines()
+        for line in lines:
+            name, _, values = line.partition(b":")
+            kind = name.strip().decode()
+            d = self._differences.of(kind, {str(core): float(v) for core, v in enumerate(values.split())})
+            if d and any(d.values()):
+                each = [v / seconds for v in d.values()]
+                found.append({"kind": kind, "per_s": sum(each), "busiest_core_per_s": max(each)})
         return found

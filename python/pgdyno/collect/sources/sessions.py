@@ -1,4 +1,6 @@
-"""Other sessions that may disturb: whoever holds locks that ours wait for, and whoever holds an old snapshot."""
+"""Other sessions that may disturb: whoever holds locks that ours wait for, whoever holds an old snapshot; standbys and
+replication slots.
+"""
 
 from __future__ import annotations
 
@@ -119,4 +121,24 @@ class Standbys:
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
         names = ("standby", "sync_state", "state", "replay_bytes", "write_s", "flush_s", "replay_s")
+        return [dict(zip(names, row, strict=True)) for row in self._conn.execute(self._QUERY, prepare=True).fetchall()]
+
+
+class Slots:
+    """A row a replication slot and second: the WAL that it keeps on the disk, in bytes."""
+
+    name = "slots"
+    period_s = 1.0
+    _QUERY: LiteralString = """
+    select slot_name, slot_type, active::int::float8, coalesce(wal_status, ''),
+           coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                                    else pg_current_wal_lsn() end, restart_lsn), 0)::float8
+    from pg_replication_slots"""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        names = ("slot", "kind", "active", "wal_status", "kept_bytes")
         return [dict(zip(names, row, strict=True)) for row in self._conn.execute(self._QUERY, prepare=True).fetchall()]

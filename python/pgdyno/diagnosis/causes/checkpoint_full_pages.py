@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.diagnosis.evidence import Evidence, Recorded
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import part, percent
@@ -25,7 +26,7 @@ def _judge(e: Evidence) -> Finding | None:
     checkpoints = checkpoints_of(e)
     if not pages or not wal or not checkpoints or e.setting("full_page_writes") == "off":
         return None
-    whole = min(1.0, pages * _PAGE / wal)
+    whole = whole_pages_share(e) or 0.0
     every = sorted(_pages(row) for r in e.trials for row in r.rows("counters") if row.get("commits_per_s"))
     if not every:
         return None
@@ -44,13 +45,13 @@ def _judge(e: Evidence) -> Finding | None:
     if cost is None or cost.mean < _LOSS or whole < 0.1:
         return None
     sure = seen and cost.low > 0 and whole > _WHOLE
-    what = "of the throughput" if seen else "of the clients' time"
+    what = "the throughput" if seen else "the clients' time"
     return e.finding(
         CAUSE,
-        f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} {what}: {percent(whole)} of the "
+        f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} of {what}: {percent(whole)} of the "
         f"WAL is pages written whole at their first change after each of {integer(checkpoints)} checkpoints "
         f"({size(wal)} of WAL a transaction).",
-        cost, what.removeprefix("of "), Confidence.HIGH if sure else Confidence.MEDIUM,
+        cost, what, Confidence.HIGH if sure else Confidence.MEDIUM,
         f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "
         f"({e.setting('checkpoint_timeout') or 'not known'}) larger; wal_compression = lz4.",
         [Fact("WAL that is whole pages", whole, "%"), Fact("WAL a transaction", wal, "bytes"),
@@ -71,7 +72,9 @@ def checkpoints_of(e: Evidence) -> float:
 
 
 def in_checkpoint(r: Recorded) -> list[tuple[int, int]]:
-    """When checkpoints wrote: by the log, else by what was counted."""
+    """When checkpoints wrote: by the log, else by what the checkpointer was seen to do, else by what was counted, which
+    is known only when a checkpoint ends.
+    """
     spans, begun = [], None
     for event in r.events:
         if event.kind == "checkpoint begins":
@@ -83,6 +86,13 @@ def in_checkpoint(r: Recorded) -> list[tuple[int, int]]:
         spans.append((begun, r.window[1]))
     if spans:
         return spans
+    working = {
+        (row["start_ns"], row["end_ns"]): None
+        for row in r.rows("waits")
+        if row["kind"] == "checkpointer" and row["wait_type"] != "Activity"
+    }
+    if working:
+        return list(working)
     return [(row["start_ns"], row["end_ns"]) for row in r.rows("counters") if row.get("checkpoint_buffers_per_s")]
 
 

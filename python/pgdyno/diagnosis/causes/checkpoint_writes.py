@@ -14,7 +14,9 @@ def _judge(e: Evidence) -> Finding | None:
     spans = {id(r): in_checkpoint(r) for r in e.trials}
     if not any(spans.values()) or not e.mean("counters", "checkpoint_buffers_per_s"):
         return None
-    cost = e.lost(lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]))
+    # Counters are sampled less often.
+    source = "waits" if e.has("waits") else "counters"
+    cost = e.lost(lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]), source)
     if cost is None or cost.mean < _LOSS or cost.low <= 0:
         return None
     pages = e.mean("counters", "checkpoint_buffers_per_s") or 0.0

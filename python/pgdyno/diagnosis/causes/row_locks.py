@@ -12,6 +12,8 @@ from pgdyno.diagnosis.said import part, percent
 WAITS = ("Lock:transactionid", "Lock:tuple")
 _SHARE = 0.05
 _STATEMENT = 80
+#: A second, that are said.
+_DEADLOCKS = 0.05
 
 
 def is_foreign(row: dict[str, Any]) -> bool:
@@ -37,19 +39,21 @@ def _judge(e: Evidence) -> Finding | None:
     cost = e.waiting(*WAITS)
     blockers = e.whole("blockers")
     ours = 1 - sum(is_foreign(row) for row in blockers) / len(blockers) if blockers else 1.0
-    if cost is None or cost.mean * ours < _SHARE:
+    deadlocks = e.mean("counters", "deadlocks_per_s") or 0.0
+    if cost is None or (cost.mean * ours < _SHARE and deadlocks < _DEADLOCKS):
         return None
     cost = Part(*(x * ours for x in (cost.mean, cost.low, cost.high)))
     statement, share = most_blocked(e)
     shown = statement if len(statement) <= _STATEMENT else f"{statement[:_STATEMENT]}…"
-    words = f"; {percent(share)} of the waiting statements are: {shown}" if statement else ""
-    deadlocks = e.mean("counters", "deadlocks_per_s") or 0.0
+    words = f", with {deadlocks:.3g} deadlocks a second" if deadlocks >= _DEADLOCKS else ""
+    words += f"; {percent(share)} of the waiting statements are: {shown}" if statement else ""
+    order = "Change rows in one order in all transactions: then none wait in a circle. " if deadlocks else ""
     return e.finding(
         CAUSE,
         f"Transactions wait for each other's row locks {part(cost)} of the clients' time{words}.",
         cost, "the clients' time", Confidence.HIGH,
-        "Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); "
-        "update the hot row last in the transaction; shorten what comes between it and COMMIT.",
+        f"{order}Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more "
+        "warehouses); update the hot row last in the transaction; shorten what comes between it and COMMIT.",
         [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s")],
     )  # fmt: skip
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pgdyno.diagnosis.causes import data_io, wal_flush
 from pgdyno.diagnosis.evidence import Evidence
@@ -12,8 +15,12 @@ from pgdyno.format import integer
 
 #: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
 _SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
+#: A limit that is kept by fractions of a second shows in samples that are as short as by turns: such are taken together
+#: to this length as well, if so many are left.
+_LONG_S, _LEFT = 1.0, 6
 #: Of the normal distribution: the standard deviation by the median absolute deviation.
 _MAD = 1.4826
+Array = NDArray[np.float64]
 
 
 def _plateau(e: Evidence, device: str) -> tuple[float, str, str, float, float] | None:
@@ -28,15 +35,21 @@ def _plateau(e: Evidence, device: str) -> tuple[float, str, str, float, float] |
         "bytes": np.array([row["read_bytes_per_s"] + row["write_bytes_per_s"] for row in rows]),
     }
     medians = {name: float(np.median(x)) for name, x in figures.items()}
-    spreads = {
-        name: _MAD * float(np.median(np.abs(x - medians[name]))) / medians[name]
-        for name, x in figures.items()
-        if medians[name] > 0
-    }
+    length = float(np.median([row["end_ns"] - row["start_ns"] for row in rows])) / 1e9
+    spreads = {name: _spread(x, length) for name, x in figures.items() if medians[name] > 0}
     if not spreads:
         return None
     name = min(spreads, key=lambda n: spreads[n])
     return spreads[name], device, name, medians["requests"], medians["bytes"]
+
+
+def _spread(x: Array, length_s: float) -> float:
+    """Of samples of that length: how little they vary, each by itself or some taken together."""
+    together = max(1, math.ceil(_LONG_S / max(length_s, 1e-3)))
+    n = len(x) // together
+    taken = [x, x[: n * together].reshape(n, together).mean(axis=1)] if together > 1 and n >= _LEFT else [x]
+    medians = [float(np.median(y)) for y in taken]
+    return min(_MAD * float(np.median(np.abs(y - m))) / m for y, m in zip(taken, medians, strict=True) if m > 0)
 
 
 def _judge(e: Evidence) -> Finding | None:

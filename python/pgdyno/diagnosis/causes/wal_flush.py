@@ -10,6 +10,11 @@ WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
 _SHARE = 0.1
 
 
+def commits_wait(e: Evidence) -> bool:
+    """Where they do not, backends that write WAL do so because its buffers are full."""
+    return e.setting("synchronous_commit") != "off"
+
+
 def sync_ns(e: Evidence) -> float | None:
     """Mean time of a sync of WAL; None: not known (track_wal_io_timing is off)."""
     ms, n = e.mean("counters", "wal_sync_ms_per_s"), e.mean("counters", "wal_syncs_per_s")
@@ -17,7 +22,7 @@ def sync_ns(e: Evidence) -> float | None:
 
 
 def _judge(e: Evidence) -> Finding | None:
-    cost = e.waiting(*WAITS)
+    cost = e.waiting(*WAITS) if commits_wait(e) else e.waiting("IO:WALSync")
     if cost is None or cost.mean < _SHARE:
         return None
     facts = []

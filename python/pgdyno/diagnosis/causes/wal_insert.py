@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.causes.wal_flush import commits_wait
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import part
 
 _WAITS = ("LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WALInitSync")
+#: Of backends that make room themselves.
+_WRITES = ("LWLock:WALWrite", "IO:WALWrite")
 _SHARE = 0.05
 
 
 def _judge(e: Evidence) -> Finding | None:
-    cost = e.waiting(*_WAITS)
+    cost = e.waiting(*_WAITS, *(() if commits_wait(e) else _WRITES))
     if cost is None or cost.mean < _SHARE:
         return None
     full = e.per_transaction("wal_buffers_full_per_s") or 0.0

@@ -1,0 +1,58 @@
+"""What shared buffers hold, by pg_buffercache."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+import psycopg
+
+from pgdyno.collect import extensions
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Row = dict[str, float | str]
+#: Relations that have a row of their own.
+_MOST = 100
+_OTHERS = "others"
+#: Sizes are asked once a relation, of those that are held. File numbers are unique within a tablespace.
+_HELD: LiteralString = """
+with held as materialized (
+  select reldatabase, reltablespace, relfilenode, count(*)::float8 as buffers,
+         (count(*) filter (where relforknumber = 0))::float8 as main, coalesce(sum(isdirty::int), 0)::float8 as dirty,
+         coalesce(sum(usagecount), 0)::float8 as usage
+  from {schema}.pg_buffercache group by 1, 2, 3)
+select coalesce(c.oid::regclass::text,
+                case when h.reldatabase is null then 'unused' when h.reldatabase in (0, d.oid) then 'catalogs'
+                     else 'other databases' end),
+       h.buffers, h.main, h.dirty, h.usage,
+       coalesce(pg_relation_size(c.oid::regclass) / current_setting('block_size')::int, 0)::float8
+from held h
+cross join (select oid, dattablespace from pg_database where datname = current_database()) d
+left join pg_class c
+  on h.reldatabase = d.oid and h.relfilenode = pg_relation_filenode(c.oid::regclass)
+  and h.reltablespace = coalesce(nullif(c.reltablespace, 0), d.dattablespace)
+  and c.oid >= 16384 and c.relkind in ('r', 'i', 't', 'm', 'S')"""
+
+
+def read(conn: Connection, *, is_ours: bool) -> list[Row]:
+    """A row a relation: `buffers` that hold it, of them those of its `main` fork and `dirty` ones, their mean `usage`
+    (0 to 5), and the `pages` of its main fork. Those that hold least are one row, and so are buffers that are unused,
+    and those of catalogs and of other databases. Each buffer's header is looked at: of 100 GB that takes seconds, and
+    is given up after the session's statement_timeout. Empty where pg_buffercache is not there; raises psycopg.Error
+    where it may not be asked.
+    """
+    with extensions.at_hand(conn, "pg_buffercache", make=is_ours) as schema:
+        if not schema:
+            return []
+        with conn.transaction():
+            # A row a buffer is no reason for a temporary file.
+            conn.execute("set local work_mem = '512MB'")
+            found = conn.execute(_HELD.replace("{schema}", schema).encode()).fetchall()
+    totals: dict[str, list[float]] = {}
+    for name, *figures in sorted(found, key=lambda row: -row[1]):
+        own = totals.setdefault(name if len(totals) < _MOST or name in totals else _OTHERS, [0.0] * 5)
+        for n, value in enumerate(figures):
+            own[n] += value
+    return [
+        {"relation": name, "buffers": held, "main": main, "dirty": dirty, "usage": usage / held, "pages": pages}
+        for name, (held, main, dirty, usage, pages) in totals.items()
+    ]

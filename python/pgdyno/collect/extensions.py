@@ -1,0 +1,47 @@
+"""PostgreSQL's extensions that are asked: where they are, and, on servers of ours, made for as long as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+#: Extensions that count from the server's start on, by a library of this name.
+_PRELOADED = {"pg_stat_statements", "pg_wait_sampling"}
+
+
+@contextmanager
+def at_hand(conn: Connection, name: str, *, make: bool) -> Iterator[str]:
+    """The schema of an extension in this database, quoted; "": it is not there. With `make` one that is not there is
+    made, if it can be had and its library is loaded where it must be, in a transaction that is rolled back: nothing of
+    it stays. May raise psycopg.Error.
+    """
+    if schema := _schema_of(conn, name):
+        yield schema
+    elif not make or not _can_be_made(conn, name):
+        yield ""
+    else:
+        with conn.transaction(force_rollback=True):
+            # A schema of its own: the search path of administrative sessions names none in which it could be made.
+            conn.execute("create schema pgdyno_asks")
+            conn.execute(f"create extension {name} with schema pgdyno_asks".encode())
+            yield _schema_of(conn, name)
+
+
+def _schema_of(conn: Connection, name: str) -> str:
+    row = conn.execute(
+        "select quote_ident(nspname) from pg_extension join pg_namespace n on n.oid = extnamespace where extname = %s",
+        [name],
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _can_be_made(conn: Connection, name: str) -> bool:
+    row = conn.execute(
+        "select current_setting('shared_preload_libraries') from pg_available_extensions where name = %s", [name]
+    ).fetchone()
+    loaded = {x.strip().strip('"') for x in str(row[0]).split(",")} if row else set()
+    return row is not None and (name not in _PRELOADED or name in loaded)

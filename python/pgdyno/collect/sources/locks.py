@@ -1,0 +1,42 @@
+"""Locks that are held and waited for, by kind and mode."""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+import psycopg
+
+from pgdyno.collect.sources.base import Row
+
+#: Of this database and of what all share, but for those of pgdyno's own administrative sessions.
+_QUERY: LiteralString = """
+select l.locktype, l.mode, coalesce(case when l.locktype in ('relation', 'extend', 'page', 'tuple')
+                                         then l.relation::regclass::text end, ''),
+       count(*) filter (where l.granted)::float8, count(*) filter (where l.fastpath)::float8,
+       count(*) filter (where not l.granted)::float8
+from pg_locks l
+where l.pid <> pg_backend_pid()
+  and not exists (select from pg_stat_activity a where a.pid = l.pid and a.application_name = 'pgdyno admin')
+  and (l.database is null or l.database = 0
+       or l.database = (select oid from pg_database where datname = current_database()))
+group by 1, 2, 3
+order by count(*) filter (where not l.granted) desc, count(*) desc
+limit 50"""
+
+
+class Locks:
+    """A row for each kind, mode and relation, once in two seconds: how many locks are `granted` (of these by the
+    `fast_path`) and `waiting`. Of more than 50 rows, those that most wait for, then the most frequent ones.
+    """
+
+    name = "locks"
+    #: pg_locks holds all partitions of the lock table for the moment of the copy.
+    period_s = 2.0
+
+    def __init__(self, conn: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._conn = conn
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        names = ("kind", "mode", "relation", "granted", "fast_path", "waiting")
+        return [dict(zip(names, row, strict=True)) for row in self._conn.execute(_QUERY, prepare=True).fetchall()]

@@ -1,0 +1,48 @@
+"""pg_stat_statements beside a workload's scripts: which of the server's normalised statements is which of theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pgdyno.collect.plans import PREPARE, Sample
+
+#: What is dropped (comments), and what pg_stat_statements replaces by a parameter, or a script by a variable: strings,
+#: numbers, booleans and NULL, $1, :name. In one pass: a comment's sign within a string is none.
+_TOKEN = re.compile(
+    r"(?P<comment>/\*.*?\*/|--[^\n]*)"
+    r"|(?:\b[EBXN]|\bU&)?'(?:[^']|'')*'|\$\d+|(?<![:\w]):\w+|\b(?:true|false|null)\b"
+    r"|(?<![\w.$])(?:0x[0-9a-f_]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:e[-+]?\d+)?)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_SIGN = re.compile(
+    r"(?<=[(,=<>+*/%|-])[-+]\?|\b(select|then|else|when|and|or|between|limit|offset)[-+]\?", re.IGNORECASE
+)
+#: Of a statement's text so much is kept.
+_KEPT = 1000
+
+
+def shape(text: str) -> str:
+    """A statement without comments, constants, parameters and superfluous blanks: equal for a script's statement and
+    for what pg_stat_statements has of it, whichever protocol sent it. Lists of constants are of one length.
+    """
+    bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", text.removeprefix(PREPARE))
+    bare = re.sub(r"\s*([(),=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
+    bare = _SIGN.sub(lambda m: f"{m[1]} ?" if m[1] else "?", bare)
+    return re.sub(r"\(\?(?:,\?)+\)", "(?)", bare)
+
+
+def attributed(rows: Sequence[Mapping[str, float | str]], statements: Sequence[Sample]) -> list[dict[str, float | str]]:
+    """The rows of pg_stat_statements with `script` and `line` of the statement that they are of; "" and 0 where they
+    are of none. Statements of several scripts that read alike are one for the server: they count for the first.
+    """
+    by_shape: dict[str, Sample] = {}
+    for s in statements:
+        by_shape.setdefault(shape(s.prepared), s)
+    found: list[dict[str, float | str]] = []
+    for row in rows:
+        text = str(row["statement"]).removeprefix(PREPARE)
+        own = by_shape.get(shape(text))
+        place: dict[str, float | str] = {"script": own.script if own else "", "line": float(own.line if own else 0)}
+        found.append({**row, "statement": text[:_KEPT], **place})
+    return found

@@ -1,0 +1,66 @@
+"""What devices do while a dataset is made, phase by phase."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pgdyno.collect.sources.devices import Devices, places_of
+from pgdyno.load.listener import LoadListener
+
+#: A phase that is shorter says nothing of a device.
+_SHORTEST_S = 0.05
+
+
+class PhasesOnDevices(LoadListener):
+    """Passes on what it hears, and reads the devices' counters whenever another phase begins. `rows` has, of each phase
+    and device, the phase's name, its seconds, and the means of iostat -x (see Devices); it is empty where the devices
+    cannot be seen.
+    """
+
+    def __init__(self, listener: LoadListener, data: Path) -> None:
+        """`data`: the server's data directory."""
+        self._listener = listener
+        self._devices = Devices(places_of(data))
+        self._phase = ""
+        self._began = 0.0
+        self.rows: list[dict[str, Any]] = []
+
+    def note(self, text: str) -> None:
+        """See LoadListener."""
+        self._listener.note(text)
+
+    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+        """See LoadListener."""
+        self._turn(phase)
+        self._listener.loading(phase, rows, total_rows, done_bytes, total_bytes)
+
+    def checking(self, what: str, number: int, of: int) -> None:
+        """See LoadListener."""
+        self._turn("check")
+        self._listener.checking(what, number, of)
+
+    def loaded(self) -> None:
+        """See LoadListener."""
+        self._turn("")
+        self._listener.loaded()
+
+    def finish(self) -> list[dict[str, Any]]:
+        """No phase goes on; returns `rows`."""
+        self._turn("")
+        return self.rows
+
+    def _turn(self, phase: str) -> None:
+        if phase == self._phase:
+            return
+        now = time.monotonic()
+        seconds = now - self._began
+        try:
+            found = self._devices.rows(max(seconds, 1e-3)) if self._devices.holds else []
+        except (OSError, ValueError):
+            # A kernel of another kind: nothing is known of its devices.
+            found = []
+        if self._phase and seconds >= _SHORTEST_S:
+            self.rows += [{"phase": self._phase, "seconds": seconds, **row} for row in found]
+        self._phase, self._began = phase, now

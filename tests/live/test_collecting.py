@@ -1,0 +1,211 @@
+"""What is collected of a real server beside a trial: statements, buffers, long commands, slots, pg_wait_sampling."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from pgdyno.collect import buffers, extensions, totals
+from pgdyno.collect.sources.locks import Locks
+from pgdyno.collect.sources.machine import SoftInterrupts
+from pgdyno.collect.sources.progress import Progress
+from pgdyno.collect.sources.sessions import Slots
+from pgdyno.collect.sources.sizes import Sizes
+from pgdyno.store import reading
+
+from tests.support.cli import SHORT, pgdyno
+from tests.support.server import DEBIAN_15, Server
+
+_EXPERIMENT = """
+name = "named"
+title = "Named"
+[dataset]
+kind = "tpcb"
+scale = 1
+[workloads.w]
+[[workloads.w.scripts]]
+text = '''
+\\set aid random(1, 100000)
+-- name: read a balance
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + 5 WHERE tid = 3;
+'''
+[axes]
+clients = [2]
+[run]
+collect = ["server", "plans", "statements", "buffers"]
+duration_s = 2
+warmup_s = 1
+repetitions = 1
+"""
+
+
+@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+def test_statements_are_counted_by_the_names_of_the_script(tmp_path: Path, protocol: str) -> None:
+    file = tmp_path / "named.toml"
+    file.write_text(_EXPERIMENT)
+    done = pgdyno("run", file, "--embedded", "--protocol", protocol, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    trial = next(Path(done.json["path"]).glob("trials/*"))
+    rows = pq.read_table(trial / "samples" / "statements.parquet").to_pylist()
+    by_line = {r["line"]: r for r in rows if r["script"]}
+    assert len(by_line) == 2, rows
+    # Counted is in the warm-up alone; a transaction of each client may be under way at its end.
+    series = reading.read(Path(done.json["path"])).series[1]
+    warm = sum(r.committed for r in series if r.phase == "warmup")
+    assert all(0 < r["calls"] <= warm + 2 for r in by_line.values())
+    assert not any(text in r["statement"] for r in rows for text in ("create extension", "pgdyno_plan"))
+    update = max(by_line.values(), key=lambda r: r["wal_bytes"])
+    assert update["statement"].startswith("UPDATE pgbench_tellers") and update["wal_bytes"] > 0
+    report = (Path(done.json["path"]) / "report.md").read_text()
+    assert "Statements as the server counts them" in report and "read a balance" in report
+    # What shared buffers hold: nothing of it stays in the database.
+    held = pq.read_table(trial / "samples" / "buffers.parquet").to_pylist()
+    assert any(r["relation"] == "pgbench_accounts" and r["buffers"] > 0 for r in held)
+    events = [json.loads(line) for line in (trial / "events.jsonl").read_text().splitlines()]
+    assert not {"configuration reloaded", "temporary file"} & {e["kind"] for e in events}
+    # A busy machine may be late with a sample, and then it says so.
+    missing = [e for e in events if e["kind"] == "not_recorded" and "late" not in e["text"]]
+    assert not missing, missing
+
+
+def test_extensions_are_made_for_the_moment_of_asking(server: Server, database: str) -> None:
+    with psycopg.connect(server.conninfo(dbname=database), autocommit=True) as conn:
+        before = conn.execute("select count(*) from pg_class").fetchone()
+        with extensions.at_hand(conn, "pg_buffercache", make=True) as schema:
+            assert schema and conn.execute(f"select count(*) > 0 from {schema}.pg_buffercache".encode()).fetchone()
+        assert conn.execute("select count(*) from pg_class").fetchone() == before
+        assert not conn.execute("select from pg_extension where extname = 'pg_buffercache'").fetchall()
+        # Of somebody else's server nothing is made, and what must be loaded and is not cannot be asked.
+        assert buffers.read(conn, is_ours=False) == []
+        with extensions.at_hand(conn, "pg_stat_statements", make=True) as schema:
+            assert schema == ""
+        conn.execute('create schema "Odd one"; create extension pg_buffercache schema "Odd one"')
+        assert buffers.read(conn, is_ours=False)
+
+
+def test_long_commands_and_slots_are_seen(server: Server, database: str) -> None:
+    here = server.conninfo(dbname=database)
+    server.sql("create table long (a int) with (autovacuum_enabled = off)", dbname=database)
+    server.sql("insert into long select generate_series(1, 100000)", dbname=database)
+    server.sql("delete from long", dbname=database)
+    ended = threading.Event()
+
+    def vacuum() -> None:
+        with psycopg.connect(here, autocommit=True) as conn:
+            conn.execute("set vacuum_cost_delay = 5; set vacuum_cost_limit = 50")
+            conn.execute("vacuum long")
+        ended.set()
+
+    slot = f"{database}_slot"
+    with closing(psycopg.connect(here, autocommit=True)) as conn:
+        conn.execute("select pg_create_physical_replication_slot(%s, true)", [slot])
+        try:
+            (row,) = [r for r in Slots(conn).rows(1.0) if r["slot"] == slot]
+            assert row["kind"] == "physical" and row["active"] == 0 and float(row["kept_bytes"]) >= 0
+            progress = Progress(conn)
+            assert not [r for r in progress.rows(1.0) if r["relation"] == "long"]
+            threading.Thread(target=vacuum, daemon=True).start()
+            seen = []
+            deadline = time.monotonic() + 20
+            while not seen and not ended.is_set() and time.monotonic() < deadline:
+                seen = [r for r in progress.rows(0.05) if r["relation"] == "long"]
+                time.sleep(0.01)
+            assert seen and seen[0]["command"] == "vacuum" and seen[0]["unit"] == "blocks" and not seen[0]["auto"]
+            assert ended.wait(30)
+        finally:
+            conn.execute("select pg_drop_replication_slot(%s)", [slot])
+
+
+def test_locks_are_counted_by_kind_and_mode(server: Server, database: str) -> None:
+    here = server.conninfo(dbname=database)
+    server.sql("create table held (a int primary key)", dbname=database)
+    with (
+        closing(psycopg.connect(here, autocommit=True)) as conn,
+        closing(psycopg.connect(here)) as holder,
+        closing(psycopg.connect(here)) as waiter,
+    ):
+        holder.execute("lock table held in share mode")
+        waiting = threading.Thread(target=lambda: waiter.execute("insert into held values (1)"), daemon=True)
+        waiting.start()
+        locks = Locks(conn)
+        deadline = time.monotonic() + 20
+        while not (rows := [r for r in locks.rows(1.0) if r["waiting"]]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        (row,) = rows
+        assert (row["kind"], row["mode"], row["relation"]) == ("relation", "RowExclusiveLock", "held")
+        by_mode = {r["mode"]: r for r in locks.rows(1.0) if r["relation"] == "held"}
+        assert by_mode["ShareLock"]["granted"] == 1 and row["granted"] == 0
+        holder.rollback()
+        waiting.join(20)
+        assert not [r for r in locks.rows(1.0) if r["waiting"]]
+
+
+def test_sizes_of_the_database_and_of_its_wal(server: Server, database: str) -> None:
+    with closing(psycopg.connect(server.conninfo(dbname=database), autocommit=True)) as conn:
+        sizes = Sizes(conn)
+        (before,) = sizes.rows(1.0)
+        conn.execute("create table large as select repeat('x', 2000) from generate_series(1, 5000)")
+        (after,) = sizes.rows(1.0)
+        assert float(after["database_bytes"]) - float(before["database_bytes"]) > 10e6
+        assert float(after["wal_bytes"]) >= float(after["wal_files"]) * 1e6 > 0
+        # Whoever may not know of the WAL learns of the database.
+        conn.execute("create role nobody_in_particular")
+        try:
+            conn.execute("set role nobody_in_particular")
+            (seen,) = Sizes(conn).rows(1.0)
+            assert set(seen) == {"database_bytes"}
+            conn.execute("reset role")
+        finally:
+            conn.execute("reset role")
+            conn.execute("drop role nobody_in_particular")
+
+
+def test_soft_interrupts_are_counted_by_kind() -> None:
+    if not SoftInterrupts.is_there():
+        pytest.skip("this machine does not count them")
+    source = SoftInterrupts()
+    assert source.rows(1.0) == [], "the first look only begins"
+    deadline = time.monotonic() + 20
+    while not (rows := source.rows(0.1)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert all(0 < float(r["busiest_core_per_s"]) <= float(r["per_s"]) and r["kind"] for r in rows) and rows
+
+
+def test_what_pg_wait_sampling_counts_is_read() -> None:
+    if not (DEBIAN_15.parent / "lib" / "pg_wait_sampling.so").exists():
+        pytest.skip("needs Debian's postgresql-15-pg-wait-sampling")
+    conf = "shared_preload_libraries = 'pg_wait_sampling, pg_stat_statements'\npg_wait_sampling.profile_period = 10\n"
+    with (
+        Server(bin_folder=DEBIAN_15, conf=conf) as server,
+        psycopg.connect(server.conninfo(), autocommit=True) as conn,
+    ):
+        conn.execute("create extension pg_wait_sampling; create extension pg_stat_statements")
+        before = totals.read(conn)
+        conn.execute("select pg_sleep(0.5)")
+        time.sleep(0.1)
+        after = totals.read(conn)
+        assert before.missing == [] and after.missing == []
+        rows = totals.between(before, after, conn.info.server_version)
+        slept = [r for r in rows["wait_profile"] if r["wait"] == "PgSleep"]
+        assert slept and 200 <= float(slept[0]["ms"]) <= 1500, json.dumps(rows["wait_profile"])
+        # PostgreSQL 15 counts what JIT takes; this took none.
+        (statement,) = [r for r in rows["statements"] if "pg_sleep" in str(r["statement"])]
+        assert statement["calls"] == 1 and statement["jit_ms"] == 0
+
+
+@pytest.mark.slow
+def test_devices_are_read_while_a_private_server_is_loaded(tmp_path: Path) -> None:
+    done = pgdyno("run", "quick", "--embedded", *SHORT, "--scale", "20", "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    (place,) = done.json["manifest"]["places"].values()
+    phases = [row["phase"] for row in place["dataset"]["devices"]]
+    if not phases:
+        pytest.skip("no block device is seen under the temporary folder")
+    assert {"generate", "vacuum"} <= set(phases) and all(row["seconds"] > 0 for row in place["dataset"]["devices"])
