@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ import pytest
 from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.drill import drill as drills
-from pgdyno.drill import modes
+from pgdyno.drill import ledger, modes
 from pgdyno.drill.rounds import Options
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support import versions
-from tests.support.cli import pgdyno
+from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
+from tests.support.waiting import wait_until
 
 needs_network = pytest.mark.skipif(not networks.is_possible(), reason="cutting links needs root, ip and setpriv")
 
@@ -152,6 +154,37 @@ def test_without_fencing_two_primaries_are_seen(cluster: Path, tmp_path: Path) -
     assert found["code"] == 1 and v["split_brain"] == 1
     # Commits on the old one wait for a standby that never answers: nothing that was acknowledged is lost.
     assert v["lost_in_silence"] == 0
+
+
+@pytest.mark.slow
+@needs_network
+@pytest.mark.parametrize("fault", ["kill-primary", "freeze-primary", "cut-primary"])
+def test_a_drill_that_is_killed_leaves_what_repair_mends(cluster: Path, tmp_path: Path, fault: str) -> None:
+    # Just behind the fault; while the standbys find out; while one is promoted.
+    for number, seconds in enumerate((1.1, 1.4, 1.9)):
+        folder = tmp_path / str(number)
+        words = ("drill", cluster, "--fault", fault, "--rounds", 1, "--before", 1, "--runs", folder, "-q")
+        victim = subprocess.Popen([PGDYNO, *map(str, words)], env=environment(), stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda at=folder: any(f.stat().st_size for f in at.glob("**/client-*.log")))  # type: ignore[misc]
+            time.sleep(seconds)
+        finally:
+            victim.kill()
+            victim.wait()
+        refused = pgdyno("drill", cluster, "--fault", fault, "--rounds", 1, "--runs", tmp_path, "-q")
+        shown = pgdyno("cluster", "status", cluster, "--json").json["troubles"]
+        assert refused.code != 0 and shown, (refused, shown)
+        repaired = pgdyno("cluster", "repair", cluster)
+        assert repaired.code == 0, repaired.err
+        (file,) = folder.glob("**/round.json")
+        left = json.loads(file.read_text())
+        assert left["error"] == "pgdyno was killed within this round"
+        # Wherever it was cut off: what clients were told is kept.
+        entries = ledger.read(file.parent / "ledger")
+        with targets.administrative(ReplicatedCluster(cluster).primary.local) as conn:
+            audit = ledger.audit(entries, ledger.rows(conn, left["run"]), fault_ns=time.time_ns())
+        assert audit.acknowledged > 100 and not audit.lost and not audit.resurrected
+    assert drilled(cluster, tmp_path, "--fault", fault, "--rounds", 1)["verdicts"][0]["lost"] == 0
 
 
 @pytest.mark.slow

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.managed import ManagedCluster
+from pgdyno.replication import archives, state
 from pgdyno.replication import roles as roles_of
-from pgdyno.replication import state
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -237,6 +238,43 @@ def test_a_pgdyno_that_is_killed_leaves_what_repair_ends(make: Maker) -> None:
         assert status(folder)["troubles"] == []
         assert sorted(roles(folder).values()) == ["primary", "standby", "standby"]
     assert everywhere(folder, "select a from t") == [[(1,)]] * 3
+
+
+@pytest.mark.slow
+def test_a_failover_or_a_snapshot_that_is_killed(make: Maker) -> None:
+    folder = make("--no-network", "--archive", "--sync", "ANY 1 (*)")
+    on_primary(folder, "create table t as select 1 as a")
+    for n, seconds in enumerate((0.05, 0.2, 0.4, 0.7)):
+        for verb in ("snapshot", "failover"):
+            if verb == "failover":
+                ReplicatedCluster(folder).primary.kill()
+            victim = subprocess.Popen([PGDYNO, "cluster", verb, folder], env=environment(), stdout=subprocess.DEVNULL)
+            # What importing takes, and then somewhere within.
+            time.sleep(0.5 + seconds)
+            victim.kill()
+            victim.wait()
+            repaired = pgdyno("cluster", "repair", folder)
+            assert repaired.code == 0, (n, verb, repaired.err)
+            assert status(folder)["troubles"] == []
+            assert sorted(roles(folder).values()) == ["primary", "standby", "standby"]
+            # Of a snapshot all is there, or nothing.
+            assert all((s / archives.SNAPSHOT).exists() for s in archives.snapshots_of(folder).glob("*"))
+    assert everywhere(folder, "select a from t") == [[(1,)]] * 3
+    assert pgdyno("cluster", "snapshot", folder).code == 0
+    back = pgdyno("cluster", "flashback", folder, "--to", "latest", "--into", folder.parent / "back", "--json")
+    assert back.code == 0 and back.json["rows"]["public.t"] == 1, back.err
+    ManagedCluster(folder.parent / "back").stop()
+
+
+@pytest.mark.slow
+def test_an_unfinished_snapshot_is_removed_by_the_next(make: Maker) -> None:
+    folder = make("--no-network", "--archive")
+    left = archives.snapshots_of(folder) / "20260101-000000-node2" / "data"
+    left.mkdir(parents=True)
+    (left / "PG_VERSION").write_text("18\n")
+    assert pgdyno("cluster", "snapshot", folder).code == 0
+    assert [s.parent.parent == left.parent.parent for s in archives.snapshots_of(folder).glob("*/data")] == [True]
+    assert not left.exists()
 
 
 @pytest.mark.slow

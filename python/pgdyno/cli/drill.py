@@ -104,6 +104,12 @@ def main(
                 f"{cluster.primary.name}, the primary, does not run or does not answer",
                 f"pgdyno cluster start {folder}; pgdyno cluster status {folder} shows how it stands.",
             )
+        for standby in cluster.others(cluster.primary):
+            if not cluster.is_streaming(standby):
+                raise ClusterError(
+                    f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
+                    f"pgdyno cluster repair {folder}; pgdyno cluster status {folder} shows how it stands.",
+                )
         watch = _Watch(quiet=quiet)
         stack.callback(watch.close)
         found = drills.run(cluster, names, rounds, options, place, watch, in_modes=modes.MODES if in_modes else ())

@@ -23,7 +23,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import disks, pgbouncer, record, roles, slots, state, tablespaces
+from pgdyno.replication import disks, leftovers, pgbouncer, record, roles, slots, state, tablespaces
 from pgdyno.replication.backup import BaseBackup
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
@@ -256,12 +256,9 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
 
 def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     """Raises ClusterError where something was begun and not ended."""
-    begun = cluster.record.unfinished[0] if cluster.record.unfinished is not None else None
-    if cluster.record.set_aside is not None:
-        begun = "drill"
-    if begun is not None:
+    if left := leftovers.of(cluster):
         raise ClusterError(
-            f"a {begun} of {cluster.base} was begun and not ended",
+            f"{cluster.base}: {'; '.join(left)}",
             f"pgdyno cluster status {cluster.base} shows how it stands, pgdyno cluster repair {cluster.base} ends it.",
         )
 
@@ -270,11 +267,8 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str
     found = []
     if record.is_locked(cluster.base):
         found.append("another pgdyno is at work on it")
-    elif cluster.record.unfinished is not None:
-        verb, primary = cluster.record.unfinished
-        found.append(f"a {verb} was begun and not ended (its primary: {primary}): pgdyno cluster repair {cluster.base}")
-    elif cluster.record.set_aside is not None:
-        found.append(f"a drill has left its own settings: pgdyno cluster repair {cluster.base}")
+    else:
+        found += [f"{line}: pgdyno cluster repair {cluster.base}" for line in leftovers.of(cluster)]
     if all(s.role == "stopped" for s in states):
         return [*found, f"all members are stopped: pgdyno cluster start {cluster.base}"]
     primaries = [s.name for s in states if s.role == "primary"]

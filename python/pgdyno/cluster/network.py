@@ -159,6 +159,17 @@ class Network:
         for here, there in ((a, b), (b, a)):
             self._neighbour(here, f"del {self._of(there)}", check=False)
 
+    def links_cut(self) -> list[tuple[str, str]]:
+        """Pairs of hosts between which nothing gets through."""
+        names = {self._of(host): host for host in ["", *self.hosts]}
+        found = set()
+        for host in self.hosts:
+            for line in _ip(f"-n {self.namespace(host)} neigh show nud permanent dev eth0", check=False).splitlines():
+                words = line.split()
+                if _NOBODY in words and words[0] in names:
+                    found.add((min(host, names[words[0]]), max(host, names[words[0]])))
+        return sorted(found)
+
     def mend_all(self) -> None:
         """No link is cut."""
         everybody = ["", *self.hosts]

@@ -58,6 +58,8 @@ class Round:
     fault: str
     synchronous_standby_names: str
     synchronous_commit: str
+    #: Of its rows in the ledger.
+    run: int = 0
     fault_ns: int = 0
     #: When the primary was gone, and was found to be.
     down_ns: int | None = None
@@ -121,15 +123,19 @@ def play(
     folder.mkdir(parents=True)
     found = Round(number, fault.name, cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
     found.old_primary, found.fell_back = cluster.primary.name, falls_back
-    run = time.time_ns() // 1_000_000
+    found.run = time.time_ns() // 1_000_000
+    # What is there if pgdyno is killed within: the clients' records lie beside it.
+    found.error = "pgdyno was killed within this round"
+    _write(folder, found)
+    found.error = ""
     with targets.administrative(cluster.target_of(cluster.primary)) as conn:
         ledger.create(conn)
     cluster.wait_caught_up()
-    scene = Scene(cluster, run)
+    scene = Scene(cluster, found.run)
     load = Load(
         (options.pooled and cluster.pooled_target) or cluster.target_of(cluster.primary),
         [] if options.pooled else [(m.address, m.port) for m in cluster.others(cluster.primary)],
-        ledger.workload(run, folder / "ledger"),
+        ledger.workload(found.run, folder / "ledger"),
         folder / "ledger",
         options.clients,
         options.answer_timeout_s,
@@ -151,7 +157,7 @@ def play(
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
-        (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
+        _write(folder, found)
         scene.mend_links()
         for m in cluster.members:
             m.thaw()
@@ -166,8 +172,14 @@ def play(
     except (PgdynoError, psycopg.Error) as e:
         found.error = found.error or " ".join(str(e).split())
         found.broken = True
-    (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
+    _write(folder, found)
     return found
+
+
+def _write(folder: Path, found: Round) -> None:
+    part = folder / "round.json.part"
+    part.write_text(json.dumps(found.as_json(), indent=2) + "\n")
+    part.rename(folder / "round.json")
 
 
 def _before(load: Load, fault_ns: int) -> float | None:

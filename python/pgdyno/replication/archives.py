@@ -15,6 +15,8 @@ from pgdyno.cluster.settings import Setting
 #: A segment of WAL, or a timeline's history.
 _SEGMENT = re.compile(r"[0-9A-F]{24}|[0-9A-F]{8}\.history")
 _ARCHIVE, _SNAPSHOTS = "archive", "snapshots"
+#: In a snapshot's folder, written last: without it the folder is no snapshot.
+SNAPSHOT = "snapshot.json"
 #: How far the archive is behind at most while anything is written.
 _TIMEOUT = "60s"
 
@@ -76,6 +78,14 @@ def remove(base: Path) -> None:
     for name in (_ARCHIVE, _SNAPSHOTS):
         with contextlib.suppress(OSError):
             Made.at(base / name).remove()
+
+
+def remove_unfinished_snapshots(base: Path) -> int:
+    """Those of a pgdyno that was killed; returns how many."""
+    unfinished = [f for f in snapshots_of(base).glob("*") if not (f / SNAPSHOT).exists()]
+    for folder in unfinished:
+        Made.at(folder).remove()
+    return len(unfinished)
 
 
 def _quoted(folder: Path) -> str:

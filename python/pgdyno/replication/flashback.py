@@ -31,7 +31,6 @@ from pgdyno.replication import archives, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
-_FACTS = "snapshot.json"
 #: Of a data directory: what a copy of a running server is without (as pg_basebackup leaves it).
 _EMPTIED = (
     "pg_wal",
@@ -112,7 +111,7 @@ class Flashback:
 def snapshots(base: Path) -> list[Snapshot]:
     """Of a cluster, the oldest first."""
     found = []
-    for file in sorted(archives.snapshots_of(base).glob(f"*/{_FACTS}")):
+    for file in sorted(archives.snapshots_of(base).glob(f"*/{archives.SNAPSHOT}")):
         facts = json.loads(file.read_text())
         found.append(Snapshot(folder=file.parent, **facts))
     return found
@@ -153,6 +152,7 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
     began = time.monotonic()
     home = archives.snapshots_of(cluster.base)
     home.mkdir(mode=0o700, exist_ok=True)
+    archives.remove_unfinished_snapshots(cluster.base)
     folder = home / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{member.name}"
     folder.mkdir(mode=0o700)
     try:
@@ -164,9 +164,9 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
         )  # fmt: skip
         facts = {k: v for k, v in asdict(found).items() if k != "folder"}
         # Last: without it the folder is no snapshot.
-        part = folder / f"{_FACTS}.part"
+        part = folder / f"{archives.SNAPSHOT}.part"
         part.write_text(json.dumps(facts, indent=2) + "\n")
-        part.rename(folder / _FACTS)
+        part.rename(folder / archives.SNAPSHOT)
     except BaseException:
         Made.at(folder).remove()
         raise

@@ -313,6 +313,8 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         disks.empty(cluster.base / m.name)
         m.thaw()
     said: list[str] = []
+    if n := archives.remove_unfinished_snapshots(cluster.base):
+        said.append(f"removed {n} unfinished snapshot{'s' if n > 1 else ''}")
     if record.set_aside is not None:
         # What a drill has set for itself.
         cluster.record.settings = [s for s in record.settings if s[0] not in record.set_aside]
