@@ -26,7 +26,7 @@ _QUICK = {"hot row"}
 #: In benches/causes.py alone: what they show others show here, too.
 _BENCH = {
     "heavy queries", "plan that changes", "open transaction", "small work_mem", "frozen backends",
-    "synchronous standby", "data on the disk", "tiny wal_buffers", "busy neighbour",
+    "synchronous standby", "data on the disk", "tiny wal_buffers", "busy neighbour", "messages held back",
 }  # fmt: skip
 
 
@@ -163,5 +163,7 @@ def test_devices_are_told_with_and_without_checkpoint(tmp_path: Path) -> None:
     rows = csv.DictReader((found.path / "report-processes.csv").read_text().splitlines())
     written = {r["process"]: float(r["write bytes/s"]) for r in rows}
     (wal,) = pgdyno("sql", "--runs", found.path, "select avg(wal_bytes_per_s) from counters", "--csv").out.split()[1:]
-    # What sessions give to the kernel is WAL, in pages of which some are written twice.
-    assert float(wal) < written["client backend"] < 20 * float(wal)
+    # What sessions and the walwriter give to the kernel is WAL, in pages of which some are written twice. Who of them
+    # writes it, and how much of it lies in the trial that the table is of, differs: a wrong unit is a factor of 1,000.
+    assert written["client backend"] > 0
+    assert float(wal) / 20 < sum(written.values()) < 50 * float(wal)

@@ -52,6 +52,8 @@ class Injected:
     quota: float | None = None
     #: Through a proxy that delays each message by so many milliseconds.
     delay_ms: int = 0
+    #: Through a proxy that does so, and lets each message wait until the one before has been acknowledged.
+    holds_back: bool = False
     #: Why it cannot be made here, if so.
     why_not: Callable[[], str] = field(default=lambda: "")
 
@@ -302,6 +304,7 @@ EVERY = (
         "starved client", "client-bound", "SELECT 1;\n", "", _LOOSE, clients=8, quota=0.1, why_not=no_cgroups,
     ),
     Injected("slow network", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, delay_ms=1),
+    Injected("messages held back", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, holds_back=True),
     Injected(
         "too many connections", "connections", "SELECT sum(i) FROM generate_series(1, 3000) i;\n", "",
         f"{_LOOSE}max_connections=200\n", clients=120,
@@ -439,8 +442,8 @@ def _explained(i: Injected, runs: Path) -> Explained:
             f"duration_s = {i.seconds}\nwarmup_s = {WARMUP_S}\ninterval_s = 0.2\nrepetitions = 1\n"
         )
         conninfo = server.conninfo()
-        if i.delay_ms:
-            proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms)))
+        if i.delay_ms or i.holds_back:
+            proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms), at_once=not i.holds_back))
             conninfo = server.conninfo(host="127.0.0.1", port=proxy.port, sslmode="disable")
         argv = [PGDYNO, "run", file, "--target", conninfo, "--runs", runs, "--quiet", "--force", *i.options]
         stack.enter_context(i.disturb(server))

@@ -33,7 +33,9 @@ class Fault:
 class Proxy:
     """Use as a context manager; connect to `port` on 127.0.0.1, without TLS."""
 
-    def __init__(self, server: Server, fault: Fault) -> None:
+    def __init__(self, server: Server, fault: Fault, *, at_once: bool = True) -> None:
+        """`at_once`: with TCP_NODELAY; without it a message waits until the one before has been acknowledged."""
+        self.at_once = at_once
         self.server = server
         self.fault = fault
         self.connections = 0
@@ -60,7 +62,7 @@ class Proxy:
             try:
                 client, _ = self._listener.accept()
                 # What is delayed is delayed by the fault, not by acknowledgements that the kernel waits for.
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self.at_once)
                 upstream = socket.socket(socket.AF_UNIX)
                 upstream.connect(str(self.server.socket / f".s.PGSQL.{self.server.port}"))
             except OSError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize, special
+from scipy import special
 
 from pgdyno.analysis.spread import student_975
 from pgdyno.model import IntervalRow
@@ -89,6 +89,9 @@ def mean_of(values: Sequence[float] | Array) -> SeriesMean:
 def _half_width(x: Array) -> float:
     """Half the width of the interval about 0 that holds the mean with 95%, of a series about 0."""
     n = len(x)
+    # A plan, or a run that begins, starts faster without it.
+    from scipy import optimize
+
     kinds = _noises(n)
     means, errors, logs = (np.empty(len(kinds)) for _ in range(3))
     for i, noise in enumerate(kinds):
@@ -140,6 +143,8 @@ def _correlations(n: int) -> Iterator[tuple[float, Array]]:
 
 @functools.lru_cache(maxsize=_MOST + 1)
 def _noises(n: int) -> tuple[_Noise, ...]:
+    from scipy import linalg
+
     found = []
     for belief, r in _correlations(n):
         factor = np.linalg.cholesky(linalg.toeplitz(r))

@@ -239,14 +239,14 @@ class Evidence:
         for s in self._client_time:
             seconds = (s.end_ns - s.start_ns) / 1e9
             idle = sum(n for (state, _, _), n in s.counts.items() if state == "idle")
-            total = sum(s.counts.values()) - (idle if self._is_idle_on_purpose else 0.0)
+            total = sum(s.counts.values()) - (idle if self.is_idle_on_purpose else 0.0)
             counts = within(s.recorded, s.start_ns, s.end_ns)
             own.append(seconds * sum(n for what, n in s.counts.items() if of(*what)) if counts else 0.0)
             whole.append(seconds * total)
         return ratio(own, whole)
 
     @property
-    def _is_idle_on_purpose(self) -> bool:
+    def is_idle_on_purpose(self) -> bool:
         return self.is_open_loop or self.thinks or self.is_duet
 
     def waiting(self, *waits: str) -> Part | None:
@@ -279,7 +279,7 @@ class Evidence:
     @cached_property
     def _on_processors(self) -> Part | None:
         """The same by the kernel's scheduler; None: it cannot be seen, or others than our clients may be among it."""
-        if self._is_idle_on_purpose or self._are_others_at_work:
+        if self.is_idle_on_purpose or self._are_others_at_work:
             return None
         own = [
             row["cpu"] + row["waiting_for_cpu"]

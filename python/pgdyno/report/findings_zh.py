@@ -54,9 +54,12 @@ _SENTENCES = {
     "A statement reads {} rows of {} for {}, by a sequential scan, and takes {} of a transaction's time: {}":
     "有语句以顺序扫描读取 {1} 的 {0} 行以得到 {2} 行,占事务时间的 {3}:{4}",
     # network
-    "The network is the limit: {} round trips of {} ms are {} of a transaction's {} ms, and the server had nothing to "
-    "do for its clients {} of their time.":
-    "瓶颈在网络:{0} 次往返、每次 {1} 毫秒,占事务 {3} 毫秒的 {2};服务器有 {4} 的客户端时间无事可做。",
+    "The network is the limit: round trips of {} ms, {} a transaction, are {} of its {} ms, and the server had nothing "
+    "to do for its clients {} of their time.":
+    "瓶颈在网络:往返每次 {0} 毫秒,每事务 {1} 次,占其 {3} 毫秒的 {2};服务器有 {4} 的客户端时间无事可做。",
+    "Messages are held up on the way: {} of the clients' time passes outside of the server, {} ms a round trip, though "
+    "an empty query takes as little as {} ms.":
+    "消息在途中滞留:{0} 的客户端时间在服务器之外度过,每次往返 {1} 毫秒,而空查询最少只需 {2} 毫秒。",
     # noisy-neighbour
     "Somebody else is on the machine: {} of the processors while they were {} busy.":
     "机器上另有负载:{0} 的处理器,其时处理器 {1} 繁忙。",
@@ -136,6 +139,9 @@ _REMEDIES = {
     "hold snapshots, too.":
     "结束该会话的事务;设置 idle_in_transaction_session_timeout;hot_standby_feedback 和复制槽也会持有快照。",
     "An index on the columns of {} in its WHERE; ANALYZE, if there is one.": "在 {0} 的 WHERE 列上建索引;若已有索引则 ANALYZE。",
+    "Look at what lies between: a proxy or pooler that is busy, or that sends without TCP_NODELAY, so that small messages "
+    "wait for acknowledgements (40 ms each); a link that is full.":
+    "检查中间环节:繁忙的代理或连接池,或未设 TCP_NODELAY 的代理(小消息须等待确认,每次 40 毫秒);已占满的链路。",
     "Fewer round trips: pipelines (\\startpipeline), functions, several rows a statement; a nearer client.":
     "减少往返:流水线(\\startpipeline)、函数、一条语句多行;客户端离服务器更近。",
     "Measure when the machine is quiet (pgdyno compares in turn to bear with it); a dedicated host.":
@@ -183,6 +189,9 @@ _FACTS = {
     "device reads": "设备读", "device writes": "设备写", "utilisation": "利用率", "read": "一次读", "queue": "队列",
     "its transaction's age": "其事务已持续", "times seen": "看到的次数", "age": "已持续", "transactions since": "其后的事务",
     "dead rows": "死行", "rows read and thrown away": "读取后丢弃的行", "of a transaction's time": "占事务时间",
+    "a round trip outside of the server": "服务器之外的每次往返",
+    "least round trip of an empty query": "空查询的最短往返",
+    "client's busiest thread on a CPU or waiting for one": "客户端最忙线程占用或等待 CPU",
     "round trip": "往返", "round trips a transaction": "每事务往返", "steal": "steal", "other processes": "其他进程",
     "PostgreSQL": "PostgreSQL", "pgdyno": "pgdyno", "clients waiting for row locks": "等待行锁的连接", "deadlocks": "死锁",
     "processors busy": "处理器繁忙", "by PostgreSQL": "PostgreSQL", "by pgdyno": "pgdyno", "dips": "下降次数", "longest": "最长",

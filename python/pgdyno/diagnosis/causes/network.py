@@ -5,36 +5,59 @@ from __future__ import annotations
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import part
+from pgdyno.model import TrialSummary
 
 #: The part of the clients' time outside of the server, and of a transaction's on the way; below this a round trip is
 #: mostly our own measuring.
 _OUTSIDE, _SHARE, _LEAST_NS = 0.25, 0.2, 300_000
+#: Of messages that are held up on the way: the part of the clients' time, what a round trip takes longer than an empty
+#: query, in all and by how much of that, while the client's threads are not busier than this.
+_HELD_OUTSIDE, _HELD_NS, _HELD_TIMES, _BUSY = 0.5, 1_000_000, 5, 0.5
 
 
 def _judge(e: Evidence) -> Finding | None:
     # A busy server answers late: what the way takes is the least that was seen.
     seen = sorted(row["round_trip_ns"] for r in e.trials for row in r.rows("network"))
-    outside, rtt = e.outside, seen[0] if seen else 0.0
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
-    if outside is None or outside.mean < _OUTSIDE or rtt < _LEAST_NS or not e.latency_ns or not summaries:
+    # Statements of a pipeline share a round trip: how many there are is not known.
+    if e.outside is None or not seen or not e.latency_ns or not summaries or e.pipelines:
         return None
     trips = max(1.0, sum(s.qps for s in summaries) / max(1e-9, sum(s.tps for s in summaries)))
-    if e.pipelines:
-        # Statements of a pipeline share a round trip: how many there are is not known.
-        return None
+    return _far(e, e.outside, seen[0], trips) or _held_up(e, e.outside, seen[0], trips, summaries)
+
+
+def _far(e: Evidence, outside: Part, rtt: float, trips: float) -> Finding | None:
     share = min(1.0, rtt * trips / e.latency_ns)
-    if share < _SHARE:
+    if outside.mean < _OUTSIDE or rtt < _LEAST_NS or share < _SHARE:
         return None
     cost = Part(share, min(share, outside.low), max(share, outside.high))
     return e.finding(
         CAUSE,
-        f"The network is the limit: {trips:.3g} round trips of {rtt / 1e6:.3g} ms are {share * 100:.0f}% of a "
-        f"transaction's {e.latency_ns / 1e6:.3g} ms, and the server had nothing to do for its clients {part(outside)} "
-        "of their time.",
+        f"The network is the limit: round trips of {rtt / 1e6:.3g} ms, {trips:.3g} a transaction, are "
+        f"{share * 100:.0f}% of its {e.latency_ns / 1e6:.3g} ms, and the server had nothing to do for its clients "
+        f"{part(outside)} of their time.",
         cost, "a transaction's time", Confidence.HIGH,
         "Fewer round trips: pipelines (\\startpipeline), functions, several rows a statement; a nearer client.",
         [Fact("round trip", rtt, "ns"), Fact("round trips a transaction", trips),
          Fact("server waits for its clients", outside.mean, "%")],
+    )  # fmt: skip
+
+
+def _held_up(e: Evidence, outside: Part, rtt: float, trips: float, summaries: list[TrialSummary]) -> Finding | None:
+    """Neither distance nor the client explains what passes between two statements."""
+    took = outside.mean * e.latency_ns / trips
+    busy = max(s.client_cpu_share + s.client_delay_share for s in summaries)
+    if e.is_idle_on_purpose or outside.low < _HELD_OUTSIDE or busy > _BUSY or took < _HELD_NS + _HELD_TIMES * rtt:
+        return None
+    return e.finding(
+        CAUSE,
+        f"Messages are held up on the way: {part(outside)} of the clients' time passes outside of the server, "
+        f"{took / 1e6:.3g} ms a round trip, though an empty query takes as little as {rtt / 1e6:.3g} ms.",
+        outside, "the clients' time", Confidence.MEDIUM,
+        "Look at what lies between: a proxy or pooler that is busy, or that sends without TCP_NODELAY, so that small "
+        "messages wait for acknowledgements (40 ms each); a link that is full.",
+        [Fact("a round trip outside of the server", took, "ns"), Fact("least round trip of an empty query", rtt, "ns"),
+         Fact("client's busiest thread on a CPU or waiting for one", busy, "%")],
     )  # fmt: skip
 
 
