@@ -62,6 +62,7 @@ def make_run(
     totals: Mapping[str, Sequence[dict[str, Any]]] | None = None,
     events: Sequence[tuple[float, str, str]] = (),
     warmup: int = 0,
+    latency_ns: int = 200_000,
 ) -> Path:
     """A finished run of these trials; `tps` gives each interval's throughput. `sampled`: rows of each source, of each
     interval; `totals`: of each whole trial. `events`: seconds, kind and text. The first `warmup` intervals are none of
@@ -94,11 +95,11 @@ def make_run(
         writer = run.begin_trial(plan, {})
         writer.start(1_700_000_000_000_000_000)
         rates = [tps(plan, i, rng) for i in range(intervals)]
-        merged = histogram(200_000, rng)
+        merged = histogram(latency_ns, rng)
         for i, rate in enumerate(rates):
             tags = {hlog.TRANSACTION: merged, hlog.statement(0): merged} if i == warmup else {}
             phase = "warmup" if i < warmup else "measure"
-            writer.interval(row(i, seconds, rate, 200_000, phase=phase), tags)
+            writer.interval(row(i, seconds, rate, latency_ns, phase=phase), tags)
             begin = 1_700_000_000_000_000_000 + round(i * seconds * 1e9)
             for source, rows in (sampled or {}).items():
                 writer.samples(source, begin, begin + round(seconds * 1e9), list(rows(i) if callable(rows) else rows))

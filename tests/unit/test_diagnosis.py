@@ -255,25 +255,24 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("round_trip_ms", "tps", "words"),
+    ("round_trip_ms", "latency_ms", "words"),
     [
-        # Made runs have a latency of 20 ms by their throughput.
-        (0.1, 2.0, "Messages are held up on the way"),
-        (3.0, 2.0, "The network is the limit: round trips of 3 ms, 1 a transaction, are"),
-        # A transaction takes half a millisecond: what it takes outside of the server is no more than usual.
-        (0.1, 40.0, ""),
+        (0.1, 40.0, "Messages are held up on the way"),
+        (30.0, 40.0, "The network is the limit: round trips of 30 ms, 1 a transaction, are"),
+        # No more than the way of any message through two kernels.
+        (0.1, 0.5, ""),
     ],
 )
 def test_what_passes_between_statements_is_the_way(
-    tmp_path: Path, round_trip_ms: float, tps: float, words: str
+    tmp_path: Path, round_trip_ms: float, latency_ms: float, words: str
 ) -> None:
     idle = {**_RUNNING, "state": "idle", "wait_type": "Client", "wait": "ClientRead"}
     run = synthetic.make_run(
-        tmp_path, synthetic.plans([4], 1), lambda *_: tps,
+        tmp_path, synthetic.plans([4], 1), lambda *_: 4000 / latency_ms, latency_ns=round(latency_ms * 1e6),
         sampled={"waits": [idle], "network": [{"round_trip_ns": round_trip_ms * 1e6}]},
     )  # fmt: skip
-    causes = [f for f in explain.of_run(reading.read(run)) if f.cause == "network"]
-    assert [words in f.sentence for f in causes] == ([True] if words else []), causes
+    found = [f for f in explain.of_run(reading.read(run)) if f.cause == "network"]
+    assert [words in f.sentence for f in found] == ([True] if words else []), found
 
 
 def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
