@@ -144,6 +144,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         folder.mkdir()
         writer = SampleWriter(folder)
         backend = psutil.Process(conn.info.backend_pid)
+        resident_before = resident()
         server_before = sum(backend.cpu_times()[:2])
         collection = Collection(
             [waits, *(Gated(s, gate, spent) for s in sources)], writer.append, print, waits=waits,
@@ -154,6 +155,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)
         _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, slices, plan)
         collection.stop()
+        grown = resident() - resident_before
         writer.finish()
         server_s = sum(backend.cpu_times()[:2]) - server_before
     found = duet.of_pairs(slices.logs())
@@ -176,7 +178,13 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         f"{all_of_it / on / host.cores():.2%} of {host.cores()} cores",
         flush=True,
     )
+    print(f"  resident memory: {grown:+.1f} MiB while it was collected in {seconds:g} s", flush=True)
     return high >= 1 - MOST
+
+
+def resident() -> float:
+    """MiB of this process."""
+    return psutil.Process().memory_info().rss / (1 << 20)
 
 
 def main() -> None:
@@ -197,11 +205,8 @@ def main() -> None:
         data.carry_out(config, [[*fill]], lambda *_: None, connections=1)
         data.carry_out(config, [[keys], ["vacuum analyze"]], lambda *_: None, connections=1)
         print(f"\nthroughput with everything collected by without, {CLIENTS} clients, {host.cores()} cores:")
-        before = psutil.Process().memory_info().rss
         parts = enumerate((SELECT, UPDATE))
         allowed = [measure(cluster, script, args.seconds, Path(folder) / str(n)) for n, script in parts]
-        grown = (psutil.Process().memory_info().rss - before) / (1 << 20)
-        print(f"  resident memory grew by {grown:.1f} MiB over {2 * args.seconds:g} s")
     if not all(allowed):
         sys.exit(f"collecting costs more than {MOST:.0%}")
 
