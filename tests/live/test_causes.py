@@ -163,7 +163,7 @@ def test_devices_are_told_with_and_without_checkpoint(tmp_path: Path) -> None:
     rows = csv.DictReader((found.path / "report-processes.csv").read_text().splitlines())
     written = {r["process"]: float(r["write bytes/s"]) for r in rows}
     (wal,) = pgdyno("sql", "--runs", found.path, "select avg(wal_bytes_per_s) from counters", "--csv").out.split()[1:]
-    # What sessions and the walwriter give to the kernel is WAL, in pages of which some are written twice. Who of them
-    # writes it, and how much of it lies in the trial that the table is of, differs: a wrong unit is a factor of 1,000.
+    # What sessions and the walwriter give to the kernel is WAL, a page of 8 KiB with each sync however little is new in
+    # it: a commit is a hundred bytes and more. A wrong unit is a factor of 1,000.
     assert written["client backend"] > 0
-    assert float(wal) / 20 < sum(written.values()) < 50 * float(wal)
+    assert float(wal) / 20 < sum(written.values()) < 500 * float(wal)
