@@ -156,7 +156,7 @@ def _end(found: Drill, *, json_output: bool) -> int:
         show(found)
     # A mode that promises nothing may lose.
     good = all(v.is_as_expected or (m.name and not m.keeps(v.fault) and v.is_sound) for m, v in found.verdicts)
-    return 0 if good and not found.damaged and not found.stopped else 1
+    return 0 if good and not found.defects and not found.stopped else 1
 
 
 def show(found: Drill) -> None:
@@ -170,8 +170,8 @@ def show(found: Drill) -> None:
             _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
             _show_verdicts(verdicts)
-    for member, said in found.damaged.items():
-        _out.print(Text(f"pg_amcheck on {member}: {said}", style="red"))
+    for line in found.defects:
+        _out.print(Text(line, style="red"))
     if found.stopped:
         _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
     if in_modes:

@@ -46,10 +46,10 @@ def drill(
     ] = False,
     workload: Annotated[
         str,
-        typer.Option(help="Beside the ledger: tpcb-like, simple-update or select-only.", metavar="SCRIPT"),
+        typer.Option(help="Beside the ledger: tpcb-like, simple-update, select-only or tpcc.", metavar="SCRIPT"),
     ] = "",
     workload_clients: Annotated[int, typer.Option(help="Connections of that workload.", min=1, max=1000)] = 8,
-    scale: Annotated[int, typer.Option(help="Of its tables: 100,000 accounts each.", min=1)] = 10,
+    scale: Annotated[int, typer.Option(help="Of its tables: 100,000 accounts each, or warehouses.", min=1)] = 10,
     through_pooler: Annotated[
         bool, typer.Option("--through-pooler", help="Clients go through the cluster's PgBouncer (create --pooler).")
     ] = False,

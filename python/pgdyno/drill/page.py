@@ -32,9 +32,7 @@ def written(drill: Drill) -> str:
             charts=[_load(drill)],
             details=[_rounds(drill), _clients(drill)],
             method=METHOD_FOREIGN if drill.is_foreign else METHOD,
-            error="; ".join([drill.stopped, *(f"pg_amcheck on {m}: {w}" for m, w in drill.damaged.items())]).strip(
-                "; "
-            ),
+            error="; ".join(filter(None, [drill.stopped, *drill.defects])),
         )
     )
 
