@@ -46,7 +46,7 @@ repetitions = 1
 """
 
 
-@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+@pytest.mark.parametrize("protocol", [pytest.param("simple", marks=pytest.mark.slow), "prepared"])
 def test_statements_are_counted_by_the_names_of_the_script(tmp_path: Path, protocol: str) -> None:
     file = tmp_path / "named.toml"
     file.write_text(_EXPERIMENT)

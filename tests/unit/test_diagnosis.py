@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference, dips, explain
 from pgdyno.diagnosis.causes import every_cause, throttled_storage
 from pgdyno.diagnosis.evidence import Recorded, ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
+from pgdyno.figures import BY_NAME
+from pgdyno.judge.compared import Pair, Row
+from pgdyno.judge.groups import groups_of
 from pgdyno.model import IntervalRow
 from pgdyno.report import findings, timeline, view, words_zh, write
 from pgdyno.store import reading, rundir
@@ -110,7 +114,7 @@ def test_every_cause_has_a_chinese_name() -> None:
     assert {c.name for c in every_cause()} == set(words_zh.CAUSES)
 
 
-class _Told:
+class _Measured:
     """Parts of the clients' time, and what a transaction uses."""
 
     def __init__(self, latency_ms: float, parts: dict[str, float], wal: float) -> None:
@@ -147,8 +151,8 @@ class _Told:
 
 
 def test_a_difference_is_explained_by_where_the_time_went() -> None:
-    a: Any = _Told(1.0, {"running": 0.3, "outside": 0.2, "IO:WalSync": 0.5}, 1000.0)
-    b: Any = _Told(0.5, {"running": 0.6, "outside": 0.36, "IO:WalSync": 0.04}, 700.0)
+    a: Any = _Measured(1.0, {"running": 0.3, "outside": 0.2, "IO:WalSync": 0.5}, 1000.0)
+    b: Any = _Measured(0.5, {"running": 0.6, "outside": 0.36, "IO:WalSync": 0.04}, 700.0)
     (first, *rest) = difference.moved(a, b)
     assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
     assert findings.why_they_differ(a, b) == (
@@ -156,6 +160,41 @@ def test_a_difference_is_explained_by_where_the_time_went() -> None:
         "WAL 1,000 B to 700 B, of the WAL whole pages 41% to 58.5%, device requests 40 to 28."
     )
     assert findings.why_they_differ(a, a) == ""
+
+
+def test_what_the_server_writes_for_itself_explains_nothing() -> None:
+    a: Any = _Measured(1.0, {"running": 0.5}, 26.0)
+    b: Any = _Measured(1.0, {"running": 0.5}, 2.0)
+    used = {u.what for u in difference.used(a, b)}
+    assert not used & {"WAL", "of the WAL whole pages"}, used
+
+
+@pytest.mark.parametrize(
+    ("comparison", "explained"),
+    [
+        (Comparison(4, 4, 100.0, 80.0, 0.8, 0.7, 0.9, verdict=Verdict.SLOWER), True),
+        (Comparison(4, 4, 100.0, 80.0, 0.8, 0.6, 1.1), False),
+        # There is a difference, and it is not worth much.
+        (Comparison(99, 99, 100.0, 99.0, 0.99, 0.985, 0.995, verdict=Verdict.SLOWER), False),
+        # Two single starts, of which nobody knows how far they lie apart: by what was seen.
+        (Comparison(1, 1, 100.0, 80.0, 0.8), True),
+        (Comparison(1, 1, 100.0, 98.0, 0.98), False),
+    ],
+)
+def test_what_is_not_known_to_differ_has_no_reason(tmp_path: Path, comparison: Comparison, explained: bool) -> None:
+    a, b = (
+        reading.read(
+            synthetic.make_run(
+                tmp_path / name, synthetic.plans([4], 1), lambda *_: 1000.0, latency_ns=4_000_000, name=name,
+                sampled={"waits": [{**_RUNNING, "wait_type": kind, "wait": wait}]},
+            )
+        )
+        for name, kind, wait in (("a", "", ""), ("b", "IO", "WalSync"))
+    )  # fmt: skip
+    ((left,), (right,)) = (groups_of(data) for data in (a, b))
+    row = Row(Pair(left, right, "w"), BY_NAME["TPS"], comparison)
+    found = [words for _, words in findings.of_comparisons(a, b, [row, row])]
+    assert ["in IO WalSync" in words for words in found] == [True] * explained
 
 
 _RUNNING = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "", "wait": "", "processes": 4.0,

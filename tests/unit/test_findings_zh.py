@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pgdyno import diagnosis
 from pgdyno.report import findings_zh, words
-from pgdyno.report.findings import Told
+from pgdyno.report.findings import FindingText
 
 _CAUSES = sorted((Path(diagnosis.__file__).parent / "causes").glob("[a-z]*.py"))
 #: What stands in the holes: nothing, a figure, a figure with its interval.
@@ -76,7 +76,9 @@ def test_figures_stay_where_they_belong(english: str, chinese: str) -> None:
 
 
 def test_a_finding_of_an_unknown_cause_is_still_told() -> None:
-    told = Told("moon-phase", "The moon is full.", "12% (10 to 14%) of the clients' time; confidence low", "", "Wait.")
+    told = FindingText(
+        "moon-phase", "The moon is full.", "12% (10 to 14%) of the clients' time; confidence low", "", "Wait."
+    )
     found = words._told(told)
     assert found.sentence.startswith("moon-phase") and "10 至 14%" in found.sentence
     assert found.remedy == "Wait." and "可信度低" in found.cost

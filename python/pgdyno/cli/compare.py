@@ -11,7 +11,6 @@ from rich.text import Text
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.cli import as_json, console
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from pgdyno.judge import runs
 from pgdyno.judge.compared import Row
@@ -129,12 +128,9 @@ def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[Run
     """Where the time of a transaction went: of single runs, whose trials are found by their numbers."""
     if found.is_of_searches or len(left) != 1 or len(right) != 1:
         return []
-    out: dict[int, str] = {}
-    for r in found.rows:
-        if id(r.pair) not in out and len(out) < _EXPLAINED and r.figure.name == found.rows[0].figure.name:
-            words = findings.why_they_differ(Evidence(left[0], r.pair.a.trials), Evidence(right[0], r.pair.b.trials))
-            out[id(r.pair)] = f"{r.pair.label}: {words}" if words else ""
-    return [words for words in out.values() if words]
+    rows = [r for r in found.rows if r.figure is not runs.LOAD]
+    explained = findings.of_comparisons(left[0], right[0], rows, _EXPLAINED)
+    return [f"{r.pair.label}: {words}" for r, words in explained]
 
 
 def _answer(found: runs.RunComparison) -> list[str]:

@@ -48,7 +48,7 @@ _STATES: dict[str, Callable[[Evidence], Part | None]] = {
 _USES: dict[str, tuple[str, Callable[[Evidence], float | None]]] = {
     "WAL": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
     "whole pages in WAL": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
-    "of the WAL whole pages": ("%", lambda e: whole_pages_share(e)),
+    "of the WAL whole pages": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
     "pages missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),
     "read from the device": ("bytes", lambda e: _of_device(e, "read_bytes_per_s")),
     "written to the device": ("bytes", lambda e: _of_device(e, "write_bytes_per_s")),
@@ -56,6 +56,12 @@ _USES: dict[str, tuple[str, Callable[[Evidence], float | None]]] = {
     "temporary files": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
 }
 _PAGE = 8192
+#: Of a transaction: what the server writes for itself is less.
+_LEAST_BYTES = 64
+
+
+def _writes_wal(e: Evidence) -> bool:
+    return (e.per_transaction("wal_bytes_per_s") or 0.0) >= _LEAST_BYTES
 
 
 def whole_pages_share(e: Evidence) -> float | None:
@@ -94,7 +100,7 @@ def used(a: Evidence, b: Evidence) -> list[Used]:
     found = []
     for what, (unit, of) in _USES.items():
         x, y = of(a), of(b)
-        if x is None or y is None or max(x, y) < 0.01:
+        if x is None or y is None or max(x, y) < (_LEAST_BYTES if unit == "bytes" else 0.01):
             continue
         if abs(y - x) > _USE * max(x, y):
             found.append(Used(what, unit, x, y))

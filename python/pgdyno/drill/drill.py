@@ -29,7 +29,7 @@ from pgdyno.replication.member import Member
 
 #: In the drill's folder.
 FILE = "drill.json"
-#: Told: rounds that are over, rounds in all, the fault, what is done.
+#: Called with: rounds that are over, rounds in all, the fault, what is done.
 Watch = Callable[[int, int, str, str], object]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pgdyno.analysis.compare import Verdict
+from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Fact, Finding
@@ -24,7 +25,7 @@ _PAIRS = 2
 
 
 @dataclass(frozen=True)
-class Told:
+class FindingText:
     """A finding in words."""
 
     cause: str
@@ -40,7 +41,7 @@ class Explained:
     """A configuration, and what was found of it."""
 
     title: str
-    findings: list[Told] = field(default_factory=list)
+    findings: list[FindingText] = field(default_factory=list)
 
 
 def title_of(f: Finding | Group) -> str:
@@ -73,11 +74,11 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
-def in_words(f: Finding) -> Told:
+def in_words(f: Finding) -> FindingText:
     """A finding as it is told."""
     cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
     facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
-    return Told(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy))
+    return FindingText(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy))
 
 
 def value(x: Fact) -> str:
@@ -129,17 +130,24 @@ def _in(state: str) -> str:
     return state if state.startswith("on ") else f"in {state.replace(':', ' ')}"
 
 
-def of_comparisons(data: RunData, rows: Sequence[Row]) -> list[str]:
-    """Of the first pairs that differ, why."""
-    out: list[str] = []
-    told: set[int] = set()
+def of_comparisons(left: RunData, right: RunData, rows: Sequence[Row], most: int = _PAIRS) -> list[tuple[Row, str]]:
+    """Of the first pairs that differ in some figure, why; a difference that is not known has no reason."""
+    first: dict[int, Row] = {}
     for r in rows:
-        if r.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER) or id(r.pair) in told or len(told) >= _PAIRS:
-            continue
-        told.add(id(r.pair))
-        words = why_they_differ(Evidence(data, r.pair.a.trials), Evidence(data, r.pair.b.trials))
-        out += [words] if words else []
-    return out
+        if _differs(r.comparison):
+            first.setdefault(id(r.pair), r)
+    found = []
+    for r in list(first.values())[:most]:
+        words = why_they_differ(Evidence(left, r.pair.a.trials), Evidence(right, r.pair.b.trials))
+        found += [(r, words)] if words else []
+    return found
+
+
+def _differs(c: Comparison) -> bool:
+    if math.isnan(c.low):
+        # Nothing says how far two lie apart: what was seen is explained, not judged.
+        return abs(math.log(c.ratio)) > math.log1p(c.margin)
+    return c.verdict in (Verdict.FASTER, Verdict.SLOWER) and not c.is_negligible
 
 
 def table(data: RunData, found: Sequence[Finding]) -> Table:

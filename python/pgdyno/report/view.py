@@ -146,7 +146,7 @@ def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes:
         *tpcc.sentences(data, groups),
         *replication.sentences(data, groups),
         *answer.of_run(data, groups, along),
-        *findings.of_comparisons(data, along.rows),
+        *(words for _, words in findings.of_comparisons(data, data, along.rows)),
         *findings.sentences(causes, groups),
     ]
 

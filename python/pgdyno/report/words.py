@@ -12,7 +12,7 @@ from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.report.cells import Cell, Table
-    from pgdyno.report.findings import Told
+    from pgdyno.report.findings import FindingText
     from pgdyno.report.view import View
 
 LANGUAGES = ("en", "zh")
@@ -105,7 +105,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
     )
 
 
-def _told(f: Told) -> Told:
+def _told(f: FindingText) -> FindingText:
     """A finding. One whose sentence has no translation is told by what it is, and what it costs."""
     cost, _, confidence = f.cost.partition("; confidence ")
     part, _, of = cost.partition(" of ")
