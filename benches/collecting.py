@@ -1,5 +1,5 @@
 """What collecting costs: throughput with everything sampled and written, by throughput without, in slices of one run
-in turn. Ends with 1 where it costs more than 1% for certain.
+in turn. Ends with 1 where it costs more than 1% for certain, by throughput or by CPU, or memory grows.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from pgdyno.store.samples import SampleWriter
 SCALE, SLICE_S, CLIENTS = 10, 1.0, 16
 #: What collecting may cost.
 MOST = 0.01
+#: MiB that this process may grow by while it collects.
+GROWN = 16.0
 SELECT = f"\\set aid random(1, {100_000 * SCALE})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 UPDATE = (
     f"\\set aid random(1, {100_000 * SCALE})\n\\set d random(-5000, 5000)\n"
@@ -179,7 +181,10 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         flush=True,
     )
     print(f"  resident memory: {grown:+.1f} MiB while it was collected in {seconds:g} s", flush=True)
-    return high >= 1 - MOST
+    share = all_of_it / on / host.cores()
+    by_throughput = "shown" if low >= 1 - MOST else "not shown: the machine is too noisy for this time"
+    print(f"  within {MOST:.0%} by throughput: {by_throughput}; by CPU: {'yes' if share < MOST else 'no'}", flush=True)
+    return high >= 1 - MOST and share < MOST and grown < GROWN
 
 
 def resident() -> float:
@@ -208,7 +213,7 @@ def main() -> None:
         parts = enumerate((SELECT, UPDATE))
         allowed = [measure(cluster, script, args.seconds, Path(folder) / str(n)) for n, script in parts]
     if not all(allowed):
-        sys.exit(f"collecting costs more than {MOST:.0%}")
+        sys.exit(f"collecting costs more than {MOST:.0%}, or memory")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ from pgdyno.replication.cluster import ReplicatedCluster
 
 DRILLED = ("kill-primary", "freeze-primary", "cut-primary")
 COMMITS = ("on", "remote_write")
+#: Seconds that twenty rounds may take; what the records may cost, of the commits a second.
+MOST_S, MOST = 600, 0.05
 
 
 class Nobody:
@@ -74,7 +76,7 @@ def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args:
         f"pg_promote {v.promote_s:.3f} s",
         flush=True,
     )
-    return bool(v.lost or v.errors)
+    return bool(v.lost or v.errors) or time.monotonic() - began > MOST_S * args.rounds / 20
 
 
 def main() -> None:
@@ -112,7 +114,9 @@ def main() -> None:
             cluster.set(synchronous_standby_names="ANY 1 (*)")
             lost = [drill(cluster, base, fault, commit, args) for commit in COMMITS for fault in DRILLED]
             if any(lost):
-                raise SystemExit("acknowledged commits were lost where none may be, or a round went wrong")
+                raise SystemExit("commits were lost where none may be, a round went wrong, or rounds took too long")
+            if ratios[3 * len(ratios) // 4] < 1 - MOST:
+                raise SystemExit(f"the ledger's records cost more than {MOST:.0%}")
         finally:
             cluster.destroy()
 

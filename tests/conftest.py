@@ -29,7 +29,7 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """PostgreSQL 18, the wheel's."""
-    s = Server(hba="host all all 127.0.0.1/32 scram-sha-256")
+    s = Server(hba="host all all 127.0.0.1/32 scram-sha-256", conf="max_prepared_transactions=4\n")
     with s:
         yield s
 

@@ -20,6 +20,7 @@ from tests.support import causes
 from tests.support.causes import Injected
 from tests.support.cli import SHORT, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 #: In `make test`: the others take a quarter of an hour.
 _QUICK = {"hot row"}
@@ -150,6 +151,73 @@ def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, da
             assert waits.is_locked and row["by"] == "a" and row["relation"] == "t" and not row["by_ours"]
         (snapshot,) = Snapshots(ours, "pgdyno").rows(1.0)
         assert float(snapshot["oldest_transactions"]) < 100
+
+
+def test_whoever_keeps_dead_rows_or_locks_is_seen(server: Server, database: str) -> None:
+    server.sql("create table t (id int primary key, a int); insert into t values (1, 1), (2, 2)", dbname=database)
+    info = server.conninfo(dbname=database)
+    with (
+        closing(psycopg.connect(info, autocommit=True)) as ours,
+        closing(psycopg.connect(info, application_name="pgdyno", autocommit=True)) as client,
+        closing(psycopg.connect(info, application_name="shop")) as idle,
+    ):
+        # It has written, and waits: a number, and no snapshot.
+        idle.execute("update t set a = 3 where id = 2")
+        for _ in range(5):
+            client.execute("update t set a = a + 1 where id = 1")
+        (row,) = Snapshots(ours, "pgdyno").rows(1.0)
+        assert 4 <= float(row["oldest_transactions"]) < 100 and float(row["oldest_seconds"]) > 0
+        idle.rollback()
+        (row,) = Snapshots(ours, "pgdyno").rows(1.0)
+        assert float(row["oldest_transactions"]) == 0
+        # Nobody's session any more, and its locks stay.
+        idle.execute("update t set a = 4 where id = 1")
+        idle.execute("prepare transaction 'left'")
+        idle.rollback()
+        try:
+            for _ in range(5):
+                client.execute("update t set a = a + 1 where id = 2")
+            (row,) = Snapshots(ours, "pgdyno").rows(1.0)
+            assert 4 <= float(row["oldest_transactions"]) < 100
+            client.execute("set statement_timeout = '5s'")
+            client.pgconn.send_query(b"update t set a = 5 where id = 1")
+            waits = Waits(ours, "pgdyno")
+            wait_until(lambda: waits.look() or waits.is_locked)
+            (row,) = Blockers(ours, "pgdyno", lambda: True).rows(1.0)
+            assert row["by"] == "a prepared transaction" and not row["by_ours"]
+        finally:
+            ours.execute("rollback prepared 'left'")
+
+
+def test_what_a_rollback_would_not_take_back_is_not_carried_out(server: Server, database: str) -> None:
+    server.sql(
+        "create sequence s; create table plain (a int, at timestamptz default now()); "
+        "create table counted (id serial, a int); create table watched (a int); create view through as select * from "
+        "plain; create function f() returns trigger language plpgsql as $$ begin perform nextval('s'); return new; end "
+        "$$; create trigger t before insert on watched for each row execute function f(); "
+        "create function hidden() returns bigint language sql as $$ select nextval('s') $$; "
+        "create view numbers as select hidden() as n",
+        dbname=database,
+    )
+    texts = {
+        "insert into plain (a) values ($1)": True,
+        "insert into counted (a) values ($1)": False,
+        "insert into watched (a) values ($1)": False,
+        "insert into through (a) values ($1)": False,
+        "update counted set a = $1": True,
+        "select count(*) from plain where a = $1": True,
+        "select a from plain where a = $1 for update": True,
+        # A sequence is not to count on, whoever asks it to.
+        "select n from numbers where n = $1": False,
+    }
+    made = [Sample("a.sql", n, t, t, t.replace("$1", "1")) for n, t in enumerate(texts, 1)]
+    with psycopg.connect(server.conninfo(dbname=database), autocommit=True) as conn:
+        found, missing = plans.read(conn, made, carry_out=True)
+        assert missing == []
+        assert {p.statement.text: bool(p.facts) for p in found} == texts
+        assert conn.execute("select is_called from s").fetchone() == (False,)
+        assert conn.execute("select is_called from counted_id_seq").fetchone() == (False,)
+        assert conn.execute("select count(*) from plain").fetchone() == (0,)
 
 
 @pytest.mark.slow

@@ -267,12 +267,28 @@ def test_a_failover_or_a_snapshot_that_is_killed(make: Maker) -> None:
 
 
 @pytest.mark.slow
+def test_a_half_rewound_member_is_not_started(make: Maker) -> None:
+    folder = make("--no-network")
+    on_primary(folder, "create table t as select 1 as a")
+    assert pgdyno("cluster", "stop", folder).code == 0
+    # As pgdyno leaves it that is killed within pg_rewind: a mix of blocks of two times.
+    ReplicatedCluster(folder).member("node3").begin_rewinding()
+    started = pgdyno("cluster", "start", folder)
+    assert started.code == 1 and "node3 cannot go on as it is" in started.err + started.out
+    assert any("pg_rewind of node3 was cut off" in t for t in status(folder)["troubles"])
+    assert pgdyno("cluster", "repair", folder).code == 0
+    assert status(folder)["troubles"] == [] and everywhere(folder, "select a from t") == [[(1,)]] * 3
+
+
+@pytest.mark.slow
 def test_an_unfinished_snapshot_is_removed_by_the_next(make: Maker) -> None:
     folder = make("--no-network", "--archive")
     left = archives.snapshots_of(folder) / "20260101-000000-node2" / "data"
     left.mkdir(parents=True)
     (left / "PG_VERSION").write_text("18\n")
+    assert any("1 snapshot without an end" in t for t in status(folder)["troubles"])
     assert pgdyno("cluster", "snapshot", folder).code == 0
+    assert status(folder)["troubles"] == []
     assert [s.parent.parent == left.parent.parent for s in archives.snapshots_of(folder).glob("*/data")] == [True]
     assert not left.exists()
 
@@ -375,6 +391,9 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
     assert commit_ms() < 200
     process = link("--between", "node1,node2", "--round-trip-ms", 400)
     assert 400 <= commit_ms() < 4000
+    # What a drill would cut there would go on.
+    refused = pgdyno("drill", folder, "--fault", "cut-standby", "--rounds", 1, "--runs", folder.parent)
+    assert refused.code == 3 and "slows links of this cluster" in refused.err, refused.err
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and "carried" in out and out.endswith("as it was\n"), err
@@ -390,6 +409,9 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
             time.sleep(0.02)
         time.sleep(0.5)
         assert conn.execute(waits).fetchone() == (1,) and committing.is_alive()
+    assert any("the link between node1 and node2 is cut" in t for t in status(folder)["troubles"])
+    refused = pgdyno("drill", folder, "--rounds", 1, "--runs", folder.parent)
+    assert refused.code == 4 and "node2 is cut" in refused.err, refused.err
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
     committing.join(20)

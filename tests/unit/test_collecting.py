@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pgdyno.cluster.target import Target
 from pgdyno.collect import plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
+from pgdyno.collect.sources import processes
 from pgdyno.collect.sources.base import Differences, Row
 from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
@@ -153,6 +154,37 @@ def test_a_plan_that_changed_is_told_with_both() -> None:
     assert plans.changed([one], [other]) == ["a.sql:3: Seq Scan on t before, Index Scan on t using i after"]
 
 
+def test_a_setting_with_a_secret_is_said_to_have_changed_and_no_more() -> None:
+    before, after = totals.Totals(), totals.Totals()
+    before.settings = {"primary_conninfo": "", "log_line_prefix": "%m", "work_mem": "4MB", "app.key": "a"}
+    after.settings = {
+        "primary_conninfo": "host=p password=hunter2", "log_line_prefix": "postgresql://u:hunter2@h", "work_mem": "8MB",
+        "app.key": "hunter2",
+    }  # fmt: skip
+    words = [text for _, text in totals.happened(before, after)]
+    assert "hunter2" not in "".join(words) and len(words) == 4
+    assert "primary_conninfo: its values are not written down" in words and "work_mem: 4MB before, 8MB after" in words
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        (b"postgres: checkpointer ", "checkpointer"),
+        (b"postgres: node1: walwriter ", "walwriter"),
+        (b"postgres: my own cluster: background writer ", "background writer"),
+        (b"postgres: io worker 0", "io worker"),
+        (b"postgres: walsender rep 10.0.0.1(5) streaming 0/3000000", "walsender"),
+        (b"postgres: logical replication launcher ", "logical replication launcher"),
+        (b"postgres: startup recovering 000000010000000000000003", "startup"),
+        (b"postgres: startup_app shop [local] idle", "client backend"),
+        (b"postgres: my own cluster: archiver_rw shop 10.0.0.1(5) SELECT", "client backend"),
+        (b"/usr/lib/postgresql/18/bin/postgres\0-D\0/data", "starting"),
+    ],
+)
+def test_a_process_is_known_by_its_title(title: bytes, kind: str) -> None:
+    assert processes.kind_of(title) == kind
+
+
 @given(st.binary(max_size=400))
 def test_any_log_is_borne(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as f:
@@ -176,6 +208,13 @@ def test_any_log_is_borne(data: bytes) -> None:
         ("BEGIN", False),
         ("CALL p()", False),
         ("CREATE TABLE x (a int)", False),
+        # Whatever stands in quotes may be anybody's function.
+        ('SELECT "pay"(1)', False),
+        ('SELECT public."pay"($1)', False),
+        ('INSERT INTO "t" ("a") VALUES ($1)', True),
+        ("WITH gone AS (DELETE FROM t RETURNING a) SELECT count(*) FROM gone", False),
+        ("WITH few AS (SELECT a FROM t) SELECT count(*) FROM few", True),
+        ("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", False),
     ],
 )
 def test_only_what_can_be_repeated_is_carried_out(text: str, repeats: bool) -> None:

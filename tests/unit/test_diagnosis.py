@@ -11,7 +11,8 @@ import pytest
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference, dips, explain
 from pgdyno.diagnosis.causes import every_cause, throttled_storage
-from pgdyno.diagnosis.evidence import Recorded, ratio
+from pgdyno.diagnosis.causes.data_io import from_device
+from pgdyno.diagnosis.evidence import Evidence, Recorded, ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
 from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
@@ -218,6 +219,7 @@ _DISK = {
     **dict.fromkeys(("reads_per_s", "writes_per_s", "read_bytes_per_s", "write_bytes_per_s"), 1.0),
     **dict.fromkeys(("read_request_bytes", "write_request_bytes", "read_await_ns", "write_await_ns"), 8192.0),
 }  # fmt: skip
+_OTHER_DISK = {**_DISK, "device": "sdb", "holds": "wal"}
 
 
 def _dipping(folder: Path, sampled: dict[str, Any], events: list[tuple[float, str, str]] | None = None) -> Recorded:
@@ -254,6 +256,11 @@ def _in_dip(then: list[dict[str, Any]], else_: list[dict[str, Any]]) -> Any:
         ({"waits": _in_dip([_RUNNING, {**_RUNNING, "ours": 0.0, "kind": "autovacuum worker"}], [_RUNNING])}, [],
          ["autovacuum"]),
         ({"devices": _in_dip([{**_DISK, "utilisation": 0.99}], [_DISK])}, [], ["a busy device"]),
+        # One of two that is not busy at all hides nothing.
+        (
+            {"devices": _in_dip([{**_DISK, "utilisation": 0.99}, _OTHER_DISK], [_DISK, _OTHER_DISK])}, [],
+            ["a busy device"],
+        ),
         (
             {"machine": _in_dip([{**_IDLE_CPU, "cpu_steal": 1.0}], [_IDLE_CPU])}, [],
             ["processors that the hypervisor took"],
@@ -312,6 +319,25 @@ def test_what_passes_between_statements_is_the_way(
     )  # fmt: skip
     found = [f for f in explain.of_run(reading.read(run)) if f.cause == "network"]
     assert [words in f.sentence for f in found] == ([True] if words else []), found
+
+
+def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> None:
+    data = {**_DISK, "device": "vda", "holds": "data", "utilisation": 0.6, "read_bytes_per_s": 8192.0 * 900}
+    wal = {**_DISK, "device": "vdb", "holds": "wal", "utilisation": 0.9, "read_bytes_per_s": 0.0}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
+        sampled={"devices": [data, wal], "counters": [{"blocks_read_per_s": 1000.0}]},
+    )  # fmt: skip
+    e = Evidence(reading.read(run), reading.read(run).trials)
+    assert (e.busiest_device, e.data_device, e.wal_device) == ("vdb", "vda", "vdb")
+    assert from_device(e) == pytest.approx(0.9)
+    # On one device both are looked for there.
+    both = synthetic.make_run(
+        tmp_path / "one", synthetic.plans([4], 1), lambda *_: 1000.0,
+        sampled={"devices": [{**data, "holds": "data,wal"}]},
+    )  # fmt: skip
+    e = Evidence(reading.read(both), reading.read(both).trials)
+    assert e.data_device == e.wal_device == "vda"
 
 
 def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:

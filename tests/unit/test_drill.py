@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pgdyno.drill import ledger, verdict
+from pgdyno.cluster.account import Account
+from pgdyno.drill import ledger, verdict, words
 from pgdyno.drill.ledger import Audit, Entry, Outage
 from pgdyno.drill.rounds import Round
 from pgdyno.errors import RefusedError, TrialError, UsageError
-from pgdyno.replication import quorum, record
+from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
 from pgdyno.replication.state import State, primary_of
 
@@ -170,7 +173,9 @@ def test_what_it_cannot_promise_is_refused(text: str, words: str) -> None:
 
 def round_with(fault: str = "kill-primary", sync: str = "ANY 1 (*)", commit: str = "on", **audit: object) -> Round:
     known = {"acknowledged": 100, "failed": 0, "unknown": 3, "warned": 0, **audit}
-    return Round(1, fault, sync, commit, audit=Audit(**known), tps=50.0)  # type: ignore[arg-type]
+    found = Round(1, fault, sync, commit, standbys=2, waits_for=int(bool(sync)), tps=50.0)
+    found.audit = Audit(**known)  # type: ignore[arg-type]
+    return found
 
 
 def test_a_verdict_says_what_was_lost_and_why() -> None:
@@ -220,6 +225,60 @@ def test_a_fault_that_must_lose_and_does_not_is_not_as_expected() -> None:
     assert not verdict.of_rounds([round_with("stale-promotion")]).is_as_expected
     assert verdict.of_rounds([round_with("stale-promotion", lost=[acknowledged(0, 9)])]).is_as_expected
     assert not verdict.of_rounds([round_with(lost=[acknowledged(0, 9)])]).is_as_expected
+
+
+def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
+    lost = [acknowledged(0, 9)]
+    # Commits that wait for two, or a third standby that has them, outlive what one of two does not.
+    for standbys, waits_for in ((2, 2), (3, 1)):
+        kept = replace(round_with("double-failure"), standbys=standbys, waits_for=waits_for)
+        assert verdict.of_rounds([kept]).is_as_expected
+    # Behind a warning, and no others.
+    warned = round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)])
+    assert verdict.of_rounds([warned]).is_as_expected
+    silent = verdict.of_rounds([warned, round_with("cancel-sync-wait", lost=lost)])
+    assert not silent.is_as_expected and "without a warning" in " ".join(words.notes(silent))
+    asynchronous = round_with("cancel-sync-wait", sync="", lost=lost)
+    assert verdict.of_rounds([asynchronous]).is_as_expected
+    # Of another tool's cluster a name says nothing.
+    foreign = replace(round_with("double-failure", lost=lost), standbys=0, waits_for=0)
+    assert not verdict.of_rounds([foreign]).is_as_expected
+    assert verdict.of_rounds([replace(foreign, audit=round_with().audit)]).is_as_expected
+
+
+def test_tables_that_a_failover_has_torn_are_a_defect() -> None:
+    torn = replace(round_with(), inconsistent=["TPC-C 3.3.2.1, W_YTD is the sum: 1 times, e.g. warehouse 1"])
+    v = verdict.of_rounds([torn])
+    assert not v.is_good and not v.is_as_expected and any("3.3.2.1" in n for n in words.notes(v))
+
+
+def test_a_standbys_wal_of_this_timeline_is_not_archived(tmp_path: Path) -> None:
+    account = Account("me", os.getuid(), os.getgid(), other=False)
+    wal, archive = tmp_path / "wal", tmp_path / "archive"
+    for folder in (wal, archive):
+        folder.mkdir()
+    names = {n: f"{n:08X}0000000000000007" for n in (1, 2)}
+    for name in (*names.values(), "00000002.history", "archive_status"):
+        (wal / name).write_text("mine")
+    # What it is receiving, or has set aside for later, is of the primary's timeline: the primary archives it.
+    assert archives.save(wal, archive, account, 2, was_primary=False) == 1
+    assert [p.name for p in archive.iterdir()] == [names[1]]
+    # Of the same timeline a standby may have had less.
+    (wal / names[1]).write_text("all of it")
+    assert archives.save(wal, archive, account, 2, was_primary=False) == 0
+    assert archives.save(wal, archive, account, 2, was_primary=True) == 1
+    assert (archive / names[1]).read_text() == "all of it"
+
+
+def test_only_unfinished_snapshots_are_removed(tmp_path: Path) -> None:
+    home = archives.snapshots_of(tmp_path)
+    for name in ("20260101-000000-node2", "20260102-000000-node2", "keep", "20260103-000000-node2 of mine"):
+        (home / name / "data").mkdir(parents=True)
+    (home / "20260102-000000-node2" / archives.SNAPSHOT).write_text("{}")
+    (home / "notes.txt").write_text("mine")
+    (home / "20260104-000000-node3").symlink_to(tmp_path)
+    assert archives.remove_unfinished_snapshots(tmp_path) == 1
+    assert not (home / "20260101-000000-node2").exists() and len(list(home.iterdir())) == 5
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pgdyno
 import pytest
@@ -11,12 +13,13 @@ from pgdyno import _core, engine
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.loader import dataset_of
-from pgdyno.report import sections
-from pgdyno.report.tpcc import kind_of
+from pgdyno.report import sections, tpcc
+from pgdyno.report.tpcc import Rates, kind_of
 from pgdyno.run.prepared import prepare
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Tpcc
+from pgdyno.store import hlog
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION
 from pgdyno.tpcc.schema import TABLES, foreign_keys, named, signature, table
 
@@ -55,6 +58,60 @@ def test_every_table_has_a_section_of_the_page() -> None:
     placed = {t for _, _, _, open_, folded in sections._PLAN for t in (*open_, *folded)}
     assert made - placed == {"trials"}, made - placed
     assert placed - made <= {"rows", "qps", "capacity", "storage", "syncs"}, placed - made
+
+
+def _measured(waits: float, seconds: dict[str, float], counts: dict[str, int]) -> tuple[Any, Any]:
+    """A run of one configuration, of which each transaction took so long."""
+    histograms = []
+    for name in counts:
+        h = _core.Histogram()
+        for _ in range(counts[name]):
+            h.record(round(seconds.get(name, 0.1) * 1e9))
+        histograms.append(h)
+    scripts = [SimpleNamespace(name=name, latency=SimpleNamespace(count=n)) for name, n in counts.items()]
+    group = SimpleNamespace(key="k", workload="w", clients=10, variant="", varied={}, trials=[])
+    data = SimpleNamespace(
+        pooled_scripts={"k": scripts},
+        histogram=lambda tag, _: histograms[[hlog.script(n) for n in range(5)].index(tag)],
+    )
+    rates = Rates(group, 100, 99, 220, 0.1, 1, 1, 1, 0, waits=waits, warehouses=1)  # type: ignore[arg-type]
+    return data, (group, rates)
+
+
+def test_figures_with_waits_stand_in_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"new-order": 10, "payment": 10, "order-status": 1, "delivery": 1, "stock-level": 1}
+    for waits, with_, without in ((0.0, 0, 1), (1.0, 1, 0), (0.1, 1, 0)):
+        data, (group, rates) = _measured(waits, {}, counts)
+        monkeypatch.setattr(tpcc, "rates", lambda *_, found=rates: found)
+        monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
+        plain, paced = tpcc.figures(data, [group]), tpcc.paced(data, [group])
+        assert (len(plain.cells), len(paced.cells)) == (without, with_)
+        assert "waits" not in plain.columns and "waits" in paced.columns
+        assert all(len(row) == len(t.columns) for t in (plain, paced) for row in t.cells)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "less", "broken"),
+    [
+        ({}, {}, []),
+        # Nine of ten: 5 s, and of stock-level 20 s.
+        ({"new-order": 5.5, "stock-level": 19.0}, {}, ["new-order"]),
+        ({"stock-level": 21.0, "delivery": 81.0}, {}, ["delivery", "stock-level"]),
+        # Less than 43% payments, beyond the card that each of ten clients may still hold.
+        ({}, {"payment": 300}, ["payment"]),
+        ({}, {"payment": 425}, []),
+    ],
+)
+def test_the_standards_limits_are_met_or_not(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], less: dict[str, int], broken: list[str]
+) -> None:
+    counts = {"new-order": 440, "payment": 440, "order-status": 44, "delivery": 44, "stock-level": 44} | less
+    data, (group, rates) = _measured(1.0, seconds, counts)
+    monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
+    monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
+    found = tpcc.limits(data, [group])
+    at = found.columns.index("transaction")
+    assert [str(row[at]) for row in found.cells if row[-1] == "not met"] == broken
 
 
 def test_names_of_sets() -> None:
@@ -162,6 +219,7 @@ def test_listings_are_what_runs_keep() -> None:
         ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [21]"}, "10 terminals of each of 2 warehouses"),
         ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [4]\n[run]\nrate = 5.0"}, "closed loop"),
         ({"tpcc": "waits = 1.0", "rest": '[axes]\nclients = [4]\n[run]\norder = "duet"'}, "duet"),
+        ({"rest": "[axes]\nvariables = { waits = [0.0, 1.0] }"}, "with waits and without is not comparable"),
         ({"tpcc": 'round_trips = "pipelined"', "rest": '[run]\nprotocol = "simple"'}, "no pipelines"),
         ({"rest": '[axes]\nvariables = { isolation = ["chaos"] }'}, "axes.variables.isolation"),
         ({"dataset": 'kind = "tpcb"'}, "needs its own tables"),

@@ -14,10 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.cli import console
-from pgdyno.cli.replication import refuse_unfinished
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
-from pgdyno.drill import foreign, modes, page, verdict, words
+from pgdyno.drill import foreign, modes, page, words
 from pgdyno.drill.beside import Beside
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.faults import FAULTS
@@ -25,7 +24,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, RefusedError, UsageError
-from pgdyno.replication import record, state
+from pgdyno.replication import leftovers, record, state
 from pgdyno.replication.cluster import ReplicatedCluster
 
 _out = console.output()
@@ -98,7 +97,17 @@ def main(
     place = drills.folder_for(runs, cluster.base.name)
     with stoppable(), record.locked(folder), ExitStack() as stack:
         cluster = ReplicatedCluster(folder)
-        refuse_unfinished(cluster)
+        if left := leftovers.every(cluster):
+            raise ClusterError(f"{folder}: {'; '.join(left)}", f"pgdyno cluster repair {folder}")
+        if (
+            any(FAULTS[n].needs_network for n in names)
+            and cluster.network is not None
+            and cluster.network.links_slowed()
+        ):
+            raise RefusedError(
+                "a pgdyno cluster link slows links of this cluster: what a fault cuts would go on through it",
+                "End that one first; slow-standby and slow-standbys slow links themselves.",
+            )
         if state.of_member(cluster.primary).role != "primary":
             raise ClusterError(
                 f"{cluster.primary.name}, the primary, does not run or does not answer",
@@ -193,7 +202,7 @@ def show(found: Drill) -> None:
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:
     for v in verdicts:
-        colour = "green" if v.is_good else "yellow" if verdict.is_expected(v) and not v.errors else "red"
+        colour = "green" if v.is_good else "yellow" if v.is_as_expected else "red"
         _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, colour)))
         for line in [*words.notes(v), *words.timing(v)]:
             _out.print(f"  {line}")

@@ -109,7 +109,7 @@ def start(folder: Path) -> int:
     with at_work(folder) as cluster:
         left = cluster.start()
     for name in left:
-        _say(f"! {name} was the primary before and is left stopped: pgdyno cluster rejoin {folder} {name}")
+        _say(f"! {name} cannot go on as it is and is left stopped: pgdyno cluster rejoin {folder} {name}")
     _say(f"started; the primary is {cluster.record.primary}; --target {_shown(cluster)}")
     return 1 if left else 0
 
@@ -256,7 +256,7 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
 
 def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     """Raises ClusterError where something was begun and not ended."""
-    if left := leftovers.of(cluster):
+    if left := leftovers.begun(cluster):
         raise ClusterError(
             f"{cluster.base}: {'; '.join(left)}",
             f"pgdyno cluster status {cluster.base} shows how it stands, pgdyno cluster repair {cluster.base} ends it.",
@@ -268,7 +268,7 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str
     if record.is_locked(cluster.base):
         found.append("another pgdyno is at work on it")
     else:
-        found += [f"{line}: pgdyno cluster repair {cluster.base}" for line in leftovers.of(cluster)]
+        found += [f"{line}: pgdyno cluster repair {cluster.base}" for line in leftovers.every(cluster)]
     if all(s.role == "stopped" for s in states):
         return [*found, f"all members are stopped: pgdyno cluster start {cluster.base}"]
     primaries = [s.name for s in states if s.role == "primary"]

@@ -170,6 +170,11 @@ class Network:
                     found.add((min(host, names[words[0]]), max(host, names[words[0]])))
         return sorted(found)
 
+    def links_slowed(self) -> bool:
+        """Whether any goes through a relay (see Links): it is not cut by `cut`."""
+        routes = (_ip(f"-n {self.namespace(host)} -o route show", check=False) for host in self.hosts)
+        return any(f"dev pd{self.name}t" in shown for shown in routes)
+
     def mend_all(self) -> None:
         """No link is cut."""
         everybody = ["", *self.hosts]

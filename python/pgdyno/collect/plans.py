@@ -1,7 +1,8 @@
 """The plans of a workload's statements, before and after a trial: generic, and carried out once with values of its own.
 
 A statement is carried out (EXPLAIN ANALYZE) only on a server that is ours alone, within a transaction that is rolled
-back, and only if it can be repeated: a SELECT, INSERT, UPDATE or DELETE that calls no function of somebody's making.
+back, and only if it can be repeated: a SELECT (read only), or an INSERT, UPDATE or DELETE of a plain table, that calls
+no function of somebody's making.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -30,6 +31,24 @@ _HARMLESS = {
     "into", "on", "as", "using", "from", "where", "select", "join", "conflict", "set", "numeric", "varchar", "char",
     "interval", "date", "filter", "distinct", "by", "when", "then", "else", "between", "like", "is", "limit", "repeat",
 }  # fmt: skip
+#: What a statement writes to, as it names it.
+_NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
+_TARGET = re.compile(
+    rf"\s*(insert\s+into|update(?:\s+only)?|delete\s+from(?:\s+only)?)\s+({_NAME}(?:\s*\.\s*{_NAME})?)", re.IGNORECASE
+)
+_LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|share|key\s+share)\b", re.IGNORECASE)
+#: A table whose rows are written by nobody else's code: no triggers but those of keys, no rules; and for an INSERT no
+#: default that counts on, which a rollback would not take back.
+_PLAIN: LiteralString = r"""
+select c.relkind in ('r', 'p') and not c.relhasrules
+  and not exists (select from pg_trigger t where not t.tgisinternal
+                  and t.tgrelid in (select c.oid union all select relid from pg_partition_tree(c.oid)))
+  and not (%s and exists (
+    select from pg_attribute a left join pg_attrdef d on (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+    where a.attrelid = c.oid and a.attnum > 0
+      and (a.attidentity <> ''
+           or regexp_replace(pg_get_expr(d.adbin, d.adrelid), '\m(now|clock_timestamp)\(\)', '', 'g') ~ '\w\(')))
+from pg_class c where c.oid = to_regclass(%s)"""
 #: How long one statement may take to be planned, or carried out.
 _PLAN_MS, _CARRY_OUT_MS = 2_000, 5_000
 _TOTAL_S = 10.0
@@ -67,7 +86,21 @@ def can_be_repeated(text: str) -> bool:
         return False
     # Not the table that an INSERT names with its columns.
     text = re.sub(r"\binto\s+[\w.\"]+\s*\(", "into (", re.sub(r"'(?:[^']|'')*'", "''", text), flags=re.IGNORECASE)
+    # A quoted name may be any function's; a WITH that writes, and a MERGE, write to more than one place.
+    writes = re.search(r"\b(insert|update|delete|merge)\b", text, re.IGNORECASE)
+    if re.search(r"\"\s*\(", text) or re.match(r"\s*merge\b", text, re.IGNORECASE):
+        return False
+    if writes and re.match(r"\s*with\b", text, re.IGNORECASE):
+        return False
     return all(name.lower() in _HARMLESS for name in _CALL.findall(text))
+
+
+def _writes_plainly(conn: Connection, text: str) -> bool | None:
+    """Whether what a statement writes to is a plain table; None: it writes nothing."""
+    if (match := _TARGET.match(text)) is None:
+        return None
+    row = conn.execute(_PLAIN, [match[1].lower().startswith("insert"), match[2]]).fetchone()
+    return row is not None and bool(row[0])
 
 
 def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[str]]:
@@ -108,6 +141,12 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
         conn.execute(f"set local statement_timeout = {_CARRY_OUT_MS}")
         try:
             with conn.transaction():
+                writes = _writes_plainly(conn, s.prepared)
+                if writes is None and not _LOCKS.search(s.prepared):
+                    # Whatever it calls may write nothing, nor take a number of a sequence.
+                    conn.execute("set local transaction_read_only = on")
+                if writes is False:
+                    raise psycopg.errors.RaiseException("it is written to by triggers, rules or defaults")
                 done = _explained(conn, f"explain (analyze, buffers, format json) {s.sample}")
             facts, worst = _facts(done)
         except psycopg.Error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, LiteralString
 
 import psycopg
@@ -29,20 +30,29 @@ KEY_SETTINGS = (
     "wal_sync_method",
 )
 
+#: Names of settings whose values hold passwords, commands, files and addresses, or what is somebody's own.
+_PRIVATE = (
+    "conninfo|_command|pass|secret|token|_key|_file|_dir|ssl|krb|ldap|authent|"
+    "^port$|listen_addresses|unix_socket|bonjour|recovery_target|slot_name|[.]"
+)
 _QUERIES: dict[str, LiteralString] = {
     "version": "select version()",
     # By name: the words of category are translated.
     "settings": r"""select name, current_setting(name, true), source from pg_settings
                     where name = any(%s) or (source not in ('default', 'client', 'session') and context <> 'internal'
                       -- Where passwords, commands, files and addresses may stand is not ours to write down.
-                      and name !~ 'conninfo|_command|pass|secret|token|_key|_file|_dir|ssl|krb|ldap|authent'
-                      and name !~ '^port$|listen_addresses|unix_socket|bonjour|recovery_target|slot_name|[.]')
+                      and name !~ %s)
                     order by name""",
     "in_recovery": "select pg_is_in_recovery()",
     # Null over a Unix-domain socket; equal addresses over TCP.
     "same_machine": "select coalesce(inet_server_addr() = inet_client_addr(), true)",
     "database_bytes": "select pg_catalog.pg_database_size(pg_catalog.current_database())",
 }
+
+
+def is_private(name: str, value: str) -> bool:
+    """Whether a setting's value is not to be written down."""
+    return re.search(_PRIVATE, name) is not None or looks_secret(value)
 
 
 def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
@@ -54,7 +64,7 @@ def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any],
     missing: list[str] = []
     for name, query in _QUERIES.items():
         try:
-            rows = conn.execute(query, [list(KEY_SETTINGS)] if "%s" in query else None).fetchall()
+            rows = conn.execute(query, [list(KEY_SETTINGS), _PRIVATE] if "%s" in query else None).fetchall()
         except psycopg.Error as e:
             missing.append(f"{name}: {' '.join(str(e).split())}")
             continue

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from pgdyno.collect import extensions
+from pgdyno.collect import extensions, server
 from pgdyno.conninfo import looks_secret
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -205,6 +205,9 @@ def happened(before: Totals, after: Totals) -> list[tuple[str, str]]:
     elif before.configured != after.configured and before.configured and after.configured:
         found.append(("configuration reloaded", f"the server read its configuration again at {after.configured}"))
     for name in sorted(set(before.settings) & set(after.settings)):
-        if before.settings[name] != after.settings[name]:
-            found.append(("setting changed", f"{name}: {before.settings[name]} before, {after.settings[name]} after"))
+        old, new = before.settings[name], after.settings[name]
+        if old != new:
+            is_private = server.is_private(name, old) or server.is_private(name, new)
+            words = "its values are not written down" if is_private else f"{old} before, {new} after"
+            found.append(("setting changed", f"{name}: {words}"))
     return found

@@ -84,7 +84,9 @@ def explained(r: Recorded, dip: Dip) -> list[str]:
         found.append("a checkpoint")
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
         found.append("autovacuum")
-    if (busy := _compared(r, "devices", "utilisation", dip)) is not None and busy[0] > 0.9 > busy[1]:
+    devices = {row["device"] for row in r.rows("devices")}
+    busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
+    if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):
         found.append("a busy device")
     if (stolen := _compared(r, "machine", "cpu_steal", dip)) is not None and stolen[0] > stolen[1] + 0.1:
         found.append("processors that the hypervisor took")
@@ -123,9 +125,9 @@ def _waited_for(r: Recorded, dip: Dip) -> str:
     return wait if usual < _MOSTLY * within[wait] / sum(within.values()) else ""
 
 
-def _compared(r: Recorded, source: str, column: str, dip: Dip) -> tuple[float, float] | None:
+def _compared(r: Recorded, source: str, column: str, dip: Dip, **where: str) -> tuple[float, float] | None:
     """A column's mean within a time, and outside of it."""
-    rows = r.rows(source)
+    rows = [row for row in r.rows(source) if all(row.get(k) == v for k, v in where.items())]
     within = [float(row[column]) for row in rows if _is_in(row, dip)]
     outside = [float(row[column]) for row in rows if not _is_in(row, dip)]
     return (float(np.mean(within)), float(np.mean(outside))) if within and outside else None

@@ -342,17 +342,30 @@ class Evidence:
     @cached_property
     def busiest_device(self) -> str:
         """The device under the server's files that was used most; empty: none was seen."""
+        return self._busiest(lambda _: True)
+
+    @cached_property
+    def data_device(self) -> str:
+        """Of those under tables and indexes."""
+        return self._busiest(lambda holds: bool(holds - {"wal"})) or self.busiest_device
+
+    @cached_property
+    def wal_device(self) -> str:
+        """Of those under pg_wal."""
+        return self._busiest(lambda holds: "wal" in holds) or self.busiest_device
+
+    def _busiest(self, counts: Callable[[set[str]], bool]) -> str:
         use: dict[str, float] = {}
         for r in self.trials:
             for row in r.rows("devices"):
-                use[row["device"]] = use.get(row["device"], 0.0) + row["utilisation"] * (
-                    row["end_ns"] - row["start_ns"]
-                )
+                if counts(set(row["holds"].split(",")) if row.get("holds") else set()):
+                    length = row["end_ns"] - row["start_ns"]
+                    use[row["device"]] = use.get(row["device"], 0.0) + row["utilisation"] * length
         return max(use, key=lambda d: use[d]) if use else ""
 
-    def device(self, column: str) -> float:
-        """Of the busiest device; 0 where none was seen."""
-        return self.mean("devices", column, device=self.busiest_device) or 0.0
+    def device(self, column: str, name: str | None = None) -> float:
+        """Of the busiest device, or of one by name; 0 where none was seen."""
+        return self.mean("devices", column, device=self.busiest_device if name is None else name) or 0.0
 
     @cached_property
     def processors(self) -> Processors | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pgdyno import _core, engine
 from pgdyno.cluster import target as targets
 from pgdyno.drill.load import Load
-from pgdyno.errors import UsageError
+from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.listener import LoadListener
@@ -41,7 +41,10 @@ class Beside:
         target = cluster.target_of(cluster.primary)
         wanted = Dataset(_TPCC if self._is_tpcc else "tpcb", self.scale)
         with targets.administrative(target) as conn:
-            found = find.look(conn, target, wanted, force=False, replace=True)
+            try:
+                found = find.look(conn, target, wanted, force=False, replace=False)
+            except RefusedError as e:
+                raise RefusedError(e.message, "--scale names its size; or drop what is there: a drill does not.") from e
             if not found.holds(wanted):
                 loader.over_connections(conn, target, wanted, found, listener=listener)
         cluster.wait_caught_up()

@@ -47,8 +47,6 @@ class Drill:
     rounds: list[tuple[Mode, str, list[Round]]] = field(default_factory=list)
     #: Members where pg_amcheck found something, with its words.
     damaged: dict[str, str] = field(default_factory=dict)
-    #: Of the workload beside the ledger what its tables break of its conditions, on the primary.
-    inconsistent: list[str] = field(default_factory=list)
     #: Why it ended early.
     stopped: str = ""
     #: Another tool manages the cluster: whom it promotes, and when, is its own; pgdyno does not fence, nor check files.
@@ -61,8 +59,8 @@ class Drill:
 
     @property
     def defects(self) -> list[str]:
-        """What is wrong with the files and tables that the rounds have left."""
-        return [*(f"pg_amcheck on {m}: {words}" for m, words in self.damaged.items()), *self.inconsistent]
+        """What is wrong with the files that the rounds have left."""
+        return [f"pg_amcheck on {m}: {words}" for m, words in self.damaged.items()]
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -74,7 +72,6 @@ class Drill:
             "members": self.members,
             "verdicts": [{"mode": mode.name, **v.as_json()} for mode, v in self.verdicts],
             "damaged": self.damaged,
-            "inconsistent": self.inconsistent,
             "stopped": self.stopped,
             "managed_by": "another tool" if self.is_foreign else "pgdyno",
         }
@@ -140,9 +137,6 @@ def run(
                             f"the cluster could not be mended after round {number} of {name}: {played[-1].error}",
                             f"pgdyno cluster repair {cluster.base}",
                         )
-        if options.beside is not None:
-            watch(len(every) * rounds, len(every) * rounds, "", "consistency")
-            drill.inconsistent = options.beside.inconsistent(cluster)
         watch(len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
         # The primary first: what the check needs is installed there.
         for m in [cluster.primary, *cluster.others(cluster.primary)]:

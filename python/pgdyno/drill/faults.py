@@ -112,6 +112,8 @@ class Fault:
     standbys: int = 1
     #: Even with synchronous standbys acknowledged commits are lost: the drill shows that it can see it.
     must_lose: bool = False
+    #: And only those that were acknowledged behind a warning, where commits wait for a standby.
+    only_warned: bool = False
 
 
 def _kill_primary(s: Scene) -> None:
@@ -235,7 +237,7 @@ def _double_failure(s: Scene) -> None:
     time.sleep(2)
     s.primary.kill()
     near.kill()
-    s.happened(f"{s.primary.name} and {near.name}, its only synchronous standby: all processes killed")
+    s.happened(f"{s.primary.name} and {near.name}, which it reached: all processes killed")
 
 
 def _stale_promotion(s: Scene) -> None:
@@ -326,6 +328,7 @@ FAULTS = {
             "commits lost that were acknowledged behind a warning, no others",
             needs_network=True,
             must_lose=True,
+            only_warned=True,
         ),
         Fault(
             "double-failure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ _DETECT_S = 60.0
 _BACK_S = 15.0
 #: Lost rows that are written down of each round.
 _SHOWN = 1000
+#: What a round's record says until the round is over.
+_KILLED = "pgdyno was killed within this round"
 
 Say = Callable[[str], object]
 
@@ -60,6 +62,9 @@ class Round:
     synchronous_commit: str
     #: Of its rows in the ledger.
     run: int = 0
+    #: Standbys that there are, and that a commit waits for; 0 and 0: another tool's cluster, of which nothing is known.
+    standbys: int = 0
+    waits_for: int = 0
     fault_ns: int = 0
     #: When the primary was gone, and was found to be.
     down_ns: int | None = None
@@ -81,6 +86,8 @@ class Round:
     rejoined: dict[str, str] = field(default_factory=dict)
     #: Members whose ledger differs from the primary's.
     differing: list[str] = field(default_factory=list)
+    #: Of the workload beside the ledger what its tables break of its conditions, on the primary.
+    inconsistent: list[str] = field(default_factory=list)
     #: The policy's words where it declined to promote anybody; it was forced then.
     refused: str = ""
     #: The old primary took writes when another did already.
@@ -123,11 +130,10 @@ def play(
     folder.mkdir(parents=True)
     found = Round(number, fault.name, cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
     found.old_primary, found.fell_back = cluster.primary.name, falls_back
+    found.standbys, found.waits_for = len(cluster.members) - 1, cluster.promise.wanted
     found.run = time.time_ns() // 1_000_000
     # What is there if pgdyno is killed within: the clients' records lie beside it.
-    found.error = "pgdyno was killed within this round"
-    _write(folder, found)
-    found.error = ""
+    _write(folder, replace(found, error=_KILLED))
     with targets.administrative(cluster.target_of(cluster.primary)) as conn:
         ledger.create(conn)
     cluster.wait_caught_up()
@@ -143,9 +149,9 @@ def play(
         read_write=not options.pooled,
     )
     beside = None if options.beside is None else options.beside.load(load)
-    if beside is not None:
-        beside.start()
     try:
+        if beside is not None:
+            beside.start()
         _play(scene, fault, options, load, found, say)
     except (PgdynoError, psycopg.Error) as e:
         found.error = " ".join(str(e).split())
@@ -157,18 +163,23 @@ def play(
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
-        _write(folder, found)
+        _write(folder, replace(found, error=found.error or _KILLED))
         scene.mend_links()
         for m in cluster.members:
             m.thaw()
             disks.empty(cluster.base / m.name)
     if load.error and not found.error:
         found.error = f"the load ended by itself: {load.error}"
+    if beside is not None and beside.error and not found.error:
+        found.error = f"the workload beside it ended by itself: {beside.error}"
     say("audit")
     try:
         _audit(cluster, scene, found, load)
         _mend(cluster, found)
         _compare(cluster, scene, found)
+        if options.beside is not None:
+            say("consistency")
+            found.inconsistent = options.beside.inconsistent(cluster)
     except (PgdynoError, psycopg.Error) as e:
         found.error = found.error or " ".join(str(e).split())
         found.broken = True

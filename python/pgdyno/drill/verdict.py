@@ -55,11 +55,17 @@ class Verdict:
     promote_s: float | None
     #: Why commits were lost, or could be.
     why: str
+    #: Conditions of the workload beside the ledger that its tables broke.
+    inconsistent: list[str]
+    #: The fault may lose commits; it must, to show that a loss is seen; and if, only behind a warning.
+    may_lose: bool
+    must_lose: bool
+    only_warned: bool
 
     @property
     def is_sound(self) -> bool:
         """Every round counts, nothing is odd, and everybody is served again."""
-        odd = self.resurrected or self.differing or self.split_brain or self.holes
+        odd = self.resurrected or self.differing or self.split_brain or self.holes or self.inconsistent
         return not (odd or self.errors or self.not_back)
 
     @property
@@ -70,7 +76,9 @@ class Verdict:
     @property
     def is_as_expected(self) -> bool:
         """Sound, and commits are lost just where the fault must lose some."""
-        return self.is_sound and bool(self.lost) == is_expected(self)
+        if not self.is_sound or (self.only_warned and self.lost_in_silence):
+            return False
+        return self.may_lose if self.lost else not self.must_lose
 
     @property
     def most_losing(self) -> float:
@@ -139,6 +147,8 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         detected_s=_median([(r.detected_ns - r.down_ns) / 1e9 for r in counted if r.detected_ns and r.down_ns]),
         promote_s=_median([r.promote_s for r in counted]),
         why=_why(rounds),
+        inconsistent=[words for r in rounds for words in r.inconsistent],
+        **_expectation(first),
     )
 
 
@@ -186,10 +196,15 @@ def _why(rounds: Sequence[Round]) -> str:
     return ""
 
 
-def is_expected(verdict: Verdict) -> bool:
-    """Whether the loss is what this fault must show; of one that the user describes nothing is known."""
-    fault = FAULTS.get(verdict.fault)
-    return fault is not None and fault.must_lose
+def _expectation(r: Round) -> dict[str, bool]:
+    """What must come of the fault; of another tool's cluster nothing is known."""
+    may_lose = r.standbys > 0 and r.fault in FAULTS and FAULTS[r.fault].must_lose
+    return {
+        "may_lose": may_lose,
+        # Where more standbys have each commit, or another is left, they outlive it.
+        "must_lose": may_lose and r.waits_for <= 1 and r.standbys == 2,
+        "only_warned": may_lose and FAULTS[r.fault].only_warned and r.waits_for > 0,
+    }
 
 
 def _rank(values: Sequence[float], part: float) -> float | None:

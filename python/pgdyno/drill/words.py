@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pgdyno.drill import verdict
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.verdict import Verdict
@@ -66,8 +65,15 @@ def of_mode(verdicts: list[Verdict]) -> str:
 def notes(v: Verdict) -> list[str]:
     """Why, and what is odd."""
     found = [v.why] if v.why else []
-    if v.lost and verdict.is_expected(v):
+    if v.only_warned and v.lost_in_silence:
+        found.append(
+            f"{v.lost_in_silence:,} of them were lost without a warning: that must not be, with this fault either."
+        )
+    elif v.lost and v.may_lose:
         found.append("That must be so with this fault: the drill shows that it can see a loss.")
+    if v.must_lose and not v.lost:
+        found.append("With this fault some must be lost: this drill has not shown that it can see a loss.")
+    found += v.inconsistent[:3]
     if v.errors:
         found.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
     if v.seen_and_missing:

@@ -17,6 +17,8 @@ _SEGMENT = re.compile(r"[0-9A-F]{24}|[0-9A-F]{8}\.history")
 _ARCHIVE, _SNAPSHOTS = "archive", "snapshots"
 #: In a snapshot's folder, written last: without it the folder is no snapshot.
 SNAPSHOT = "snapshot.json"
+#: When, and of which member.
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-node[0-9]+")
 #: How far the archive is behind at most while anything is written.
 _TIMEOUT = "60s"
 
@@ -52,15 +54,17 @@ def settings(folder: Path) -> list[Setting]:
     ]
 
 
-def save(segments: Path, folder: Path, account: Account) -> int:
-    """Segments of a stopped server that the archive has not; returns how many. They are the account's, as both folders
-    are.
+def save(segments: Path, folder: Path, account: Account, before: int, *, was_primary: bool) -> int:
+    """Segments of a stopped server that the archive has not, of timelines before one: what is of that one its primary
+    archives, and what a standby has of it may be half received. Of a server that was the primary all count, also where
+    a standby's shorter copy is there already. Returns how many. They are the account's, as both folders are.
     """
     saved = 0
     with account.rights(), contextlib.suppress(OSError):
         for segment in sorted(segments.iterdir()):
             to = folder / segment.name
-            if _SEGMENT.fullmatch(segment.name) and not to.exists():
+            is_older = _SEGMENT.fullmatch(segment.name) and int(segment.name[:8], 16) < before
+            if is_older and (was_primary or not to.exists()):
                 part = folder / f".{segment.name}.part"
                 shutil.copyfile(segment, part)
                 part.rename(to)
@@ -80,12 +84,19 @@ def remove(base: Path) -> None:
             Made.at(base / name).remove()
 
 
+def unfinished_snapshots(base: Path) -> list[Path]:
+    """Those of a pgdyno that was killed: folders with a snapshot's name, without its last file."""
+    found = snapshots_of(base).glob("*")
+    return [
+        f
+        for f in found
+        if _NAME.fullmatch(f.name) and not f.is_symlink() and f.is_dir() and not (f / SNAPSHOT).exists()
+    ]
+
+
 def remove_unfinished_snapshots(base: Path) -> int:
-    """Those of a pgdyno that was killed; returns how many."""
-    unfinished = [f for f in snapshots_of(base).glob("*") if not (f / SNAPSHOT).exists()]
-    for folder in unfinished:
-        Made.at(folder).remove()
-    return len(unfinished)
+    """Returns how many are gone."""
+    return sum(Made.at(folder).remove() for folder in unfinished_snapshots(base))
 
 
 def _quoted(folder: Path) -> str:

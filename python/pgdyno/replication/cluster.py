@@ -373,8 +373,9 @@ class ReplicatedCluster:
     # ------------------------------------------------------------ started and stopped
 
     def start(self) -> list[str]:
-        """Starts all: the primary, then its standbys, and waits until they stream. One that was the primary before and
-        has not joined again would take writes: it is left alone, and returned.
+        """Starts all: the primary, then its standbys, and waits until they stream. Left alone, and returned, are one
+        that was the primary before and has not joined again, which would take writes, and one whose pg_rewind was cut
+        off, whose blocks are of two times.
         """
         if self.network is not None:
             self.network.up()
@@ -388,7 +389,7 @@ class ReplicatedCluster:
         self.configure(primary, primary)
         primary.start()
         primary.reload()
-        standbys = [m for m in self.others(primary) if m.is_marked_as_standby]
+        standbys = [m for m in self.others(primary) if m.is_marked_as_standby and not m.is_half_rewound]
         for m in standbys:
             slots.ensure(primary.local, m.name)
             self.configure(m, primary)

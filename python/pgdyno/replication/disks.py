@@ -98,6 +98,11 @@ def fill(folder: Path) -> int:
         os.close(fd)
 
 
+def is_filled(folder: Path) -> bool:
+    """Whether `fill` has left it so."""
+    return folder.is_mount() and (folder / _FILLER).exists()
+
+
 def empty(folder: Path) -> None:
     """There is room again."""
     if folder.is_mount():

@@ -6,22 +6,37 @@ from __future__ import annotations
 
 import psutil
 
+from pgdyno.replication import archives, disks
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
 
-def of(cluster: ReplicatedCluster) -> list[str]:
-    """Each in words; empty: nothing is left to be ended or undone."""
+def begun(cluster: ReplicatedCluster) -> list[str]:
+    """What was begun and not ended, in words: nothing else may be begun until it is."""
     found, record = [], cluster.record
     if record.unfinished is not None:
         verb, primary = record.unfinished
         found.append(f"a {verb} was begun and not ended (its primary: {primary})")
     if record.set_aside is not None:
         found.append("a drill was begun and not ended: its settings are in force")
+    return found
+
+
+def every(cluster: ReplicatedCluster) -> list[str]:
+    """The same, and all else that is not as it was: a drill would not find what it believes to find."""
+    found = begun(cluster)
     if cluster.network is not None and cluster.network.is_up():
         for a, b in cluster.network.links_cut():
-            found.append(f"the link between {a or 'clients'} and {b} was cut and not mended")
-    found += [f"{m.name} was frozen and not woken" for m in cluster.members if _is_frozen(m)]
+            found.append(f"the link between {a or 'clients'} and {b} is cut (by a pgdyno cluster link, or left so)")
+    for m in cluster.members:
+        if _is_frozen(m):
+            found.append(f"{m.name} was frozen and not woken")
+        if m.is_half_rewound:
+            found.append(f"pg_rewind of {m.name} was cut off")
+        if disks.is_filled(cluster.base / m.name):
+            found.append(f"the disk of {m.name} was filled and not emptied")
+    if n := len(archives.unfinished_snapshots(cluster.base)):
+        found.append(f"{n} snapshot{'s' if n > 1 else ''} without an end")
     return found
 
 

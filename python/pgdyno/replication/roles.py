@@ -258,7 +258,11 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
     primary = cluster.primary
     if cluster.archive is not None:
         # What only it has: of a primary that was killed all that nobody had received, too.
-        archives.save(member.data / "pg_wal", cluster.archive, member.cluster.account)
+        timeline = state.of_member(primary).timeline or 0
+        archives.save(
+            member.data / "pg_wal", cluster.archive, member.cluster.account, timeline,
+            was_primary=not member.is_marked_as_standby,
+        )  # fmt: skip
     slots.ensure(primary.local, member.name)
     how = "rewound"
     try:
@@ -313,8 +317,6 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         disks.empty(cluster.base / m.name)
         m.thaw()
     said: list[str] = []
-    if n := archives.remove_unfinished_snapshots(cluster.base):
-        said.append(f"removed {n} unfinished snapshot{'s' if n > 1 else ''}")
     if record.set_aside is not None:
         # What a drill has set for itself.
         cluster.record.settings = [s for s in record.settings if s[0] not in record.set_aside]
@@ -348,4 +350,6 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
     cluster.primary.reload()
     if (pooler := cluster.pooler) is not None:
         pooler.start(cluster.primary.address, cluster.primary.port)
+    if n := archives.remove_unfinished_snapshots(cluster.base):
+        said.append(f"removed {n} unfinished snapshot{'s' if n > 1 else ''}")
     return said

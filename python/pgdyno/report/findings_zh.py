@@ -48,8 +48,8 @@ _SENTENCES = {
     "Another session ({}) holds a lock on {} that clients wait for: {} of their time.":
     "其他会话({0})持有 {1} 上的锁,客户端为此等待 {2} 的时间。",
     # held-snapshot
-    "Another session has held a snapshot for {} and {} transactions: up to {} dead rows cannot be removed; throughput "
-    "fell by {} over a trial.": "其他会话持有快照已 {0}、{1} 个事务:至多 {2} 个死行无法清理;一次试验中吞吐下降 {3}。",
+    "Another session's transaction has been open for {} and {} others: up to {} dead rows cannot be removed; throughput "
+    "fell by {} over a trial.": "其他会话的事务已打开 {0},其间有 {1} 个事务:至多 {2} 个死行无法清理;一次试验中吞吐下降 {3}。",
     # missing-index
     "A statement reads {} rows of {} for {}, by a sequential scan, and takes {} of a transaction's time: {}":
     "有语句以顺序扫描读取 {1} 的 {0} 行以得到 {2} 行,占事务时间的 {3}:{4}",
@@ -135,9 +135,9 @@ _REMEDIES = {
     "加大缓存(shared_buffers 为 {0},数据为 {1});更快的设备;更小的热数据。",
     "End that session's transaction; set lock_timeout for maintenance, idle_in_transaction_session_timeout for the "
     "rest.": "结束该会话的事务;维护操作设置 lock_timeout,其余设置 idle_in_transaction_session_timeout。",
-    "End that session's transaction; idle_in_transaction_session_timeout; hot_standby_feedback and replication slots "
-    "hold snapshots, too.":
-    "结束该会话的事务;设置 idle_in_transaction_session_timeout;hot_standby_feedback 和复制槽也会持有快照。",
+    "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
+    "hot_standby_feedback and replication slots hold dead rows, too.":
+    "结束该事务(两阶段事务用 ROLLBACK PREPARED);设置 idle_in_transaction_session_timeout;hot_standby_feedback 和复制槽也会持有快照。",
     "An index on the columns of {} in its WHERE; ANALYZE, if there is one.": "在 {0} 的 WHERE 列上建索引;若已有索引则 ANALYZE。",
     "Look at what lies between: a proxy or pooler that is busy, or that sends without TCP_NODELAY, so that small messages "
     "wait for acknowledgements (40 ms each); a link that is full.":

@@ -164,65 +164,62 @@ def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
     return out
 
 
+#: What goes first where there is no room.
+_LESS = ["transactions/min", "waits", "retried/s", "other/s", "writes/s", "reads/s", "committed/min", "clients",
+         "warehouses"]  # fmt: skip
+
+
 def figures(data: RunData, groups: Sequence[Group]) -> Table:
-    """New orders a minute, and what else people quote."""
-    column = variant_column(list(groups))
-    cells: list[list[str | Cell]] = []
-    for g in groups:
-        r = rates(data, g)
-        if r is None:
-            continue
-        half = "–" if r.half_width is None else plus_minus(r.half_width)
-        values = [integer(r.new_orders), half, integer(r.committed), integer(r.transactions)]
-        values += [integer(q) for q in (r.reads, r.writes, r.others, r.retried)]
-        cells.append(
-            [
-                g.workload,
-                *([g.variant] if column else []),
-                str(r.warehouses),
-                str(g.clients),
-                "none" if not r.waits else f"{r.waits:g}×",
-                *all_linked(values, g.trials),
-            ]
-        )
+    """New orders a minute without waits, and what else people quote."""
+    columns, cells, keys = _figures(data, groups, paced=False)
     return Table(
         "tpcc",
         "TPC-C: new orders a minute",
-        [
-            "workload",
-            *([column] if column else []),
-            "warehouses",
-            "clients",
-            "waits",
-            "new orders/min",
-            "±",
-            "committed/min",
-            "transactions/min",
-            "reads/s",
-            "writes/s",
-            "other/s",
-            "retried/s",
-        ],
+        columns,
         cells,
         "TPC-C-like, not audited. New orders: as tpmC counts them, with the one in a hundred that the standard has "
         "rolled back; committed: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
         "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. As a "
         "function a whole transaction is one statement, so compare transactions. Retried: met "
-        "a serialization failure or a deadlock, and were begun again. Waits: the standard's keying and think times; "
-        "figures with and without them are not comparable.",
-        5 if column else 4,
-        [
-            "transactions/min",
-            "waits",
-            "retried/s",
-            "other/s",
-            "writes/s",
-            "reads/s",
-            "committed/min",
-            "clients",
-            "warehouses",
-        ],
+        "a serialization failure or a deadlock, and were begun again.",
+        keys,
+        _LESS,
     )
+
+
+def paced(data: RunData, groups: Sequence[Group]) -> Table:
+    """The same with the standard's keying and think times, or parts of them: another thing, in a table of its own."""
+    columns, cells, keys = _figures(data, groups, paced=True)
+    return Table(
+        "tpcc-paced",
+        "TPC-C with waits: new orders a minute",
+        columns,
+        cells,
+        "TPC-C-like, not audited. Waits: the standard's keying and think times; figures with and without them are not "
+        "comparable.",
+        keys,
+        _LESS,
+    )
+
+
+def _figures(data: RunData, groups: Sequence[Group], *, paced: bool) -> tuple[list[str], list[list[str | Cell]], int]:
+    """Columns, rows, and how many columns say which configuration."""
+    column = variant_column(list(groups))
+    cells: list[list[str | Cell]] = []
+    for g in groups:
+        r = rates(data, g)
+        if r is None or bool(r.waits) is not paced:
+            continue
+        half = "–" if r.half_width is None else plus_minus(r.half_width)
+        values = [integer(r.new_orders), half, integer(r.committed), integer(r.transactions)]
+        values += [integer(q) for q in (r.reads, r.writes, r.others, r.retried)]
+        what = [g.workload, *([g.variant] if column else []), str(r.warehouses), str(g.clients)]
+        cells.append([*what, *([f"{r.waits:g}×"] if paced else []), *all_linked(values, g.trials)])
+    columns = [
+        "workload", *([column] if column else []), "warehouses", "clients", *(["waits"] if paced else []),
+        "new orders/min", "±", "committed/min", "transactions/min", "reads/s", "writes/s", "other/s", "retried/s",
+    ]  # fmt: skip
+    return columns, cells, 3 + bool(column) + paced
 
 
 def limits(data: RunData, groups: Sequence[Group]) -> Table:

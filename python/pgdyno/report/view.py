@@ -93,6 +93,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         tables.capacity(data),
         comparisons.table(along),
         tpcc.figures(data, groups),
+        tpcc.paced(data, groups),
         tpcc.limits(data, groups),
         replication.table(data, groups),
         replication.reads(data, groups),

@@ -204,6 +204,7 @@ ZH = {
     "rate TPS": "速率 TPS", "done TPS": "完成 TPS", "holds": "满足", "yes": "是", "no": "否",
     # TPC-C.
     "TPC-C: new orders a minute": "TPC-C:每分钟新订单数",
+    "TPC-C with waits: new orders a minute": "TPC-C(有等待):每分钟新订单数",
     "TPC-C: the standard's limits": "TPC-C:标准规定的限制",
     "TPC-C: consistency": "TPC-C:一致性",
     "warehouses": "仓库数", "waits": "等待", "new orders/min": "新订单/分", "committed/min": "有效/分", "transactions/min": "事务/分",

@@ -156,6 +156,10 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
                 'Use protocol = "prepared", or leave pipelined out.',
             )
         waits = [float(w) for w in varied.get("waits", [tpcc.waits])]
+        if any(waits) and not all(waits):
+            raise SpecError(
+                "axes.variables.waits: with waits and without is not comparable", "Make a run of each, or leave 0 out."
+            )
         if any(waits) and experiment.run.is_duet:
             raise SpecError("a duet has no waits: its slices are shorter than they are", 'Use order = "interleaved".')
         for key in axes.dataset or experiment.all_datasets:

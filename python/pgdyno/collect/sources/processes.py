@@ -17,7 +17,9 @@ _KINDS = (
     "walsender", "walreceiver", "startup", "archiver", "walsummarizer", "slotsync worker", "logger",
     "logical replication launcher", "logical replication", "parallel worker", "stats collector",
 )  # fmt: skip
-_TITLE = re.compile(rb"^postgres: (?:\S+: )?([^\0]*)")
+_TITLE = re.compile(rb"^postgres: ([^\0]*)")
+#: As whole words, behind the cluster's name if there is one, which may have blanks: a role may be called startup_app.
+_KIND = re.compile(rf"(?:.*?: )?({'|'.join(_KINDS)})(?: |$)")
 #: So many processes are read each second: of thousands of clients each is read less often.
 _EACH_SECOND = 100
 _NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s", "in_disk_sleep")
@@ -95,13 +97,21 @@ class Processes:
 
     def _kind(self, pid: int) -> str:
         if pid not in self._kinds:
-            match = _TITLE.match(slurp(f"/proc/{pid}/cmdline"))
-            title = match[1].decode(errors="replace") if match else ""
-            kind = next((k for k in _KINDS if title.startswith(k)), "client backend" if title else "starting")
+            kind = kind_of(slurp(f"/proc/{pid}/cmdline"))
             if kind == "starting":
                 return kind
             self._kinds[pid] = kind
         return self._kinds[pid]
+
+
+def kind_of(title: bytes) -> str:
+    """Of a server process, by the title that it gives itself; "starting": it has none yet."""
+    match = _TITLE.match(title)
+    words = match[1].decode(errors="replace").rstrip() if match else ""
+    if not words:
+        return "starting"
+    kind = _KIND.match(words)
+    return kind[1] if kind else "client backend"
 
 
 def _used(pid: int) -> tuple[dict[str, float], str, float]:

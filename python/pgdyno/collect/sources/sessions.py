@@ -21,26 +21,29 @@ with waiting as materialized (
   where a.wait_event_type = 'Lock' and a.application_name = %(ours)s and a.backend_type = 'client backend' limit 10),
 locks as materialized (select * from pg_locks where pid in (select pid from waiting))
 select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
-       coalesce(b.application_name, ''), coalesce(b.backend_type, ''), coalesce(b.state, ''),
+       coalesce(b.application_name, ''),
+       case when b.by = 0 then 'a prepared transaction' else coalesce(b.backend_type, '') end, coalesce(b.state, ''),
        coalesce(left(b.query, 200), ''), coalesce(extract(epoch from clock_timestamp() - b.xact_start), 0)::float8
 from waiting w
 left join lateral (select locktype, coalesce(relation, (select k.relation from locks k
                      where k.pid = w.pid and k.locktype = 'tuple' limit 1)) as relation
                    from locks where pid = w.pid and not granted limit 1) l on true
-left join lateral (select x.* from unnest(w.by) u join pg_stat_activity x on x.pid = u
-                   order by x.application_name = %(ours)s limit 1) b on true
+left join lateral (select u as by, x.* from unnest(w.by) u left join pg_stat_activity x on x.pid = u
+                   order by coalesce(x.application_name = %(ours)s, false) limit 1) b on true
 where w.by <> '{}'"""
 _OLDEST: LiteralString = """
-select coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::float8,
-       coalesce(age(a.backend_xmin), 0)::float8,
+select coalesce(extract(epoch from clock_timestamp() - a.began), 0)::float8, coalesce(a.transactions, 0)::float8,
        coalesce((select max(age(xmin)) from pg_replication_slots where xmin is not null), 0)::float8
 from (select 1) one
 left join lateral (
-  select xact_start, backend_xmin from pg_stat_activity
-  where backend_xmin is not null and pid <> pg_backend_pid() and backend_type = 'client backend'
-    and datid = (select oid from pg_database where datname = current_database())
+  -- A transaction that has written, and waits, has a number and no snapshot: rows stay for it all the same.
+  select xact_start as began, greatest(age(backend_xmin), age(backend_xid)) as transactions from pg_stat_activity
+  where (backend_xmin is not null or backend_xid is not null) and pid <> pg_backend_pid()
+    and backend_type = 'client backend' and datid = (select oid from pg_database where datname = current_database())
     and coalesce(application_name, '') not in (%s, 'pgdyno admin')
-  order by age(backend_xmin) desc limit 1) a on true"""
+  union all
+  select prepared, age(transaction) from pg_prepared_xacts where database = current_database()
+  order by transactions desc limit 1) a on true"""
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 
 
@@ -85,8 +88,9 @@ class Blockers:
 
 
 class Snapshots:
-    """One row a second: of the session in this database that holds the oldest snapshot, and is not ours, the age of its
-    transaction in seconds, and of its snapshot in transactions; of replication slots the latter.
+    """One row a second: of the session (or prepared transaction) in this database that dead rows are kept longest for,
+    and that is not ours, the age of its transaction in seconds, and of what it may see in transactions; of replication
+    slots the latter.
     """
 
     name = "snapshots"

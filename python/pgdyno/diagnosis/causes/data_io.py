@@ -10,6 +10,7 @@ from pgdyno.format import integer, size
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
          "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
 _WRITES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileFlush", "IO:DataFileSync")
+_COLUMNS = ("reads_per_s", "writes_per_s", "utilisation", "read_await_ns", "queue")
 _SHARE = 0.1
 #: Of the blocks that were not in shared buffers, the part that the device had to read.
 _FROM_DEVICE = 0.2
@@ -20,7 +21,7 @@ def from_device(e: Evidence) -> float | None:
     blocks = e.mean("counters", "blocks_read_per_s")
     if not blocks or not e.has("devices"):
         return None
-    return e.device("read_bytes_per_s") / (blocks * 8192)
+    return e.device("read_bytes_per_s", e.data_device) / (blocks * 8192)
 
 
 def _judge(e: Evidence) -> Finding | None:
@@ -31,10 +32,11 @@ def _judge(e: Evidence) -> Finding | None:
     if fresh is not None and fresh < _FROM_DEVICE and (e.waiting(*_WRITES) or cost).mean < _SHARE:
         return None
     missed = e.per_transaction("blocks_read_per_s") or 0.0
-    device = e.busiest_device
+    device = e.data_device
+    of = {c: e.device(c, device) for c in _COLUMNS}
     seen = (
-        f"; {device} does {integer(e.device('reads_per_s') + e.device('writes_per_s'))} requests/s at "
-        f"{percent(e.device('utilisation'))} utilisation, a read takes {e.device('read_await_ns') / 1e6:.3g} ms"
+        f"; {device} does {integer(of['reads_per_s'] + of['writes_per_s'])} requests/s at "
+        f"{percent(of['utilisation'])} utilisation, a read takes {of['read_await_ns'] / 1e6:.3g} ms"
         if device
         else ""
     )
@@ -45,9 +47,9 @@ def _judge(e: Evidence) -> Finding | None:
         cost, "the clients' time", Confidence.HIGH if device else Confidence.MEDIUM,
         f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the data are "
         f"{size(e.data_bytes)}); a faster device; a smaller hot set.",
-        [Fact("pages missed a transaction", missed), Fact("device reads", e.device("reads_per_s"), "/s"),
-         Fact("device writes", e.device("writes_per_s"), "/s"), Fact("utilisation", e.device("utilisation"), "%"),
-         Fact("read", e.device("read_await_ns"), "ns"), Fact("queue", e.device("queue"))],
+        [Fact("pages missed a transaction", missed), Fact("device reads", of["reads_per_s"], "/s"),
+         Fact("device writes", of["writes_per_s"], "/s"), Fact("utilisation", of["utilisation"], "%"),
+         Fact("read", of["read_await_ns"], "ns"), Fact("queue", of["queue"])],
     )  # fmt: skip
 
 

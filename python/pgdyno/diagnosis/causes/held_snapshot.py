@@ -22,12 +22,12 @@ def _judge(e: Evidence) -> Finding | None:
     loss = max(0.0, drift / 2)
     return e.finding(
         CAUSE,
-        f"Another session has held a snapshot for {span(oldest)} and {integer(age)} transactions: up to "
+        f"Another session's transaction has been open for {span(oldest)} and {integer(age)} others: up to "
         f"{integer(dead)} dead rows cannot be removed; throughput fell by {percent(max(0.0, drift))} over a trial.",
         Part(loss, 0.0, max(0.0, drift)), "the throughput",
         Confidence.HIGH if drift > 0.1 else Confidence.MEDIUM,
-        "End that session's transaction; idle_in_transaction_session_timeout; hot_standby_feedback and replication "
-        "slots hold snapshots, too.",
+        "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
+        "hot_standby_feedback and replication slots hold dead rows, too.",
         [Fact("age", oldest * 1e9, "ns"), Fact("transactions since", age), Fact("dead rows", dead)],
     )  # fmt: skip
 

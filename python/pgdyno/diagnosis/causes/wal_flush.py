@@ -35,8 +35,8 @@ def _judge(e: Evidence) -> Finding | None:
     if (ns := sync_ns(e)) is not None:
         words += f", which takes {ns / 1e6:.3g} ms"
         facts.append(Fact("sync of WAL", ns, "ns"))
-    if flush := e.device("flush_await_ns"):
-        facts.append(Fact(f"flush of {e.busiest_device}", flush, "ns"))
+    if flush := e.device("flush_await_ns", e.wal_device):
+        facts.append(Fact(f"flush of {e.wal_device}", flush, "ns"))
     return e.finding(
         CAUSE,
         f"Commits wait for WAL to reach the disk {part(cost)} of the clients' time{words}.",
