@@ -188,7 +188,7 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     # Started again, the old primary would take writes.
     assert pgdyno("cluster", "stop", folder).code == 0
     started = pgdyno("cluster", "start", folder)
-    assert started.code == 1 and "node1 was the primary before and is left stopped" in started.out
+    assert started.code == 1 and "node1 cannot go on as it is and is left stopped" in started.out
     assert roles(folder) == {"node1": "stopped", "node2": "standby", "node3": "primary"}
     assert pgdyno("cluster", "rejoin", folder).code == 0
     on_primary(folder, "insert into t values (-1)")
