@@ -96,6 +96,19 @@ class Looked(Waits):
         return super().rows(seconds) if self._looks else []
 
 
+class Asked:
+    """See collection.Asked."""
+
+    is_lost = False
+
+    def __init__(self, sources: list[Source], waits: Waits) -> None:
+        self.sources = sources
+        self.waits: Waits | None = waits
+
+    def renew(self) -> None:
+        """Never."""
+
+
 class Slices:
     """Opens and shuts the gate as the slices go, and keeps what each has done."""
 
@@ -148,10 +161,8 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         backend = psutil.Process(conn.info.backend_pid)
         resident_before = resident()
         server_before = sum(backend.cpu_times()[:2])
-        collection = Collection(
-            [waits, *(Gated(s, gate, spent) for s in sources)], writer.append, print, waits=waits,
-            start_ns=lambda: began,
-        )  # fmt: skip
+        asked = Asked([waits, *(Gated(s, gate, spent) for s in sources)], waits)
+        collection = Collection([], asked, writer.append, print, start_ns=lambda: began)
         began = time.time_ns()
         collection.start()
         plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)

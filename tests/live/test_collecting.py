@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from contextlib import closing
@@ -21,6 +23,7 @@ from pgdyno.store import reading
 
 from tests.support.cli import SHORT, pgdyno
 from tests.support.server import DEBIAN_15, Server
+from tests.support.waiting import wait_until
 
 _EXPERIMENT = """
 name = "named"
@@ -209,3 +212,46 @@ def test_devices_are_read_while_a_private_server_is_loaded(tmp_path: Path) -> No
     if not phases:
         pytest.skip("no block device is seen under the temporary folder")
     assert {"generate", "vacuum"} <= set(phases) and all(row["seconds"] > 0 for row in place["dataset"]["devices"])
+
+
+def test_a_crash_and_a_reload_are_told_with_their_times(tmp_path: Path) -> None:
+    """Collecting goes on when the server is back; the log is read whatever its form, and where it goes on."""
+    conf = (
+        "logging_collector=on\nlog_filename='server-%s.log'\nlog_timezone='Asia/Shanghai'\n"
+        "log_line_prefix='%t [%p] %q%u@%d/%a '\nrestart_after_crash=on\n"
+    )
+    with Server(conf=conf) as server:
+        server.sql("create database loaded")
+        happened: dict[str, float] = {}
+        clients = "select pid from pg_stat_activity where application_name = 'pgdyno' and query like 'SELECT abalance%'"
+
+        def disturb() -> None:
+            wait_until(lambda: len(server.sql(clients)) == 2)
+            time.sleep(1.5)
+            server.sql("alter system set work_mem = '8MB'")
+            happened["reload"] = time.time()
+            server.sql("select pg_reload_conf(), pg_rotate_logfile()")
+            time.sleep(1.5)
+            happened["crash"] = time.time()
+            os.kill(server.sql(clients)[0][0], signal.SIGKILL)
+
+        thread = threading.Thread(target=disturb, daemon=True)
+        thread.start()
+        file = tmp_path / "named.toml"
+        text = _EXPERIMENT.replace("duration_s = 2", "duration_s = 7").replace("\ncollect", "\n# collect")
+        file.write_text("\n".join(line for line in text.splitlines() if not line.startswith("UPDATE")))
+        done = pgdyno("run", file, "--target", server.conninfo(dbname="loaded"), "--runs", tmp_path, "--json")
+        thread.join(20)
+        assert done.out, done.err
+    data = reading.read(Path(done.json["path"]))
+    number = data.trials[0].plan.number
+    start = data.trials[0].start_ns / 1e9
+    at = {e.kind: start + e.at_ns / 1e9 for e in data.events[number] if e.at_ns}
+    assert abs(at["setting changed"] - happened["reload"]) < 1.5, (at, happened)
+    assert abs(at["server process died"] - happened["crash"]) < 2
+    assert happened["crash"] - 0.5 < at["connection lost"] < at["connection made again"] < happened["crash"] + 5
+    missing = [e.text for e in data.events[number] if e.kind == "not_recorded"]
+    assert any("counters were reset" in words for words in missing) and not any("log" in words for words in missing)
+    for source in ("waits", "counters", "processes"):
+        again = [r for r in data.samples[number, source] if start + r["start_ns"] / 1e9 > at["connection made again"]]
+        assert len(again) >= 3, source

@@ -8,16 +8,19 @@ import os
 import tempfile
 import threading
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.cluster.target import Target
-from pgdyno.collect import plans, serverlog, statements, totals
+from pgdyno.collect import logformat, plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
+from pgdyno.collect.serverlog import Log
 from pgdyno.collect.sources import processes
-from pgdyno.collect.sources.base import Differences, Row
+from pgdyno.collect.sources.base import Differences, Row, Source
 from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
@@ -28,6 +31,8 @@ from pgdyno.run.counting import Counting
 from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.store import samples
 from pgdyno.store.samples import SampleWriter
+
+from tests.support.waiting import wait_until
 
 
 def test_own_reloads_are_told_from_others() -> None:
@@ -112,11 +117,18 @@ def test_the_log_is_read_as_events(tmp_path: Path) -> None:
         "2026-01-02 03:04:11.000 UTC [14] DETAIL:  Process 14 waits\n"
         "torn"
     )
-    found = serverlog.events(log, 0)
-    assert [e.kind for e in found] == ["checkpoint begins", "checkpoint ends", "autovacuum", "error"]
+    read = logformat.of_lines("%m [%p] ", "UTC")
+    text = log.read_text()
+    log.write_text("2026-01-02 03:04:00.000 UTC [12] ERROR:  of before\n")
+    watched = Log(log, read)
+    with log.open("a") as f:
+        f.write(text)
+    found, missing = watched.events()
+    assert [e.kind for e in found] == ["checkpoint begins", "checkpoint ends", "autovacuum", "error"] and not missing
     assert found[1].at_ns - found[0].at_ns == 3_322_000_000
-    assert serverlog.events(log, log.stat().st_size) == []
-    assert serverlog.events(tmp_path / "none", 0) == []
+    assert Log(log, read).events() == ([], [])
+    with pytest.raises(OSError):
+        Log(tmp_path / "none", read)
 
 
 @pytest.mark.parametrize(
@@ -128,23 +140,135 @@ def test_the_log_is_read_as_events(tmp_path: Path) -> None:
         ("LOG:  received SIGHUP, reloading configuration files", "configuration reloaded"),
         ("LOG:  received fast shutdown request", "server stops"),
         ("LOG:  server process (PID 9) was terminated by signal 9: Killed", "server process died"),
+        ("LOG:  client backend (PID 9) was terminated by signal 9: Killed", "server process died"),
         ("LOG:  database system was not properly shut down; automatic recovery in progress", "recovery"),
         ("PANIC:  could not write to file", "panic"),
     ],
 )
 def test_what_a_log_tells_has_its_kind(tmp_path: Path, line: str, kind: str) -> None:
-    (tmp_path / "log").write_text(f"2026-01-02 03:04:05.678 UTC [12] {line}\n")
-    assert [e.kind for e in serverlog.events(tmp_path / "log", 0)] == [kind]
+    log = tmp_path / "log"
+    log.touch()
+    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"))
+    log.write_text(f"2026-01-02 03:04:05.678 UTC [12] {line}\n")
+    assert [e.kind for e in watched.events()[0]] == [kind]
+
+
+_AT = datetime(2026, 7, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "zone", "line"),
+    [
+        ("%m [%p] ", "UTC", "2026-07-02 03:04:05.678 UTC [12] LOG:  checkpoint starting: time"),
+        ("%m [%p] %q%u@%d ", "Europe/Berlin", "2026-07-02 05:04:05.678 CEST [12] a@b LOG:  checkpoint starting: time"),
+        ("%m [%p] %q%u@%d ", "Europe/Berlin", "2026-07-02 05:04:05.678 CEST [12] LOG:  checkpoint starting: time"),
+        ("%m:%a:%h%%", "Asia/Shanghai", "2026-07-02 11:04:05.678 CST:x:[local]%LOG:  checkpoint starting: time"),
+        ("%m %-10u|", "America/Sao_Paulo", "2026-07-02 00:04:05.678 -03 u         |LOG:  checkpoint starting: time"),
+        ("%s %m ", "UTC", "2026-01-01 00:00:00 UTC 2026-07-02 03:04:05.678 UTC LOG:  checkpoint starting: time"),
+        ("[%p] %n ", "Europe/Berlin", "[12] 1782961445.678 LOG:  checkpoint starting: time"),
+        ("%t [%p]: ", "UTC", "2026-07-02 03:04:05 UTC [12]: LOG:  checkpoint starting: time"),
+    ],
+)
+def test_a_log_of_any_prefix_and_zone_is_read(prefix: str, zone: str, line: str) -> None:
+    (record,) = logformat.of_lines(prefix, zone)(f"{line}\n\tgoes on\n")
+    expected = round(_AT.timestamp() * 1000) - (678 if prefix.startswith("%t") else 0)
+    assert record.at_ns == expected * 1_000_000
+    assert (record.severity, record.message) == ("LOG", "checkpoint starting: time")
+
+
+def test_the_hour_that_comes_twice_is_told_by_its_name() -> None:
+    read = logformat.of_lines("%m ", "Europe/Berlin")
+    first, second = read("2026-10-25 02:30:00.000 CEST LOG:  a\n2026-10-25 02:30:00.000 CET LOG:  b\n")
+    assert second.at_ns - first.at_ns == 3600 * 10**9
+
+
+def test_logs_for_programs_are_read() -> None:
+    of_csv = (
+        '2026-07-02 05:04:05.678 CEST,"u","d",12,"[local]",x,1,"",2026-01-01 00:00:00 CET,,0,ERROR,40P01,'
+        '"deadlock\ndetected",,,,,,"update ""t""",,,"pgdyno","client backend",,0\ntorn,"'
+    )
+    (record,) = logformat.of_csv("Europe/Berlin")(of_csv)
+    assert record.at_ns == round(_AT.timestamp() * 1000) * 1_000_000 and record.message == "deadlock\ndetected"
+    lines = '{"timestamp":"2026-07-02 03:04:05.678 UTC","error_severity":"LOG","message":"x"}\n[]\n{"a":1}\n{'
+    assert list(logformat.of_json("UTC")(lines)) == [logformat.Record(record.at_ns, "LOG", "x")]
+
+
+def test_a_log_that_cannot_be_read_is_said_to_be_so() -> None:
+    with pytest.raises(ValueError, match="has no time"):
+        logformat.of_lines("[%p] ", "UTC")
+    with pytest.raises(ValueError, match="log_timezone = Nowhere/Land"):
+        logformat.of_lines("%m ", "Nowhere/Land")
+
+
+@pytest.mark.parametrize("how", ["a new name", "logrotate", "copytruncate", "truncated"])
+def test_a_log_is_followed_where_it_goes(tmp_path: Path, how: str) -> None:
+    def line(n: int) -> str:
+        return f"2026-01-02 03:04:{n:02d}.000 UTC [1] ERROR:  {n}\n"
+
+    log = tmp_path / "postgresql-2026-01-02_030400.log"
+    log.write_text(line(1) * 3)
+    (tmp_path / "other.log").write_text("")
+    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"), "postgresql-%Y-%m-%d_%H%M%S.log")
+    with log.open("a") as f:
+        f.write(line(2))
+    expected = ["2", "3"]
+    if how == "a new name":
+        (tmp_path / "postgresql-2026-01-02_030403.log").write_text(line(3))
+        (tmp_path / "other.log").write_text(line(9))
+    elif how == "logrotate":
+        log.rename(f"{log}.1")
+        log.write_text(line(3))
+    elif how == "copytruncate":
+        # Written now, the copy has what was before, too: of other times than the trial's.
+        Path(f"{log}.1").write_bytes(log.read_bytes())
+        log.write_text(line(3))
+        expected = ["1", "1", "1", "2", "3"]
+    else:
+        log.write_text(line(3))
+        expected = ["3"]
+    found, missing = watched.events()
+    assert [e.text for e in found] == expected and not missing
+
+
+def test_of_a_log_that_is_gone_or_too_long_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"))
+    log.write_text("2026-01-02 03:04:05.000 UTC [1] ERROR:  x\n" * 3)
+    monkeypatch.setattr(serverlog, "_MOST_BYTES", 60)
+    found, missing = watched.events()
+    assert len(found) == 1 and "lies beyond" in missing[0]
+    log.unlink()
+    found, missing = watched.events()
+    assert found == [] and missing == ["the server's log: log is gone"]
 
 
 def test_what_changed_between_two_readings_is_an_event() -> None:
-    before = Totals(started="1", configured="1", settings={"work_mem": "4MB", "jit": "off"})
-    after = Totals(started="1", configured="2", settings={"work_mem": "8MB", "jit": "off"})
+    s = 10**9
+    before = Totals(started_ns=s, configured_ns=s, settings={"work_mem": "4MB", "jit": "off"})
+    after = Totals(started_ns=s, configured_ns=9 * s, settings={"work_mem": "8MB", "jit": "off"})
     assert totals.happened(before, before) == []
-    assert [kind for kind, _ in totals.happened(before, after)] == ["configuration reloaded", "setting changed"]
-    assert totals.happened(before, after)[1][1] == "work_mem: 4MB before, 8MB after"
-    restarted = Totals(started="2", configured="2")
-    assert [kind for kind, _ in totals.happened(before, restarted)] == ["server restarted"]
+    # The clock of another machine is never quite the same.
+    assert totals.happened(before, replace(before, started_ns=s + s // 10)) == []
+    reloaded, changed = totals.happened(before, after)
+    assert reloaded[:2] == (9 * s, "configuration reloaded")
+    # It was changed when the server read it.
+    assert changed == (9 * s, "setting changed", "work_mem: 4MB before, 8MB after")
+    # Of the role or the database: for sessions that begin, whenever that was.
+    assert totals.happened(before, replace(after, configured_ns=s))[0][:2] == (0, "setting changed")
+    restarted = Totals(started_ns=5 * s, configured_ns=5 * s)
+    assert [x[:2] for x in totals.happened(before, restarted)] == [(5 * s, "server restarted")]
+
+
+def test_counters_that_a_crash_has_reset_are_no_difference() -> None:
+    key = ("t",)
+    before = Totals(counted={"tables": {key: (0.0,) * 16}}, reset=("1", ""))
+    after = Totals(counted={"tables": {key: (5.0,) * 16}}, reset=("1", "2"))
+    # What had no time before had begun to count only then.
+    assert totals.between(before, after, 180000)["tables"]
+    crashed = replace(after, reset=("9", "9"))
+    assert totals.between(before, crashed, 180000) == {}
+    assert [kind for _, kind, _ in totals.happened(before, crashed)] == ["counters reset"]
 
 
 def test_a_plan_that_changed_is_told_with_both() -> None:
@@ -161,7 +285,7 @@ def test_a_setting_with_a_secret_is_said_to_have_changed_and_no_more() -> None:
         "primary_conninfo": "host=p password=hunter2", "log_line_prefix": "postgresql://u:hunter2@h", "work_mem": "8MB",
         "app.key": "hunter2",
     }  # fmt: skip
-    words = [text for _, text in totals.happened(before, after)]
+    words = [text for _, _, text in totals.happened(before, after)]
     assert "hunter2" not in "".join(words) and len(words) == 4
     assert "primary_conninfo: its values are not written down" in words and "work_mem: 4MB before, 8MB after" in words
 
@@ -188,9 +312,12 @@ def test_a_process_is_known_by_its_title(title: bytes, kind: str) -> None:
 @given(st.binary(max_size=400))
 def test_any_log_is_borne(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as f:
+        readers = [logformat.of_lines("%m [%p] ", "UTC"), logformat.of_csv("UTC"), logformat.of_json("UTC")]
+        logs = [Log(Path(f.name), read) for read in readers]
         f.write(b"2026-01-02 03:04:05.678 UTC [1] LOG:  " + data)
         f.flush()
-        serverlog.events(Path(f.name), 0)
+        for log in logs:
+            log.events()
 
 
 @pytest.mark.parametrize(
@@ -242,7 +369,7 @@ def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     notes: list[str] = []
     start = time.time_ns()
     c = Collection(
-        [bad, good], lambda name, a, b, _: found.append((name, a, b)), notes.append, period_s=0.05,
+        [bad, good], None, lambda name, a, b, _: found.append((name, a, b)), notes.append, period_s=0.05,
         start_ns=lambda: start,
     )  # fmt: skip
     c.start()
@@ -267,7 +394,7 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
     start = time.time_ns()
     seen: list[str] = []
     c = Collection(
-        [odd, good], lambda n, *_: seen.append(n), notes.append, period_s=0.05, start_ns=lambda: start
+        [odd, good], None, lambda n, *_: seen.append(n), notes.append, period_s=0.05, start_ns=lambda: start
     )  # fmt: skip
     c.start()
     time.sleep(0.3)
@@ -278,7 +405,7 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
 def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
     notes: list[str] = []
     start = time.time_ns()
-    c = Collection([_Source(wait_s=60)], lambda *_: None, notes.append, period_s=0.05, start_ns=lambda: start)
+    c = Collection([_Source(wait_s=60)], None, lambda *_: None, notes.append, period_s=0.05, start_ns=lambda: start)
     c.start()
     time.sleep(0.1)
     began = time.monotonic()
@@ -286,10 +413,58 @@ def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
     assert time.monotonic() - began < 5 and notes == ["a source did not answer any more"]
 
 
+class _Server:
+    """Is lost after some answers, and comes back after some tries."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = [_Source()]
+        self.waits = None
+        self.is_lost = False
+        self.tries = 0
+        self.gone = False
+
+    def renew(self) -> None:
+        self.tries += 1
+        if self.gone:
+            raise OSError("refused")
+        self.sources, self.is_lost = [_Source()], False
+
+
+def test_a_server_that_comes_back_is_asked_again() -> None:
+    server, local = _Server(), _Source()
+    local.name = "local"
+    found: list[tuple[str, int, int, list[Row]]] = []
+    notes: list[str] = []
+    events: list[tuple[int, str, str]] = []
+    start = time.time_ns()
+    c = Collection(
+        [local], server, lambda *x: found.append(x), notes.append, event=lambda *x: events.append(x), period_s=0.05,
+        start_ns=lambda: start,
+    )  # fmt: skip
+    c.start()
+    wait_until(lambda: any(name == "s" for name, *_ in found))
+    first = server.sources[0]
+    assert isinstance(first, _Source)
+    server.gone = True
+    first.wrong = server.is_lost = True
+    wait_until(lambda: server.tries >= 8)
+    lost_until = time.time_ns()
+    server.gone = False
+    wait_until(lambda: any(name == "s" and start > lost_until for name, start, *_ in found))
+    c.stop()
+    # However long it was away, and what it counts anew is no difference to what was before.
+    assert [kind for _, kind, _ in events] == ["connection lost", "connection made again"] and notes == []
+    assert start < events[0][0] < lost_until < events[1][0]
+    assert not any(a < events[0][0] and b > events[1][0] for name, a, b, _ in found if name == "s")
+    # The machine was sampled all the time.
+    ours = [(a, b) for name, a, b, _ in found if name == "local"]
+    assert all(b == a for (_, b), (a, _) in itertools.pairwise(ours)) and max(b - a for a, b in ours) < 10**9
+
+
 def test_nothing_is_sampled_before_the_load_begins() -> None:
     source = _Source()
     began = threading.Event()
-    c = Collection([source], lambda *_: None, lambda _: None, period_s=0.02, start_ns=lambda: int(began.is_set()))
+    c = Collection([source], None, lambda *_: None, lambda _: None, period_s=0.02, start_ns=lambda: int(began.is_set()))
     c.start()
     time.sleep(0.1)
     assert source.calls == 0

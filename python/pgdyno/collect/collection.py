@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
@@ -25,34 +25,55 @@ _T = TypeVar("_T")
 Sink = Callable[[str, int, int, list[Row]], None]
 
 
+class Asked(Protocol):
+    """Sources that ask a server over one connection."""
+
+    sources: list[Source]
+    #: One of them, if it is wanted.
+    waits: Waits | None
+
+    @property
+    def is_lost(self) -> bool:
+        """The connection is closed."""
+
+    def renew(self) -> None:
+        """Connects again; the sources begin anew. May raise whatever connecting does."""
+
+
 class Collection:
     """`start` it, `stop` it."""
 
     def __init__(
         self,
         sources: Sequence[Source],
+        asked: Asked | None,
         sink: Sink,
         note: Callable[[str], None],
         *,
+        event: Callable[[int, str, str], None] = lambda *_: None,
         period_s: float = 1.0,
-        waits: Waits | None = None,
         wait_period_s: float = 0.1,
         start_ns: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`note` is told of gaps. `waits` is looked at each `wait_period_s`, and is one of the sources. `start_ns`:
-        when the load began (nanoseconds since 1970), 0 before; samples end at whole periods since.
+        """`sources` are of the machine; those `asked` of the server are made again when their connection was lost.
+        `note` is told of gaps, `event` of what happened when (nanoseconds since 1970). Waits are looked at each
+        `wait_period_s`. `start_ns`: when the load began, 0 before; samples end at whole periods since.
         """
-        self._sources = list(sources)
+        self._local = list(sources)
+        self._asked = asked
         self._sink = sink
         self._note = note
+        self._event = event
         self._period_s = period_s
-        self._waits = waits
         self._wait_period_s = min(wait_period_s, period_s)
         self._start_ns = start_ns
         self._stop = threading.Event()
         self._last: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._noted: set[str] = set()
+        #: The connection is known to be lost; and when it is tried again.
+        self._is_lost = False
+        self._again_s = 0.0
         self._thread = threading.Thread(target=self._run, name="pgdyno-collection", daemon=True)
 
     def start(self) -> None:
@@ -66,6 +87,15 @@ class Collection:
             self._thread.join(_END_S)
         if self._thread.is_alive():
             self._tell("collection", "a source did not answer any more")
+
+    @property
+    def _sources(self) -> list[Source]:
+        """Those that can be sampled now."""
+        return self._local + (self._asked.sources if self._asked is not None and not self._is_lost else [])
+
+    @property
+    def _waits(self) -> Waits | None:
+        return self._asked.waits if self._asked is not None and not self._is_lost else None
 
     def _run(self) -> None:
         # What happened before the load began is nobody's.
@@ -82,6 +112,25 @@ class Collection:
                 self._tell("late", f"a sample was {late:.1f} s late: there may be gaps")
             for source in self._sources:
                 self._sample(source)
+            if self._is_lost and time.time() >= self._again_s:
+                self._renew()
+
+    def _renew(self) -> None:
+        """Asks whether the server is back."""
+        assert self._asked is not None
+        began = time.time()
+        try:
+            self._asked.renew()
+        except Exception:
+            # One that does not answer at all takes long to say so: the machine is sampled meanwhile.
+            self._again_s = time.time() + _REST * (time.time() - began)
+            return
+        for source in self._asked.sources:
+            # What they counted is from nothing: a gap, and then samples of their own.
+            self._failures.pop(source.name, None)
+            self._last.pop(source.name, None)
+        self._is_lost = False
+        self._event(time.time_ns(), "connection made again", "pgdyno asks the server again")
 
     def _look_until(self, due: float) -> None:
         """Looks at waits as often as is due, until a moment or the end."""
@@ -91,23 +140,23 @@ class Collection:
                 self._stop.wait(left)
                 return
             began = time.time()
-            if self._waits is not None and self._failures.get("waits", 0) < _PATIENCE:
-                self._carefully("waits", self._waits.look)
+            if (waits := self._waits) is not None and self._failures.get("waits", 0) < _PATIENCE:
+                self._carefully("waits", waits.look)
             took = time.time() - began
             # Of a server with thousands of sessions it takes long: then it is looked at less often.
             pause = max(step - took, _REST * took)
             self._stop.wait(max(0.0, min(pause, due - time.time())))
 
     def _sample(self, source: Source) -> None:
-        if self._failures.get(source.name, 0) >= _PATIENCE:
+        if self._failures.get(source.name, 0) >= _PATIENCE or source not in self._sources:
             return
         now = time.time()
         before = self._last.get(source.name)
         if before is not None and now - before < max(source.period_s, self._period_s) * 0.9 and not self._stop.is_set():
             return
         seconds = max(1e-3, now - before) if before is not None else 1.0
-        if source is self._waits and before is None:
-            self._carefully("waits", self._waits.look)
+        if (waits := self._waits) is not None and source is waits and before is None:
+            self._carefully("waits", waits.look)
         rows = self._carefully(source.name, lambda: source.rows(seconds))
         if rows is None:
             # A gap: the next sample is of all the time since the last one.
@@ -120,12 +169,21 @@ class Collection:
         try:
             found = act()
         except Exception as e:
+            words = " ".join(str(e).split()) or type(e).__name__
+            if self._asked is not None and self._asked.is_lost:
+                self._lose(words)
+                return None
             # Whatever a server or a kernel of another kind answers: the others go on.
             self._failures[name] = self._failures.get(name, 0) + 1
-            self._tell(name, f"{name}: {' '.join(str(e).split()) or type(e).__name__}")
+            self._tell(name, f"{name}: {words}")
             return None
         self._failures[name] = 0
         return found
+
+    def _lose(self, words: str) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._event(time.time_ns(), "connection lost", f"pgdyno's own, by which it asks the server: {words}")
 
     def _tell(self, what: str, words: str) -> None:
         if what not in self._noted:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-#: What log_line_prefix = '%m [%p] ' makes; a UTC zone, which is what our servers have.
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) (?:UTC|GMT) \[(\d+)\] (?:.*?)([A-Z]+):  (.*)")
+from pgdyno.collect.logformat import Reader, Record
+
 #: Of very much the beginning is read.
 _MOST_BYTES = 64 << 20
 #: Kind of event, and what its message begins with or has in it.
@@ -22,7 +24,7 @@ _KINDS = (
     ("too many checkpoints", re.compile(r"checkpoints are occurring too frequently (.*)")),
     ("configuration reloaded", re.compile(r"received SIGHUP, reloading configuration files()")),
     ("server stops", re.compile(r"received (?:fast|smart|immediate) shutdown request()")),
-    ("server process died", re.compile(r"(?:server process|.* process) \(PID \d+\) was terminated (.*)")),
+    ("server process died", re.compile(r".+ \(PID \d+\) was terminated (.*)")),
     ("recovery", re.compile(r"(database system was (?:not properly shut down|interrupted).*)")),
 )  # fmt: skip
 _QUOTED = re.compile(r"'[^']*'")
@@ -42,48 +44,85 @@ class LogEvent:
     text: str
 
 
-def size(log: Path) -> int:
-    """Bytes that it has now; 0 where it cannot be read."""
-    try:
-        return log.stat().st_size
-    except OSError:
-        return 0
+class Log:
+    """What a server writes into its log from now on, into whatever files."""
+
+    def __init__(self, path: Path, read: Reader, name: str | None = None) -> None:
+        """`path`: the file that it writes into now; `name`: log_filename, where others may follow. Raises OSError: it
+        cannot be read.
+        """
+        self._path = path
+        self._read = read
+        with path.open("rb") as f:
+            there = os.fstat(f.fileno())
+        self._file = (there.st_dev, there.st_ino)
+        self._begin = there.st_size
+        self._since = time.time()
+        # What each %-escape becomes is whatever the date was; logrotate appends a number.
+        parts = [re.escape(x) for x in re.split(r"%[#-]?[a-zA-Z]", Path(name or path.name).with_suffix("").name)]
+        self._name = re.compile(rf"{'.+'.join(parts)}{re.escape(path.suffix)}(?:[.-]\d+)?")
+
+    def events(self) -> tuple[list[LogEvent], list[str]]:
+        """In the order of their times, of each kind at most MOST; and what could not be read, in words."""
+        missing: list[str] = []
+        found: list[LogEvent] = []
+        left = _MOST_BYTES
+        for path, begin in self._files():
+            try:
+                with path.open("rb") as f:
+                    f.seek(begin)
+                    raw = f.read(left + 1)
+            except OSError as e:
+                missing.append(f"the server's log, {path.name}: {e.strerror or e}")
+                continue
+            if len(raw) > left:
+                missing.append(f"the server's log, {path.name}: what lies beyond {_MOST_BYTES >> 20} MiB of this trial")
+            found += _events(self._read(raw[:left].decode("utf-8", "replace")))
+            left = max(0, left - len(raw))
+        if not self._files():
+            missing.append(f"the server's log: {self._path.name} is gone")
+        counts: Counter[str] = Counter()
+        kept = []
+        for event in sorted(found, key=lambda e: e.at_ns):
+            counts[event.kind] += 1
+            if counts[event.kind] <= MOST:
+                kept.append(event)
+        return kept, missing
+
+    def _files(self) -> list[tuple[Path, int]]:
+        """Those that were written since, each with where to begin. The first may have another name by now (logrotate),
+        or be shorter than it was (log_truncate_on_rotation, copytruncate).
+        """
+        found: list[tuple[float, Path, int]] = []
+        try:
+            beside = sorted(self._path.parent.iterdir())
+        except OSError:
+            beside = [self._path]
+        for path in beside:
+            if path != self._path and not self._name.fullmatch(path.name):
+                continue
+            try:
+                there = path.stat()
+            except OSError:
+                continue
+            is_first = (there.st_dev, there.st_ino) == self._file
+            if is_first or (path.is_file() and there.st_mtime >= self._since):
+                begin = self._begin if is_first and there.st_size >= self._begin else 0
+                found.append((there.st_mtime, path, begin))
+        return [(path, begin) for _, path, begin in sorted(found)]
 
 
-def events(log: Path, begin: int) -> list[LogEvent]:
-    """What stands in a log from byte `begin` on; of each kind at most MOST. Empty where it cannot be read."""
-    try:
-        with log.open("rb") as f:
-            f.seek(begin)
-            text = f.read(_MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return []
-    counts: dict[str, int] = {}
-    found = []
-    for event in _events(text):
-        counts[event.kind] = counts.get(event.kind, 0) + 1
-        if counts[event.kind] <= MOST:
-            found.append(event)
-    return found
-
-
-def _events(text: str) -> Iterator[LogEvent]:
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            # What goes on from the line above, or is of another form.
-            continue
-        at, _, severity, message = match.groups()
-        kind, words = "", message
-        if severity in _SEVERE:
-            kind = severity.lower()
+def _events(records: Iterator[Record]) -> Iterator[LogEvent]:
+    for record in records:
+        kind, words = "", record.message
+        if record.severity in _SEVERE:
+            kind = record.severity.lower()
         else:
             for name, pattern in _KINDS:
-                if (m := pattern.match(message)) is not None:
+                if (m := pattern.match(record.message)) is not None:
                     kind, words = name, m[1]
                     break
         if kind:
-            when = datetime.strptime(at, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
             # Messages quote values: of somebody's data, or worse.
-            words = _QUOTED.sub("'…'", words)[:500] if severity in _SEVERE else words[:500]
-            yield LogEvent(int(when.timestamp() * 1000) * 1_000_000, kind, words)
+            words = _QUOTED.sub("'…'", words)[:500] if record.severity in _SEVERE else words[:500]
+            yield LogEvent(record.at_ns, kind, words)

@@ -5,6 +5,7 @@ statements, and waits as pg_wait_sampling has counted them.
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
@@ -16,6 +17,8 @@ from pgdyno.conninfo import looks_secret
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
 _SECRET = re.compile(r"\b(password|secret|token)\b", re.IGNORECASE)
+#: By so much two readings of a time may lie apart, where the server's clock is another's.
+_CLOCK_NS = 500_000_000
 #: What is read of very many: those that are used most.
 _LIMITS = {"tables": 300, "indexes": 300, "statements": 5000}
 
@@ -106,14 +109,21 @@ class Totals:
     #: Names of which there are more than are read.
     cut: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
-    #: When the server was started, when it last read its configuration, and its settings.
-    started: str = ""
-    configured: str = ""
+    #: When the server was started, and when it last read its configuration: nanoseconds since 1970 by our clock; 0: not
+    #: known. And its settings.
+    started_ns: int = 0
+    configured_ns: int = 0
     settings: dict[str, str] = field(default_factory=dict)
+    #: When its counters were last reset, by a crash or by somebody, in its own words.
+    reset: tuple[str, ...] = ()
 
     def counted_by(self, name: str) -> bool:
         """Whether it could be read."""
         return name in self.counted
+
+    def were_reset_since(self, before: Totals) -> bool:
+        """The counters began anew: what was added is not known."""
+        return any(old and old != new for old, new in zip(before.reset, self.reset, strict=False))
 
 
 def _questions(version: int) -> dict[str, _Question]:
@@ -140,13 +150,28 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
             totals.missing.append(f"{name}: {' '.join(str(e).split())}")
     _hide_secrets(totals)
     try:
-        found = conn.execute("select pg_postmaster_start_time()::text, pg_conf_load_time()::text").fetchone()
-        totals.started, totals.configured = found or ("", "")
+        _read_times(conn, totals)
         settings = "select name, setting from pg_settings where context <> 'internal' and source <> 'session'"
         totals.settings = {n: v for n, v in conn.execute(settings).fetchall() if v is not None}
     except psycopg.Error as e:
         totals.missing.append(f"settings: {' '.join(str(e).split())}")
     return totals
+
+
+def _read_times(conn: Connection, totals: Totals) -> None:
+    began = time.time()
+    # A crash resets the counters of all kinds at once, the archiver's among them.
+    row = conn.execute(
+        """select extract(epoch from clock_timestamp())::float8, extract(epoch from pg_postmaster_start_time())::float8,
+                  extract(epoch from pg_conf_load_time())::float8,
+                  coalesce((select stats_reset::text from pg_stat_archiver), ''),
+                  coalesce((select stats_reset::text from pg_stat_database where datname = current_database()), '')"""
+    ).fetchone()
+    assert row is not None
+    # The server's clock may be another machine's: what it shows is taken to be of the middle of the question.
+    ahead = row[0] - (began + time.time()) / 2
+    totals.started_ns, totals.configured_ns = (round((at - ahead) * 1e9) for at in row[1:3])
+    totals.reset = row[3:]
 
 
 def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: bytes) -> None:
@@ -176,6 +201,8 @@ def _hide_secrets(totals: Totals) -> None:
 def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
     """What was added, by name: a row for each that did anything. Of one whose counters were reset nothing is known."""
     found: dict[str, list[Row]] = {}
+    if after.were_reset_since(before):
+        return found
     for name, q in (_questions(version) | dict(_EXTENSIONS.values())).items():
         rows: list[Row] = []
         first = before.counted.get(name)
@@ -197,17 +224,23 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
     return found
 
 
-def happened(before: Totals, after: Totals) -> list[tuple[str, str]]:
-    """Events that show in what stood before and after: their kind, and words."""
+def happened(before: Totals, after: Totals) -> list[tuple[int, str, str]]:
+    """Events that show in what stood before and after: when (nanoseconds since 1970; 0: not known), kind, and words."""
     found = []
-    if before.started and after.started and before.started != after.started:
-        found.append(("server restarted", f"the server was started anew at {after.started}"))
-    elif before.configured != after.configured and before.configured and after.configured:
-        found.append(("configuration reloaded", f"the server read its configuration again at {after.configured}"))
+    at_ns = 0
+    if before.started_ns and after.started_ns - before.started_ns > _CLOCK_NS:
+        at_ns = after.started_ns
+        found.append((at_ns, "server restarted", "the server was started anew"))
+    elif before.configured_ns and after.configured_ns - before.configured_ns > _CLOCK_NS:
+        at_ns = after.configured_ns
+        found.append((at_ns, "configuration reloaded", "the server read its configuration again"))
+    elif after.were_reset_since(before):
+        found.append((0, "counters reset", "the server's counters were reset, by a crash or by somebody"))
     for name in sorted(set(before.settings) & set(after.settings)):
         old, new = before.settings[name], after.settings[name]
         if old != new:
             is_private = server.is_private(name, old) or server.is_private(name, new)
             words = "its values are not written down" if is_private else f"{old} before, {new} after"
-            found.append(("setting changed", f"{name}: {words}"))
+            # One of the last time that the server read them, if there was any: else of the role or the database.
+            found.append((at_ns, "setting changed", f"{name}: {words}"))
     return found

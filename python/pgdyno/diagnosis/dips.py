@@ -96,7 +96,7 @@ def explained(r: Recorded, dip: Dip) -> list[str]:
         found.append(f"waits for {wait}")
     kinds = (
         "server restarted", "configuration reloaded", "server process died", "recovery", "server stops", "lost",
-        "panic", "fatal",
+        "panic", "fatal", "connection lost",
     )  # fmt: skip
     found += [e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end]
     return list(dict.fromkeys(found))

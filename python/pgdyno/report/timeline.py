@@ -26,6 +26,7 @@ _MARKED = {
     "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[5], "plan changed": COLOURS[3],
     "server restarted": COLOURS[5], "configuration reloaded": COLOURS[3], "dip": "#9ca3af", "warm-up": "#d1d5db",
     "error": COLOURS[5], "server process died": COLOURS[5], "too many checkpoints": COLOURS[1],
+    "connection lost": COLOURS[5], "setting changed": COLOURS[3],
 }  # fmt: skip
 Values = list[dict[str, object]]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,37 +13,30 @@ import psycopg
 
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.collect import buffers, plans, serverlog, statements, totals
+from pgdyno.collect import buffers, logformat, plans, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.plans import Plan, Sample
+from pgdyno.collect.serverlog import Log
 from pgdyno.collect.sources.base import Source
-from pgdyno.collect.sources.counters import Counters
 from pgdyno.collect.sources.devices import Devices, places_of
-from pgdyno.collect.sources.locks import Locks
 from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
-from pgdyno.collect.sources.network import Network
-from pgdyno.collect.sources.processes import Processes
-from pgdyno.collect.sources.progress import Progress
-from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
-from pgdyno.collect.sources.sizes import Sizes
-from pgdyno.collect.sources.waits import Waits
 from pgdyno.collect.totals import Totals
 from pgdyno.errors import PgdynoError
 from pgdyno.run import counting
+from pgdyno.run.asked import PATIENCE_S, AskedSources, Connection
 from pgdyno.run.counting import Counting
 from pgdyno.run.servers import Site
 from pgdyno.spec.experiment import Run
 from pgdyno.store.rundir import TrialWriter
 from pgdyno.store.samples import Row
 
-#: How long a question may take while the load runs.
-_PATIENCE_S = 5.0
 #: Samples that a trial should have, and how long they are at least and at most; of long trials no more than so many.
 _SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
 
+#: What times in the log are rounded to.
+_CLOCK_NS = 1_000_000_000
 #: The kind of event.
 _RELOADED = "configuration reloaded"
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Collecting:
@@ -56,11 +51,11 @@ class Collecting:
         self._writer = writer
         self._statements = statements
         self._same_machine = same_machine
-        self._conn: Connection | None = None
+        self._asked: AskedSources | None = None
         self._before = Totals()
         self._plans: list[Plan] = []
-        self._log: Path | None = None
-        self._log_begin = 0
+        self._log: Log | None = None
+        self._began_ns = time.time_ns()
         self._collection: Collection | None = None
         self._notes: list[str] = []
         longest = max(_LONGEST_S, run.duration_s / _MOST)
@@ -75,27 +70,27 @@ class Collecting:
         if not self._wanted:
             return
         sources: list[Source] = []
-        waits: Waits | None = None
         try:
-            self._conn = targets.administrative(self._site.target, patience_s=_PATIENCE_S)
-            self._read_before(self._conn)
-            waits = self._of_server(self._conn, sources)
+            sees_processes = self._same_machine and Machine.is_there()
+            self._asked = AskedSources(self._site, self._wanted, self._note, sees_processes=sees_processes)
+            self._read_before(self._asked.conn)
             self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._same_machine:
             try:
-                self._of_machine(sources)
+                sources = self._of_machine()
             except OSError as e:
                 self._note(f"the server's machine: {e.strerror or e}")
         elif "machine" in self._wanted:
             self._note("the server's CPU, devices and processes: it is on another machine")
         self._collection = Collection(
             sources,
+            self._asked,
             self._write,
             self._note,
+            event=lambda at_ns, kind, words: self._event(self._since_start(at_ns), kind, words),
             period_s=self._period_s,
-            waits=waits,
             wait_period_s=1 / self._waits_per_s,
             start_ns=lambda: self._writer.start_ns,
         )
@@ -120,10 +115,9 @@ class Collecting:
         collection, self._collection = self._collection, None
         if collection is not None:
             collection.stop()
-        conn, self._conn = self._conn, None
-        if conn is not None:
-            with contextlib.suppress(psycopg.Error):
-                conn.close()
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.close()
 
     def end(self) -> None:
         """Ends sampling, and reads what is read after."""
@@ -131,19 +125,30 @@ class Collecting:
             return
         self.stop()
         try:
-            with targets.administrative(self._site.target, patience_s=_PATIENCE_S) as conn:
+            with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
                 self._read_after(conn)
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._log is not None and self._writer.start_ns:
-            events = list(serverlog.events(self._log, self._log_begin))
-            reloads = [e.at_ns for e in events if e.kind == _RELOADED]
-            own = self._counting.own_reloads(reloads) if self._counting is not None else set()
-            for event in events:
-                if event.kind != _RELOADED or event.at_ns not in own:
-                    self._event(event.at_ns - self._writer.start_ns, event.kind, event.text)
+            self._read_log(self._log)
         for words in self._notes:
             self._event(0, "not_recorded", words)
+
+    def _read_log(self, log: Log) -> None:
+        events, missing = log.events()
+        # A file that was copied may begin long ago.
+        events = [e for e in events if e.at_ns >= self._began_ns - _CLOCK_NS]
+        for words in missing:
+            self._note(words)
+        reloads = [e.at_ns for e in events if e.kind == _RELOADED]
+        own = self._counting.own_reloads(reloads) if self._counting is not None else set()
+        for event in events:
+            if event.kind != _RELOADED or event.at_ns not in own:
+                self._event(self._since_start(event.at_ns), event.kind, event.text)
+
+    def _since_start(self, at_ns: int) -> int:
+        """Of a moment, in nanoseconds since 1970; 0: it has no time."""
+        return at_ns - self._writer.start_ns if at_ns and self._writer.start_ns else 0
 
     # ------------------------------------------------------------ before and after
 
@@ -158,20 +163,24 @@ class Collecting:
             for words in missing_plans:
                 self._note(words)
         if "log" in self._wanted:
-            self._log = self._find_log(conn)
-            if self._log is not None:
-                self._log_begin = serverlog.size(self._log)
+            try:
+                self._log = self._find_log(conn)
+            except (ValueError, OSError, psycopg.Error) as e:
+                why = e.strerror if isinstance(e, OSError) else ""
+                self._note(f"the server's log: {why or ' '.join(str(e).split())}")
 
     def _read_after(self, conn: Connection) -> None:
         if {"server", "statements"} & self._wanted:
             after = self._totals(conn)
+            if after.were_reset_since(self._before):
+                self._note("tables, indexes, I/O and statements: the server's counters were reset within the trial")
             for name, rows in totals.between(self._before, after, conn.info.server_version).items():
                 known = statements.attributed(rows, self._statements) if name == "statements" else rows
                 self._writer.totals(name, known)
-            for kind, words in totals.happened(self._before, after):
-                # By its time alone; the log tells more of a server that we have told so ourselves.
-                if kind != _RELOADED or self._counting is None:
-                    self._event(0, kind, words)
+            for at_ns, kind, words in totals.happened(self._before, after):
+                # The log has each time that it did, and knows those that we have told it to.
+                if kind != _RELOADED or (self._counting is None and self._log is None):
+                    self._event(self._since_start(at_ns), kind, words)
         if "buffers" in self._wanted:
             self._read_buffers(conn)
         if "plans" in self._wanted and self._plans:
@@ -200,89 +209,57 @@ class Collecting:
     def _is_ours(self) -> bool:
         return self._site.cluster is not None
 
-    def _find_log(self, conn: Connection) -> Path | None:
-        if self._site.cluster is not None:
-            return self._site.cluster.log
+    def _find_log(self, conn: Connection) -> Log | None:
+        """Raises OSError, psycopg.Error, ValueError: it cannot be read, and why."""
         if not self._same_machine:
-            return None
-        try:
-            row = conn.execute(
-                """select current_setting('data_directory'), pg_current_logfile('stderr'),
-                          current_setting('log_line_prefix'), current_setting('log_timezone')"""
-            ).fetchone()
-        except psycopg.Error:
-            row = None
-        if row is None or row[1] is None:
-            self._note("the server's log: the role may not read where it is, or it is not a file")
-            return None
-        if not str(row[2]).startswith("%m [%p] ") or row[3] not in ("UTC", "GMT", "Etc/UTC"):
-            self._note("the server's log: only log_line_prefix = '%m [%p] ...' and log_timezone = UTC are understood")
-            return None
-        path = Path(str(row[0])) / str(row[1])
-        try:
-            path.open("rb").close()
-        except OSError as e:
-            self._note(f"the server's log: {e.strerror}")
-            return None
-        return path
+            raise ValueError("it is on another machine")
+        names = ("data_directory", "log_line_prefix", "log_timezone", "lc_messages", "log_filename")
+        row = conn.execute(
+            "select "
+            + ", ".join(f"current_setting('{n}')" for n in names)
+            + ", pg_current_logfile('stderr'), pg_current_logfile('csvlog')"
+            + (", pg_current_logfile('jsonlog')" if conn.info.server_version >= 150000 else ", null")
+        ).fetchone()
+        assert row is not None
+        data, prefix, zone, language, name, *files = map(str, (x or "" for x in row))
+        # Our clusters without a collector write where we let them.
+        own = str(self._site.cluster.log) if self._site.cluster is not None else ""
+        form, file = next(((n, f) for n, f in enumerate(files) if f), (0, own))
+        if not file:
+            raise ValueError("it is not a file that the server knows of (logging_collector is off)")
+        if not language.startswith(("C", "POSIX", "en")) and language:
+            raise ValueError(f"its messages are not in English (lc_messages = {language})")
+        reader = (partial(logformat.of_lines, prefix), logformat.of_csv, logformat.of_json)[form](zone)
+        return Log(Path(data) / file, reader, None if file == own else name)
 
     # ------------------------------------------------------------ sources
 
-    @property
-    def _application(self) -> str:
-        return self._site.target.options.get("application_name", "pgdyno")
-
-    def _of_server(self, conn: Connection, sources: list[Source]) -> Waits | None:
-        waits = None
-        if "server" in self._wanted:
-            counters = Counters(conn)
-            for missing in counters.missing:
-                self._note(missing)
-            sources += [counters, Snapshots(conn, self._application), Standbys(conn), Slots(conn), Progress(conn)]
-            sources += [Locks(conn), Sizes(conn)]
-        if "machine" in self._wanted:
-            sources.append(Network(conn))
-        if "waits" in self._wanted:
-            waits = Waits(conn, self._application)
-            sources += [waits, Blockers(conn, self._application, lambda: waits.is_locked)]
-        return waits
-
-    def _of_machine(self, sources: list[Source]) -> None:
+    def _of_machine(self) -> list[Source]:
+        """But for the server's processes, which are others once it was started again."""
         if "machine" not in self._wanted:
-            return
+            return []
         if not Machine.is_there():
             self._note("CPU, devices and processes: only Linux tells of them")
-            return
-        sources += [Machine(), Cores()]
+            return []
+        sources: list[Source] = [Machine(), Cores()]
         if SoftInterrupts.is_there():
             sources.append(SoftInterrupts())
-        postmaster, data = self._process_and_data()
-        if postmaster is not None:
-            sources.append(Processes(postmaster))
-        else:
-            self._note("the server's processes: they cannot be seen from here (a container, another user)")
+        data = self._data_directory()
         devices = Devices(places_of(data)) if data is not None else None
         if devices is not None and devices.holds:
             sources.append(devices)
         else:
             self._note("the devices under the server's files: they cannot be found from here")
+        return sources
 
-    def _process_and_data(self) -> tuple[int | None, Path | None]:
-        """The postmaster's process id, and the data directory, as far as they can be seen."""
-        cluster = self._site.cluster
-        if cluster is not None:
-            return cluster.process_id, cluster.data
-        if self._conn is None:
-            return None, None
-        data = postmaster = None
+    def _data_directory(self) -> Path | None:
+        """As far as it can be seen."""
+        if self._site.cluster is not None:
+            return self._site.cluster.data
         with contextlib.suppress(psycopg.Error, OSError):
-            row = self._conn.execute("select current_setting('data_directory')").fetchone()
-            data = Path(row[0]) if row and row[0] and Path(row[0]).exists() else None
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            backend = Path("/proc") / str(self._conn.info.backend_pid)
-            if (backend / "cmdline").read_bytes().startswith(b"postgres"):
-                postmaster = int((backend / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        return postmaster, data
+            row = self._asked and self._asked.conn.execute("select current_setting('data_directory')").fetchone()
+            return Path(row[0]) if row and row[0] and Path(row[0]).exists() else None
+        return None
 
     # ------------------------------------------------------------ writing
 

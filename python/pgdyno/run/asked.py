@@ -1,0 +1,95 @@
+"""The sources that a server is asked for beside a trial, over one connection, which may be lost and made again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno.cluster import target as targets
+from pgdyno.collect.sources.base import Source
+from pgdyno.collect.sources.counters import Counters
+from pgdyno.collect.sources.locks import Locks
+from pgdyno.collect.sources.network import Network
+from pgdyno.collect.sources.processes import Processes
+from pgdyno.collect.sources.progress import Progress
+from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
+from pgdyno.collect.sources.sizes import Sizes
+from pgdyno.collect.sources.waits import Waits
+from pgdyno.run.servers import Site
+
+#: How long a question may take while the load runs; and a new connection.
+PATIENCE_S, _RENEWED_S = 5.0, 2.0
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class AskedSources:
+    """What `run.collect` wants of the server and of its processes. See `collection.Asked`."""
+
+    def __init__(
+        self, site: Site, wanted: Collection[str], note: Callable[[str], None], *, sees_processes: bool
+    ) -> None:
+        """`sees_processes`: the server's machine is this one. Raises PgdynoError, psycopg.Error."""
+        self._site = site
+        self._wanted = wanted
+        self._note = note
+        self._sees_processes = sees_processes
+        self.conn = targets.administrative(site.target, patience_s=PATIENCE_S)
+        self.sources: list[Source] = []
+        self.waits: Waits | None = None
+        self._make()
+
+    @property
+    def is_lost(self) -> bool:
+        """The server is gone, or was for a while."""
+        return self.conn.closed
+
+    def renew(self) -> None:
+        """See `collection.Asked`."""
+        quick = replace(self._site.target, connect_timeout_s=_RENEWED_S)
+        conn = targets.administrative(quick, patience_s=PATIENCE_S)
+        self.close()
+        self.conn = conn
+        self._make()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        with contextlib.suppress(psycopg.Error):
+            self.conn.close()
+
+    def _make(self) -> None:
+        """All anew: a server that was started again counts from nothing, and its processes are others."""
+        conn, application = self.conn, self._site.target.options.get("application_name", "pgdyno")
+        found: list[Source] = []
+        if "server" in self._wanted:
+            counters = Counters(conn)
+            for missing in counters.missing:
+                self._note(missing)
+            found += [counters, Snapshots(conn, application), Standbys(conn), Slots(conn), Progress(conn)]
+            found += [Locks(conn), Sizes(conn)]
+        if "machine" in self._wanted:
+            found.append(Network(conn))
+            if self._sees_processes:
+                postmaster = self._postmaster()
+                if postmaster is not None:
+                    found.append(Processes(postmaster))
+                else:
+                    self._note("the server's processes: they cannot be seen from here (a container, another user)")
+        self.waits = None
+        if "waits" in self._wanted:
+            waits = self.waits = Waits(conn, application)
+            found += [waits, Blockers(conn, application, lambda: waits.is_locked)]
+        self.sources = found
+
+    def _postmaster(self) -> int | None:
+        if self._site.cluster is not None:
+            return self._site.cluster.process_id
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            backend = Path("/proc") / str(self.conn.info.backend_pid)
+            if (backend / "cmdline").read_bytes().startswith(b"postgres"):
+                return int((backend / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        return None
