@@ -42,12 +42,10 @@ def main() -> None:
                 alarms += bool(found.alarms)
             print(f"| {i.name:24} | {i.cause or '(none)':22} | {', '.join(shown[:1]) or '–'} | "
                   f"{', '.join(shown[1:3]) or '–'} |", flush=True)  # fmt: skip
-    print(
-        f"\n{right} of {made} causes are first; {alarms} of {calm} calm runs raise an alarm (trouble, high confidence)"
-    )
+    print(f"\n{right} of {made} causes are first; {alarms} of {calm} calm runs have a finding with high confidence")
 
     if right < LEAST * made or alarms:
-        sys.exit(f"fewer than {LEAST:.0%} of the causes are first, or a calm run raises an alarm")
+        sys.exit(f"fewer than {LEAST:.0%} of the causes are first, or a calm run has a finding with high confidence")
 
 
 if __name__ == "__main__":

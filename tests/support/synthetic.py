@@ -38,13 +38,15 @@ def histogram(latency_ns: int, rng: random.Random, n: int = 200) -> Histogram:
     return h
 
 
-def summary_of(tps: float, seconds: float, n: int, latency: Latency | None = None) -> TrialSummary:
+def summary_of(
+    tps: float, seconds: float, n: int, latency: Latency | None = None, statement: str = "SELECT 1"
+) -> TrialSummary:
     """Of a trial in which all went well."""
     latency = latency or Latency(n)
     return TrialSummary(
         tps=tps, qps=tps, elapsed_s=seconds, scheduled=n, committed=n, failed={}, skipped=0, unknown=0, unfinished=0,
         lost=0, reconnects=0, client_cpu_share=0.4, connect_s=0.01, latency=latency,
-        statements=[StatementLatency("s.sql", 1, "SELECT 1", latency)],
+        statements=[StatementLatency("s.sql", 1, statement, latency)],
     )  # fmt: skip
 
 
@@ -63,6 +65,7 @@ def make_run(
     events: Sequence[tuple[float, str, str]] = (),
     warmup: int = 0,
     latency_ns: int = 200_000,
+    statement: str = "SELECT 1",
 ) -> Path:
     """A finished run of these trials; `tps` gives each interval's throughput. `sampled`: rows of each source, of each
     interval; `totals`: of each whole trial. `events`: seconds, kind and text. The first `warmup` intervals are none of
@@ -110,7 +113,7 @@ def make_run(
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)
-        summary = summary_of(mean, intervals * seconds, n, latency)
+        summary = summary_of(mean, intervals * seconds, n, latency, statement)
         caveats: list[Caveat] = []
         writer.finish("finished", summary, caveats, activity={"wal_bytes": 1e6, "rows_updated": 1000.0})
     return run.path

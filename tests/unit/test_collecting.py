@@ -19,7 +19,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import logformat, plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.serverlog import Log
-from pgdyno.collect.sources import processes
+from pgdyno.collect.sources import devices, processes
 from pgdyno.collect.sources.base import Differences, Row, Source
 from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
@@ -84,6 +84,60 @@ def test_devices_are_found_through_partitions_volumes_and_loops(tmp_path: Path) 
     (block / "8:0").symlink_to(disk)
     assert devices_under(tmp_path, sys) == ["dm-0", "sda1", "sda"]
     assert devices_under(tmp_path / "nothing", sys) == []
+
+
+def test_every_disk_of_an_array_is_found(tmp_path: Path) -> None:
+    number = tmp_path.stat().st_dev
+    sys, block = tmp_path / "sys", tmp_path / "sys" / "dev" / "block"
+    block.mkdir(parents=True)
+    array = sys / "devices" / "md0"
+    for minor, disk in enumerate(("sda", "sdb")):
+        folder = sys / "devices" / disk
+        folder.mkdir(parents=True)
+        (folder / "dev").write_text(f"8:{minor}\n")
+        (block / f"8:{minor}").symlink_to(folder)
+        (array / "slaves" / disk).mkdir(parents=True)
+        (array / "slaves" / disk / "dev").write_text(f"8:{minor}\n")
+    (block / f"{os.major(number)}:{os.minor(number)}").symlink_to(array)
+    assert devices_under(tmp_path, sys) == ["md0", "sda", "sdb"]
+
+
+def test_a_file_system_with_a_number_of_its_own_is_found_by_its_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """btrfs: no block device has the number of its files."""
+    others = (p for p in sorted(Path("/dev").iterdir()) if p.is_block_device())
+    special = next((p for p in others if p.stat().st_rdev != tmp_path.stat().st_dev), None)
+    if special is None:
+        pytest.skip("needs a block device that this folder is not on")
+    mounts = tmp_path / "mountinfo"
+    point = tmp_path / "mnt"
+    point.mkdir()
+    mounts.write_text(
+        f"22 1 0:20 / / rw shared:1 - overlay overlay rw\n29 22 0:40 / {point} rw - btrfs {special} rw\n"
+        f"30 22 0:41 / {point}-other rw - btrfs /dev/null rw\n"
+    )
+    monkeypatch.setattr(devices, "_MOUNTS", mounts)
+    sys = tmp_path / "sys"
+    number = special.stat().st_rdev
+    (sys / "dev" / "block").mkdir(parents=True)
+    (sys / "devices" / special.name).mkdir(parents=True)
+    (sys / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}").symlink_to(sys / "devices" / special.name)
+    (point / "data").mkdir()
+    assert devices_under(point / "data", sys) == [special.name]
+    assert devices_under(tmp_path, sys) == []
+
+
+def test_wal_and_tablespaces_are_places_of_their_own(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for folder in (data / "pg_tblspc", tmp_path / "elsewhere", tmp_path / "wal"):
+        folder.mkdir(parents=True)
+    (data / "pg_wal").symlink_to(tmp_path / "wal")
+    (data / "pg_tblspc" / "16400").symlink_to(tmp_path / "elsewhere")
+    places = devices.places_of(data)
+    assert list(places) == ["data", "wal", "tablespace 16400"]
+    assert places["tablespace 16400"].resolve() == tmp_path / "elsewhere"
+    assert devices.places_of(tmp_path / "none") == {"data": tmp_path / "none", "wal": tmp_path / "none" / "pg_wal"}
 
 
 def test_the_machine_and_its_processes_are_read() -> None:

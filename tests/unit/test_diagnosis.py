@@ -344,10 +344,74 @@ def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
     backend = {"kind": "client backend", "processes": 4.0, "cpu": 1.2, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
                "write_bytes_per_s": 0.0}  # fmt: skip
     machine = {**_IDLE_CPU, "cpu_user": 1.3, "cpu_idle": 0.1, "cpu_steal": 0.5}
+
+    def stolen(i: int) -> list[dict[str, Any]]:
+        return [{**machine, "cpu_steal": 0.4 if i % 2 else 0.6}]
+
     run = synthetic.make_run(
-        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"machine": [machine], "processes": [backend]},
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"machine": stolen, "processes": [backend]},
         manifest={"same_machine": True},
     )  # fmt: skip
     found = explain.of_run(reading.read(run))
     (first, *_) = found
     assert first.cause == "noisy-neighbour" and "the hypervisor took 25%" in first.sentence
+    # As far as its samples lie apart, and no further.
+    assert 0.2 < first.cost.low < first.cost.mean < first.cost.high < 0.3
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "words"),
+    [
+        ({"oldest_seconds": 0.0, "oldest_transactions": 0.0, "slot_transactions": 90_000.0}, "A replication slot"),
+        ({"oldest_seconds": 19.0, "oldest_transactions": 9e4, "slot_transactions": 10.0}, "Another session's"),
+        # It is older than what it holds: whoever holds more is named.
+        ({"oldest_seconds": 19.0, "oldest_transactions": 2000.0, "slot_transactions": 9e4}, "A replication slot"),
+        ({"oldest_seconds": 0.0, "oldest_transactions": 0.0, "slot_transactions": 20.0}, ""),
+    ],
+)
+def test_whoever_holds_dead_rows_back_is_named(tmp_path: Path, snapshots: dict[str, float], words: str) -> None:
+    table = dict.fromkeys(("rows_updated", "rows_hot_updated", "rows", "seq_scans", "seq_rows_read"), 10.0)
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"snapshots": [snapshots]},
+        totals={"tables": [{"table": "t", **table, "dead_rows": 50_000.0}]},
+    )  # fmt: skip
+    found = [f for f in explain.of_run(reading.read(run)) if f.cause == "held-snapshot"]
+    assert [f.sentence.startswith(words) for f in found] == ([True] if words else [])
+
+
+def test_a_commit_is_told_beside_its_sync(tmp_path: Path) -> None:
+    waiting = {**_RUNNING, "wait_type": "IO", "wait": "WalSync"}
+    counters = {"wal_syncs_per_s": 500.0, "wal_sync_ms_per_s": 2000.0}
+    for text, named in (("end", True), ("COMMIT;", True), ("SELECT 1", False), ("UPDATE t SET ended = 1", False)):
+        run = synthetic.make_run(
+            tmp_path / text[:3], synthetic.plans([4], 1), lambda *_: 1000.0, statement=text, latency_ns=5_000_000,
+            sampled={"waits": [waiting], "counters": [counters]},
+        )  # fmt: skip
+        (found,) = [f for f in explain.of_run(reading.read(run)) if f.cause == "wal-flush"]
+        assert "2 transactions a sync, which takes 4 ms" in found.sentence
+        assert ("; COMMIT takes 5" in found.sentence) is named, found.sentence
+        assert {"COMMIT" if named else "transaction", "sync of WAL"} <= {f.name for f in found.facts}
+
+
+def test_memory_is_named_where_pages_are_missed(tmp_path: Path) -> None:
+    reads = {**_RUNNING, "wait_type": "IO", "wait": "DataFileRead"}
+    counters = {"blocks_read_per_s": 500.0, "blocks_hit_per_s": 500.0}
+    sampled = {"waits": [reads], "counters": [counters], "machine": [_IDLE_CPU]}
+    for seen in (True, False):
+        run = synthetic.make_run(
+            tmp_path / str(seen), synthetic.plans([4], 1), lambda *_: 1000.0,
+            sampled={n: s for n, s in sampled.items() if seen or n != "machine"},
+            manifest={"host": {"memory_bytes": 24 << 30}},
+        )  # fmt: skip
+        remedies = [f.remedy for f in explain.of_run(reading.read(run)) if f.cause in ("buffer-misses", "data-io")]
+        assert remedies and all(("24.0 GiB" in r) is seen and ("the memory is" in r) for r in remedies), remedies
+
+
+def test_a_cause_that_could_not_be_looked_for_is_named(tmp_path: Path) -> None:
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
+        sampled={"waits": [_RUNNING], "snapshots": [{"of_an_older_version": 1.0}]},
+    )  # fmt: skip
+    data = reading.read(run)
+    missing = explain.not_judged(data, groups_of(data))
+    assert list(missing) == ["held-snapshot"] and "oldest_seconds" in missing["held-snapshot"]

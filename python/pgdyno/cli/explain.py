@@ -36,8 +36,10 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
         raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
     found = explain.of_run(data, chosen)
+    not_judged = explain.not_judged(data, chosen)
     if json_output:
-        as_json.write({"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(data, chosen)})
+        d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(data, chosen)}
+        as_json.write({**d, "not_judged": not_judged})
         return 0
     out = console.output()
     most = None if every or workload is not None or clients is not None else 4
@@ -46,7 +48,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     for g, e in zip(shown, told, strict=True):
         out.print(Text(e.title, style="bold"))
         if not e.findings:
-            out.print(Padding(_nothing(data, [g]), (0, 0, 0, 2)))
+            out.print(Padding(_nothing(data, [g], len(every_cause()) - len(not_judged)), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
             out.print(Padding(Text(f"{n}. {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
@@ -54,19 +56,21 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
                     out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
         out.print()
     _print_dips(data, shown, out)
+    for name, why in not_judged.items():
+        out.print(f"{name} could not be looked for: what was recorded is not as expected ({why})", markup=False)
     if len(told) < len(chosen):
         out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
     return 0
 
 
-def _nothing(data: RunData, groups: list[Group]) -> str:
-    """Why there is no finding."""
+def _nothing(data: RunData, groups: list[Group], looked_for: int) -> str:
+    """Why there is no finding, of so many causes."""
     if not any(Evidence(data, g.trials).has("waits") for g in groups):
         return (
             "Nothing was collected beside its trials: an older version, run.collect = [], or the server refused. "
             "events.jsonl of a trial says what could not be recorded."
         )
-    return f"Nothing stands out, of {len(every_cause())} causes that were looked for."
+    return f"Nothing stands out, of {looked_for} causes that were looked for."
 
 
 def _all_dips(data: RunData, groups: list[Group]) -> list[dict[str, object]]:

@@ -22,8 +22,12 @@ from pgdyno.store.reading import RunData
 Row = dict[str, Any]
 #: Of a sample, the part that must lie within the measurement.
 _WITHIN = 0.5
+#: A statement that ends a transaction.
+_COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
 #: Samples that tell how far they lie apart.
 _FEWEST = 4
+#: Sources that are sampled together begin within this time.
+_SAMPLE_NS = 100_000_000
 #: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
 #: much is busy: a scheduler may put backends in a queue beside an idle processor.
 _FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
@@ -195,6 +199,27 @@ class Evidence:
         place = self.manifest.places.get(self.trials[0].trial.place)
         loaded = place.dataset if place is not None else self.manifest.dataset
         return sum(loaded.bytes.values()) if loaded is not None else 0
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """What the server may use for its caches, the kernel's included; 0: its machine cannot be seen."""
+        place = self.manifest.places.get(self.trials[0].trial.place)
+        limit = place.memory_bytes if place is not None else None
+        return limit or (self.manifest.host.memory_bytes if self.has("machine") else 0)
+
+    @cached_property
+    def commit_ns(self) -> float | None:
+        """Mean time of the statement COMMIT by the clients' clocks; None: scripts have none, each statement is its own
+        transaction.
+        """
+        found = [
+            s.latency
+            for r in self.trials
+            for s in (r.trial.summary.statements if r.trial.summary else ())
+            if _COMMIT.match(s.text)
+        ]
+        count = sum(x.count for x in found)
+        return sum(x.mean_ns * x.count for x in found) / count if count else None
 
     def statement_share(self, script: str, line: int) -> float:
         """The part of the transactions' time that a statement takes, by the clients' own clocks."""
@@ -385,6 +410,25 @@ class Evidence:
         kernel = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("irq", "softirq"))
         others = max(0.0, busy - client - server - kernel)
         return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
+
+    def taken(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Part:
+        """A part of all processors with the interval that its samples give: what is `used`, in CPUs, by a sample of the
+        machine and the CPU of the server's kinds of processes (and pgdyno's) in it.
+        """
+        own: list[float] = []
+        whole: list[float] = []
+        for r in self.trials:
+            by_time: dict[int, dict[str, float]] = {}
+            for row in r.rows("processes"):
+                by_time.setdefault(row["start_ns"] // _SAMPLE_NS, {})[row["kind"]] = row["cpu"]
+            for row in r.rows("machine"):
+                if (kinds := by_time.get(row["start_ns"] // _SAMPLE_NS)) is not None:
+                    own.append(max(0.0, used(row, kinds)))
+                    whole.append(row["cores"])
+        found = ratio(own, whole)
+        if found is None or len(own) < _FEWEST:
+            return Part(mean, 0.0, 1.0)
+        return Part(mean, max(0.0, mean + found.low - found.mean), min(1.0, mean + found.high - found.mean))
 
     # ------------------------------------------------------------ throughput beside something
 

@@ -27,18 +27,28 @@ def of_run(data: RunData, groups: Sequence[Group] | None = None) -> list[Finding
 def of_configuration(data: RunData, group: Group) -> list[Finding]:
     """The findings of one configuration: troubles of some size first, then limits, each by what it costs."""
     evidence = Evidence(data, group.trials)
-    found = [f for cause in every_cause() if (f := _judged(cause, evidence)) is not None]
+    found = [f for cause in every_cause() if isinstance(f := _judged(cause, evidence), Finding)]
     return sorted(found, key=_rank)
 
 
-def _judged(cause: Cause, evidence: Evidence) -> Finding | None:
-    """A finding, if any. A column that a server did not have, or a file that is damaged, is no reason to have no report
-    at all: the cause cannot be seen then.
+def not_judged(data: RunData, groups: Sequence[Group]) -> dict[str, str]:
+    """The causes that could not be looked for in some configuration, and why."""
+    found: dict[str, str] = {}
+    for g in groups:
+        evidence = Evidence(data, g.trials)
+        judged = {cause.name: _judged(cause, evidence) for cause in every_cause()}
+        found |= {name: why for name, why in judged.items() if isinstance(why, str)}
+    return found
+
+
+def _judged(cause: Cause, evidence: Evidence) -> Finding | str | None:
+    """A finding, if any; in words, why it cannot be known. A column that a server did not have, or a file that is
+    damaged, is no reason to have no report at all.
     """
     try:
         return cause.judge(evidence)
-    except (KeyError, TypeError, ValueError, ArithmeticError, IndexError):
-        return None
+    except (KeyError, TypeError, ValueError, ArithmeticError, IndexError) as e:
+        return f"{type(e).__name__}: {e}"
 
 
 def _rank(f: Finding) -> tuple[int, float]:

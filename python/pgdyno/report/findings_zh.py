@@ -48,6 +48,9 @@ _SENTENCES = {
     "Another session ({}) holds a lock on {} that clients wait for: {} of their time.":
     "其他会话({0})持有 {1} 上的锁,客户端为此等待 {2} 的时间。",
     # held-snapshot
+    "A replication slot (or a standby's hot_standby_feedback) holds a snapshot that is {} transactions old: up to {} dead "
+    "rows cannot be removed; throughput fell by {} over a trial.":
+    "复制槽(或备库的 hot_standby_feedback)持有早于 {0} 个事务的快照:至多 {1} 个死行无法清理;一次试验中吞吐下降 {2}。",
     "Another session's transaction has been open for {} and {} others: up to {} dead rows cannot be removed; throughput "
     "fell by {} over a trial.": "其他会话的事务已打开 {0},其间有 {1} 个事务:至多 {2} 个死行无法清理;一次试验中吞吐下降 {3}。",
     # missing-index
@@ -106,6 +109,14 @@ _SENTENCES = {
     "提交等待 WAL 落盘,占客户端时间的 {0};每次同步 {1} 个事务。",
     "Commits wait for WAL to reach the disk {} of the clients' time; {} transactions a sync, which takes {} ms.":
     "提交等待 WAL 落盘,占客户端时间的 {0};每次同步 {1} 个事务,耗时 {2} 毫秒。",
+    "Commits wait for WAL to reach the disk {} of the clients' time; COMMIT takes {} ms.":
+    "提交等待 WAL 落盘,占客户端时间的 {0};COMMIT 耗时 {1} 毫秒。",
+    "Commits wait for WAL to reach the disk {} of the clients' time; {} transactions a sync; COMMIT takes {} ms.":
+    "提交等待 WAL 落盘,占客户端时间的 {0};每次同步 {1} 个事务;COMMIT 耗时 {2} 毫秒。",
+    "Commits wait for WAL to reach the disk {} of the clients' time; {} transactions a sync, which takes {} ms; COMMIT "
+    "takes {} ms.": "提交等待 WAL 落盘,占客户端时间的 {0};每次同步 {1} 个事务,耗时 {2} 毫秒;COMMIT 耗时 {3} 毫秒。",
+    "Commits wait for WAL to reach the disk {} of the clients' time, which takes {} ms; COMMIT takes {} ms.":
+    "提交等待 WAL 落盘,占客户端时间的 {0},每次同步 {1} 毫秒;COMMIT 耗时 {2} 毫秒。",
     "Commits wait for WAL to reach the disk {} of the clients' time, which takes {} ms.":
     "提交等待 WAL 落盘,占客户端时间的 {0},每次同步 {1} 毫秒。",
     # wal-insert
@@ -120,8 +131,8 @@ _REMEDIES = {
     "降低 fillfactor,使更新保持 HOT。",
     "Let autovacuum keep up (autovacuum_vacuum_cost_limit larger); fillfactor = 80 on that table; no index on columns "
     "that change.": "让 autovacuum 跟上(加大 autovacuum_vacuum_cost_limit);该表 fillfactor = 80;不在会变化的列上建索引。",
-    "A larger shared_buffers: it is {}, the data are {}, of which {} of the rows are used.":
-    "加大 shared_buffers:现为 {0},数据为 {1},其中使用 {2} 的行。",
+    "A larger shared_buffers: it is {}, the data are {}, of which {} of the rows are used; the memory is {}.":
+    "加大 shared_buffers:现为 {0},数据为 {1},其中使用 {2} 的行;内存为 {3}。",
     "Fewer checkpoints: max_wal_size (now {}) and checkpoint_timeout ({}) larger; wal_compression = lz4.":
     "减少检查点:加大 max_wal_size(现为 {0})和 checkpoint_timeout({1});wal_compression = lz4。",
     "checkpoint_completion_target = 0.9 (now {}); checkpoint_timeout and max_wal_size larger; pg_wal on a device of its "
@@ -131,10 +142,12 @@ _REMEDIES = {
     "More workers (--workers), or a machine of its own for pgdyno.": "增加 --workers,或为 pgdyno 使用单独的机器。",
     "Fewer clients (a pooler in front of the server); pgdyno scaling finds the number that is best.":
     "减少连接(在服务器前加连接池);pgdyno scaling 可找到最佳连接数。",
-    "More memory for the cache (shared_buffers is {}, the data are {}); a faster device; a smaller hot set.":
-    "加大缓存(shared_buffers 为 {0},数据为 {1});更快的设备;更小的热数据。",
+    "More memory for the cache (shared_buffers is {}, the memory is {}, the data are {}); a faster device; a smaller hot "
+    "set.": "加大缓存(shared_buffers 为 {0},内存为 {1},数据为 {2});更快的设备;更小的热数据。",
     "End that session's transaction; set lock_timeout for maintenance, idle_in_transaction_session_timeout for the "
     "rest.": "结束该会话的事务;维护操作设置 lock_timeout,其余设置 idle_in_transaction_session_timeout。",
+    "Drop the slot if nobody reads it, or make its standby catch up; hot_standby_feedback = off on a standby with long "
+    "queries.": "无人使用时删除该复制槽,或使其备库追上;有长查询的备库设 hot_standby_feedback = off。",
     "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
     "hot_standby_feedback and replication slots hold dead rows, too.":
     "结束该事务(两阶段事务用 ROLLBACK PREPARED);设置 idle_in_transaction_session_timeout;hot_standby_feedback 和复制槽也会持有快照。",
@@ -197,7 +210,7 @@ _FACTS = {
     "processors busy": "处理器繁忙", "by PostgreSQL": "PostgreSQL", "by pgdyno": "pgdyno", "dips": "下降次数", "longest": "最长",
     "longest lag to a standby's disk": "到备库落盘的最大延迟", "temporary bytes a transaction": "每事务临时字节",
     "waiting for them": "等待它们", "requests": "请求", "bytes": "字节", "variation": "变化", "a request takes": "一个请求耗时",
-    "the device itself": "设备自身", "transactions a sync": "每次同步的事务", "sync of WAL": "WAL 同步", "flush of {}": "{0} flush",
+    "the device itself": "设备自身", "transactions a sync": "每次同步的事务", "COMMIT": "COMMIT 耗时", "transaction": "事务耗时", "sync of WAL": "WAL 同步", "flush of {}": "{0} flush",
     "WAL buffers full a transaction": "每事务 WAL 缓冲区满",
 }  # fmt: skip
 _SETTING = {"not known": "未知", "the default": "默认值"}

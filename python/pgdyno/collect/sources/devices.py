@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.collect.sources.base import Differences, Row, slurp
 
 _SECTOR = 512
-_SYS = Path("/sys")
+_SYS, _MOUNTS = Path("/sys"), Path("/proc/self/mountinfo")
 #: Of /proc/diskstats behind the name, as Documentation/admin-guide/iostats.rst has them; times are milliseconds.
 _FIELDS = (
     "reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms",
@@ -59,7 +59,7 @@ def _mounted_on(path: Path) -> int | None:
     """The device number of the special file that is mounted where a path lies."""
     best, source = "", ""
     try:
-        text = Path("/proc/self/mountinfo").read_text(errors="replace")
+        text = _MOUNTS.read_text(errors="replace")
     except OSError:
         return None
     for line in text.splitlines():

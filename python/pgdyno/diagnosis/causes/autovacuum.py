@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import part, percent
 from pgdyno.format import integer
 
@@ -24,7 +24,7 @@ def _judge(e: Evidence) -> Finding | None:
         if taken < 2 * _WORKING:
             return None
         # It works all the time, or its dips are lost in the noise: what it takes of full processors is missing.
-        cost = Part(taken, taken, taken)
+        cost = e.taken(taken, lambda _, kinds: kinds.get(kind, 0.0))
     assert cost is not None
     logged = e.events("autovacuum")
     tables = sorted({x.text.split('"')[1] for x in logged if x.text.count('"') > 1})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.causes.data_io import READS, from_device
+from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import part, percent
@@ -30,7 +30,7 @@ def _judge(e: Evidence) -> Finding | None:
         f"clients' time; {where}.",
         cost, "the clients' time", Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,
         f"A larger shared_buffers: it is {e.setting('shared_buffers') or 'not known'}, the data are "
-        f"{size(e.data_bytes)}, of which {percent(e.plan.hot_set)} of the rows are used.",
+        f"{size(e.data_bytes)}, of which {percent(e.plan.hot_set)} of the rows are used; the memory is {memory(e)}.",
         [Fact("pages not in shared buffers", misses, "%"),
          Fact("pages missed a transaction", e.per_transaction("blocks_read_per_s") or 0.0)],
     )  # fmt: skip

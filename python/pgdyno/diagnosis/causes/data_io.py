@@ -16,6 +16,11 @@ _SHARE = 0.1
 _FROM_DEVICE = 0.2
 
 
+def memory(e: Evidence) -> str:
+    """Of the server's machine, in words: pages that are not in shared buffers may be in its page cache."""
+    return size(e.memory_bytes) if e.memory_bytes else "not known"
+
+
 def from_device(e: Evidence) -> float | None:
     """Of the bytes read past shared buffers, the part that came from the device; None: not known."""
     blocks = e.mean("counters", "blocks_read_per_s")
@@ -45,8 +50,8 @@ def _judge(e: Evidence) -> Finding | None:
         f"Reading and writing table pages takes {part(cost)} of the clients' time; a transaction misses {missed:.3g} "
         f"pages{seen}.",
         cost, "the clients' time", Confidence.HIGH if device else Confidence.MEDIUM,
-        f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the data are "
-        f"{size(e.data_bytes)}); a faster device; a smaller hot set.",
+        f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the memory is "
+        f"{memory(e)}, the data are {size(e.data_bytes)}); a faster device; a smaller hot set.",
         [Fact("pages missed a transaction", missed), Fact("device reads", of["reads_per_s"], "/s"),
          Fact("device writes", of["writes_per_s"], "/s"), Fact("utilisation", of["utilisation"], "%"),
          Fact("read", of["read_await_ns"], "ns"), Fact("queue", of["queue"])],

@@ -1,4 +1,4 @@
-"""A snapshot that another session holds: dead rows cannot be removed."""
+"""A snapshot that another session, a prepared transaction or a replication slot holds: dead rows cannot be removed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,38 @@ _OLD, _DEAD = 5.0, 1_000
 
 
 def _judge(e: Evidence) -> Finding | None:
-    oldest = max((row["oldest_seconds"] for r in e.trials for row in r.rows("snapshots")), default=0.0)
-    age = max((row["oldest_transactions"] for r in e.trials for row in r.rows("snapshots")), default=0.0)
+    def most(column: str) -> float:
+        return max((row[column] for row in e.whole("snapshots")), default=0.0)
+
+    oldest, age, of_slots = (most(c) for c in ("oldest_seconds", "oldest_transactions", "slot_transactions"))
     dead = max((row["dead_rows"] for row in e.whole("tables")), default=0.0)
     length = max((r.seconds for r in e.trials), default=0.0)
-    if oldest < max(_OLD, length / 2) or dead < _DEAD or age < _DEAD:
+    is_session = oldest >= max(_OLD, length / 2) and age >= _DEAD
+    if dead < _DEAD or not (is_session or of_slots >= _DEAD):
         return None
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
-    drift = -sum(s.drift for s in summaries) / len(summaries) if summaries else 0.0
-    loss = max(0.0, drift / 2)
+    fell = max(0.0, -sum(s.drift for s in summaries) / len(summaries)) if summaries else 0.0
+    cost, of = Part(fell / 2, 0.0, fell), "the throughput"
+    confidence = Confidence.HIGH if fell > 0.1 else Confidence.MEDIUM
+    if is_session and age >= of_slots:
+        return e.finding(
+            CAUSE,
+            f"Another session's transaction has been open for {span(oldest)} and {integer(age)} others: up to "
+            f"{integer(dead)} dead rows cannot be removed; throughput fell by {percent(fell)} over a trial.",
+            cost, of, confidence,
+            "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
+            "hot_standby_feedback and replication slots hold dead rows, too.",
+            [Fact("age", oldest * 1e9, "ns"), Fact("transactions since", age), Fact("dead rows", dead)],
+        )  # fmt: skip
     return e.finding(
         CAUSE,
-        f"Another session's transaction has been open for {span(oldest)} and {integer(age)} others: up to "
-        f"{integer(dead)} dead rows cannot be removed; throughput fell by {percent(max(0.0, drift))} over a trial.",
-        Part(loss, 0.0, max(0.0, drift)), "the throughput",
-        Confidence.HIGH if drift > 0.1 else Confidence.MEDIUM,
-        "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
-        "hot_standby_feedback and replication slots hold dead rows, too.",
-        [Fact("age", oldest * 1e9, "ns"), Fact("transactions since", age), Fact("dead rows", dead)],
+        f"A replication slot (or a standby's hot_standby_feedback) holds a snapshot that is {integer(of_slots)} "
+        f"transactions old: up to {integer(dead)} dead rows cannot be removed; throughput fell by {percent(fell)} over "
+        "a trial.",
+        cost, of, confidence,
+        "Drop the slot if nobody reads it, or make its standby catch up; hot_standby_feedback = off on a standby with "
+        "long queries.",
+        [Fact("transactions since", of_slots), Fact("dead rows", dead)],
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.evidence import Evidence, Row
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import percent
 
 _STEAL, _OTHERS = 0.05, 0.15
@@ -16,15 +16,21 @@ def _judge(e: Evidence) -> Finding | None:
     steal, others = p.steal / p.cores, p.others / p.cores
     if steal < _STEAL and (others < _OTHERS or not p.are_full):
         return None
-    taken = steal + (others if others >= _OTHERS else 0.0)
+    are_others = others >= _OTHERS
+    taken = steal + (others if are_others else 0.0)
+
+    def used(machine: Row, kinds: dict[str, float]) -> float:
+        busy: float = machine["cpu_user"] + machine["cpu_nice"] + machine["cpu_system"]
+        return float(machine["cpu_steal"]) + (busy - sum(kinds.values()) if are_others else 0.0)
+
     who = " and ".join(
         filter(None, [f"the hypervisor took {percent(steal)}" if steal >= _STEAL else "",
-                      f"other processes used {percent(others)}" if others >= _OTHERS else ""])
+                      f"other processes used {percent(others)}" if are_others else ""])
     )  # fmt: skip
     return e.finding(
         CAUSE,
         f"Somebody else is on the machine: {who} of the processors while they were {percent(p.share)} busy.",
-        Part(taken, taken * 0.5, min(1.0, taken * 1.5)), "the processors", Confidence.HIGH,
+        e.taken(taken, used), "the processors", Confidence.HIGH,
         "Measure when the machine is quiet (pgdyno compares in turn to bear with it); a dedicated host.",
         [Fact("steal", steal, "%"), Fact("other processes", others, "%"), Fact("PostgreSQL", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%")],

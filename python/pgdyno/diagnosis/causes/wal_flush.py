@@ -35,6 +35,12 @@ def _judge(e: Evidence) -> Finding | None:
     if (ns := sync_ns(e)) is not None:
         words += f", which takes {ns / 1e6:.3g} ms"
         facts.append(Fact("sync of WAL", ns, "ns"))
+    if (took := e.commit_ns) is not None:
+        words += f"; COMMIT takes {took / 1e6:.3g} ms"
+        facts.append(Fact("COMMIT", took, "ns"))
+    else:
+        # Each statement is its own transaction: its time is the commit's, too.
+        facts.append(Fact("transaction", e.latency_ns, "ns"))
     if flush := e.device("flush_await_ns", e.wal_device):
         facts.append(Fact(f"flush of {e.wal_device}", flush, "ns"))
     return e.finding(
