@@ -36,7 +36,7 @@ def main() -> None:
             shown = [f"{f['cause']} {f['cost']['mean'] * 100:.0f}% {f['confidence']}" for f in found.findings]
             if i.cause:
                 made += 1
-                right += found.causes[:1] == [i.cause]
+                right += found.causes[:1] == [i.cause] and i.says in found.findings[0]["sentence"]
             else:
                 calm += 1
                 alarms += bool(found.alarms)

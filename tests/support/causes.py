@@ -38,9 +38,14 @@ class Injected:
     name: str
     #: The finding that is to be first; "": none that is a trouble.
     cause: str
-    script: str
+    script: str = ""
     setup: str = ""
     conf: str = ""
+    #: In place of a script: TPC-C of so many warehouses, without waits, its transactions chosen by these weights.
+    warehouses: int = 0
+    mix: tuple[int, ...] = (10, 10, 1, 1, 1)
+    #: What the first finding names: a statement, a table.
+    says: str = ""
     clients: int = 4
     seconds: float = SECONDS
     #: Something that goes on beside the load.
@@ -263,6 +268,18 @@ def _standby(server: Server) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def experiment_of(i: Injected) -> str:
+    """As pgdyno run takes it."""
+    dataset, workload = 'kind = "none"', f"[[workloads.w.scripts]]\ntext = '''\n{i.script}'''"
+    if i.warehouses:
+        dataset, workload = f'kind = "tpcc"\nwarehouses = {i.warehouses}', f"tpcc = {{ mix = {list(i.mix)} }}"
+    return (
+        f'name = "cause"\ntitle = "Cause"\n[dataset]\n{dataset}\n[workloads.w]\n{workload}\n'
+        f"[axes]\nclients = [{i.clients}]\n[run]\nduration_s = {i.seconds}\nwarmup_s = {WARMUP_S}\n"
+        f"interval_s = 0.2\nrepetitions = 1\n{'max_tries = 100' if i.warehouses else ''}\n"
+    )
+
+
 _ROWS = "create table t (id int primary key, v int, pad text);"
 _POINT = "\\set id random(1, {n})\nSELECT v FROM t WHERE id = :id;\n"
 _UPDATE = "\\set id random(1, {n})\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
@@ -379,6 +396,22 @@ EVERY = (
     Injected(
         "heavy queries", "server-cpu", "SELECT sum(i * i) FROM generate_series(1, 20000) i;\n", "", _LOOSE, clients=4,
     ),
+    # What limits TPC-C, each where it is the first to.
+    Injected(
+        # Ten districts for new orders alone.
+        "TPC-C: few districts", "row-locks", warehouses=1, mix=(1, 0, 0, 0, 0), says="district", conf=_LOOSE,
+        clients=24,
+    ),
+    Injected(
+        "TPC-C: slow commits", "wal-flush", warehouses=4, says="COMMIT takes",
+        conf=f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\n", clients=4, place=on_slow_disk,
+        why_not=lambda: slowdisk.why_not() or no_loop(),
+    ),
+    Injected(
+        # Of the five a new order reads most: ten rows of stock, anywhere in it.
+        "TPC-C: small shared_buffers", "buffer-misses", warehouses=4, mix=(1, 0, 0, 0, 0), says="of stock",
+        conf=f"{_LOOSE}shared_buffers=4MB\ntrack_io_timing=on\n", clients=4,
+    ),
     Injected("calm: half a load", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, options=("--rate", "500")),
     Injected("calm: one client", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, clients=1,
              options=("--rate", "200")),
@@ -454,11 +487,7 @@ def _explained(i: Injected, runs: Path) -> Explained:
             server.sql(statement)
         file = runs / "cause.toml"
         runs.mkdir(parents=True, exist_ok=True)
-        file.write_text(
-            f'name = "cause"\ntitle = "Cause"\n[dataset]\nkind = "none"\n[workloads.w]\n'
-            f"[[workloads.w.scripts]]\ntext = '''\n{i.script}'''\n[axes]\nclients = [{i.clients}]\n[run]\n"
-            f"duration_s = {i.seconds}\nwarmup_s = {WARMUP_S}\ninterval_s = 0.2\nrepetitions = 1\n"
-        )
+        file.write_text(experiment_of(i))
         conninfo = server.conninfo()
         if i.delay_ms or i.holds_back:
             proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms), at_once=not i.holds_back))

@@ -65,6 +65,11 @@ def test_a_cause_is_told_in_chinese(path: Path) -> None:
             "检查点后的整页写入至多占客户端时间的 60%(50 至 70%):WAL 的 90% 是 4 次检查点之后各页首次修改时写入的整页(每事务 WAL 8 kB)。",
         ),
         (
+            "12% of the pages were not in shared buffers (62% of them of public.stock), and reading them takes 20% of the "
+            "clients' time; they came from the kernel's page cache.",
+            "12% 的页不在 shared_buffers 中(其中 62% 属于 public.stock),读取它们占客户端时间的 20%;它们来自内核页缓存。",
+        ),
+        (
             "The storage is throttled: 150 requests/s, within 2.1% from sample to sample, while clients wait for it 95% "
             "(93 to 97%) of their time; a request waits 26 ms, 52 times as long as loop0 itself takes.",
             "存储被限速:150 requests/s,各次采样相差 2.1% 以内,客户端为此等待 95%(93 至 97%) 的时间;一个请求等待 26 毫秒,是 loop0 自身耗时的 52 倍。",

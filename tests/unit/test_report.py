@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from pgdyno.format import plus_minus
+from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat, TrialPlan
-from pgdyno.report import html, markdown, terminal, view, words, write
+from pgdyno.report import html, markdown, resources, terminal, view, words, write
 from pgdyno.report.cells import Cell
 from pgdyno.report.words_zh import ZH
 from pgdyno.store import reading, rundir
@@ -342,3 +343,24 @@ def test_rows_of_the_planner_are_about(tmp_path: Path) -> None:
 def test_a_name_is_not_cut_within_a_word() -> None:
     assert terminal._heading("synchronous_commit") == "synchronous_commit"
     assert terminal._heading("rows a transaction") == "rows a\ntransaction"
+
+
+@pytest.mark.parametrize(
+    ("restart", "reached", "phase"),
+    [
+        ("if_possible", {}, "cold"),
+        (True, {}, "cold"),
+        (False, {}, "warm-up"),
+        ("if_possible", {"host": "h"}, "warm-up"),
+    ],
+)
+def test_processes_are_told_cold_where_the_server_was_restarted(
+    tmp_path: Path, restart: object, reached: dict[str, Any], phase: str
+) -> None:
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, warmup=5,
+        sampled={"processes": [{"kind": "client backend", **PROCESS}]},
+        manifest={"run": {"repetitions": 1, "between": {"restart": restart}}, "places": {"": {"reached": reached}}},
+    )  # fmt: skip
+    data = reading.read(run)
+    assert [row[1] for row in resources.processes(data, groups_of(data)).cells] == [phase, "measured"]

@@ -231,6 +231,18 @@ class Evidence:
                 own += took if Path(s.script).name == script and s.line == line else 0.0
         return own / whole if whole else 0.0
 
+    @cached_property
+    def most_missed(self) -> tuple[str, float]:
+        """The table whose pages (its indexes' too) were missed in shared buffers most often, and its part of all that
+        were missed of tables; empty: not known.
+        """
+        missed: dict[str, float] = {}
+        for row in self.whole("tables"):
+            name = str(row["table"])
+            missed[name] = missed.get(name, 0.0) + row["blocks_read"] + row["index_blocks_read"]
+        most = max(missed, key=lambda name: missed[name], default="")
+        return (most, missed[most] / sum(missed.values())) if most and missed[most] else ("", 0.0)
+
     def has(self, source: str) -> bool:
         """Whether anything was sampled of it."""
         return any(r.rows(source) for r in self.trials)

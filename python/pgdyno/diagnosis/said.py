@@ -10,6 +10,11 @@ def percent(value: float) -> str:
     return f"{value * 100:.0f}%" if value >= 0.0995 else f"{value * 100:.1f}%"
 
 
+def mostly(name: str, share: float) -> str:
+    """What most of something belongs to: " (62% of them of stock)"; empty where that is not known."""
+    return f" ({percent(share)} of them of {name})" if name else ""
+
+
 def part(p: Part) -> str:
     """With its interval: "34% (31 to 37%)"."""
     digits = 0 if p.high >= 0.0995 else 1

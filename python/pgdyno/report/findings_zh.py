@@ -16,6 +16,8 @@ _SENTENCES = {
     "Throughput falls by {} over a trial while {} fills with dead rows: {} for each live one at the end, and {} of its "
     "updates are HOT.": "一次试验中吞吐下降 {0},同时 {1} 中死行不断增加:结束时每个活行有 {2} 个死行,其更新中 {3} 为 HOT。",
     # buffer-misses
+    "{} of the pages were not in shared buffers ({} of them of {}), and reading them takes {} of the clients' time; {}.":
+    "{0} 的页不在 shared_buffers 中(其中 {1} 属于 {2}),读取它们占客户端时间的 {3};{4}。",
     "{} of the pages were not in shared buffers, and reading them takes {} of the clients' time; {}.":
     "{0} 的页不在 shared_buffers 中,读取它们占客户端时间的 {1};{2}。",
     "they came from the kernel's page cache": "它们来自内核页缓存",
@@ -41,6 +43,11 @@ _SENTENCES = {
     # data-io
     "Reading and writing table pages takes {} of the clients' time; a transaction misses {} pages.":
     "读写表页占客户端时间的 {0};每事务缺 {1} 页。",
+    "Reading and writing table pages takes {} of the clients' time; a transaction misses {} pages ({} of them of {}).":
+    "读写表页占客户端时间的 {0};每事务缺 {1} 页(其中 {2} 属于 {3})。",
+    "Reading and writing table pages takes {} of the clients' time; a transaction misses {} pages ({} of them of {}); {} "
+    "does {} requests/s at {} utilisation, a read takes {} ms.":
+    "读写表页占客户端时间的 {0};每事务缺 {1} 页(其中 {2} 属于 {3});{4} 每秒 {5} 个请求,利用率 {6},一次读 {7} 毫秒。",
     "Reading and writing table pages takes {} of the clients' time; a transaction misses {} pages; {} does {} "
     "requests/s at {} utilisation, a read takes {} ms.":
     "读写表页占客户端时间的 {0};每事务缺 {1} 页;{2} 每秒 {3} 个请求,利用率 {4},一次读 {5} 毫秒。",

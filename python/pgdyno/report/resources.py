@@ -120,7 +120,8 @@ def processes(data: RunData, groups: Sequence[Group]) -> Table:
     cells: list[list[str | Cell]] = []
     for g in groups[:_MOST]:
         trials = Evidence(data, g.trials).trials
-        for phase, of in (("warm-up", Recorded.before), ("measured", Recorded.rows)):
+        first = "cold" if _begin_cold(data, g) else "warm-up"
+        for phase, of in ((first, Recorded.before), ("measured", Recorded.rows)):
             means = _by_kind([of(r, "processes") for r in trials])
             for kind, (count, cpu, waiting, read, written) in sorted(means.items(), key=lambda x: -x[1][1]):
                 if cpu < _CPU and read + written < _BYTES:
@@ -134,12 +135,20 @@ def processes(data: RunData, groups: Sequence[Group]) -> Table:
         "Processes",
         ["configuration", "phase", "process", "n", "CPUs", "waiting", "read MB/s", "write MB/s"],
         cells,
-        "Means over the warm-up, where caches may be cold, and over the measurement. CPUs: processors used; waiting: "
-        "processes that were ready and had none. Read: from the block layer; written: given to the kernel, which "
-        "writes it to the disk then or later.",
+        "Means over the warm-up, where caches may be cold, and over the measurement. Cold: the warm-up behind a "
+        "restart of the server. CPUs: processors used; waiting: processes that were ready and had none. Read: from "
+        "the block layer; written: given to the kernel, which writes it to the disk then or later.",
         3,
         ["waiting", "n"],
     )
+
+
+def _begin_cold(data: RunData, g: Group) -> bool:
+    """The server was started anew before each trial: nothing was in shared buffers."""
+    place = data.manifest.places.get(g.trials[0].place)
+    # Of a server that was running already nothing is restarted.
+    is_ours = place is not None and "host" not in place.reached
+    return is_ours and bool((data.manifest.run.between or {}).get("restart"))
 
 
 _PROCESS = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s")

@@ -139,7 +139,8 @@ ZH = {
     "CPUs: processors used; waiting: processes that were ready and had none.": "CPUs:使用的处理器数;等待:就绪而没有处理器的进程数。",
     "Read: from the block layer; written: given to the kernel, which writes it to the disk then or later.":
     "读:来自块层;写:交给内核的字节,由内核当时或稍后写盘。",
-    "warm-up": "预热", "measured": "测量",
+    "Cold: the warm-up behind a restart of the server.": "冷:重启服务器之后的预热期间。",
+    "warm-up": "预热", "cold": "冷", "measured": "测量",
     "Statements as the server counts them": "服务器统计的语句",
     "calls": "调用次数", "hit": "命中", "dirtied": "弄脏", "WAL B": "WAL 字节",
     "full pages": "整页", "temp": "临时", "JIT ms": "JIT 毫秒",

@@ -330,9 +330,9 @@ class Servers:
         for what, wrong in (
             ("axes.version", any(c.place.version for c in running)),
             ("axes.settings", any(c.settings for c in running)),
-            ("run.between.restart", bool(running) and between.restart),
+            ("run.between.restart", bool(running) and between.restart is True),
             ("run.restarts", bool(running) and self.experiment.run.restarts > 1),
-            ("run.between.drop_caches", bool(running) and between.drop_caches),
+            ("run.between.drop_caches", bool(running) and between.drop_caches is True),
             ('run.between.restore = "template"', bool(running or clusters) and between.restore == "template"),
         ):
             if wrong:

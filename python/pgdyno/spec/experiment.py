@@ -215,10 +215,10 @@ class Between(Strict):
     """What is done before each trial, so that they begin alike."""
 
     checkpoint: bool = False
-    #: Of private servers.
-    restart: bool = False
-    #: The kernel's page cache, with private servers; only root may.
-    drop_caches: bool = False
+    #: Of private servers; "if_possible": of others nothing.
+    restart: bool | Literal["if_possible"] = False
+    #: The kernel's page cache, with private servers; only root may. "if_possible": else nothing.
+    drop_caches: bool | Literal["if_possible"] = False
     #: The data as they were loaded: "template", from a copy of the private server's data directory (shared blocks
     #: where the file system can); "truncate", the tables of the dataset that began empty are emptied; or a file of SQL.
     restore: str = "none"

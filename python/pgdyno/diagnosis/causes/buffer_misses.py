@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.said import mostly, part, percent
 from pgdyno.format import size
 
 _SHARE, _MISSES, _FROM_DEVICE = 0.04, 0.05, 0.2
@@ -26,8 +26,8 @@ def _judge(e: Evidence) -> Finding | None:
     where = "they came from the kernel's page cache" if fresh is not None else "from where cannot be seen"
     return e.finding(
         CAUSE,
-        f"{percent(misses)} of the pages were not in shared buffers, and reading them takes {part(cost)} of the "
-        f"clients' time; {where}.",
+        f"{percent(misses)} of the pages were not in shared buffers{mostly(*e.most_missed)}, and reading them takes "
+        f"{part(cost)} of the clients' time; {where}.",
         cost, "the clients' time", Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,
         f"A larger shared_buffers: it is {e.setting('shared_buffers') or 'not known'}, the data are "
         f"{size(e.data_bytes)}, of which {percent(e.plan.hot_set)} of the rows are used; the memory is {memory(e)}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.said import mostly, part, percent
 from pgdyno.format import integer, size
 
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
@@ -48,7 +48,7 @@ def _judge(e: Evidence) -> Finding | None:
     return e.finding(
         CAUSE,
         f"Reading and writing table pages takes {part(cost)} of the clients' time; a transaction misses {missed:.3g} "
-        f"pages{seen}.",
+        f"pages{mostly(*e.most_missed)}{seen}.",
         cost, "the clients' time", Confidence.HIGH if device else Confidence.MEDIUM,
         f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the memory is "
         f"{memory(e)}, the data are {size(e.data_bytes)}); a faster device; a smaller hot set.",
