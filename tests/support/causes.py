@@ -403,14 +403,15 @@ EVERY = (
         clients=24,
     ),
     Injected(
-        "TPC-C: slow commits", "wal-flush", warehouses=4, says="COMMIT takes",
+        # Enough of them that few wait for a warehouse's row meanwhile.
+        "TPC-C: slow commits", "wal-flush", warehouses=8, says="COMMIT takes",
         conf=f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\n", clients=4, place=on_slow_disk,
         why_not=lambda: slowdisk.why_not() or no_loop(),
     ),
     Injected(
         # Of the five a new order reads most: ten rows of stock, anywhere in it.
-        "TPC-C: small shared_buffers", "buffer-misses", warehouses=4, mix=(1, 0, 0, 0, 0), says="of stock",
-        conf=f"{_LOOSE}shared_buffers=4MB\ntrack_io_timing=on\n", clients=4,
+        "TPC-C: small shared_buffers", "buffer-misses", warehouses=12, mix=(1, 0, 0, 0, 0), says="stock",
+        conf=f"{_LOOSE}shared_buffers=2MB\ntrack_io_timing=on\n", clients=4,
     ),
     Injected("calm: half a load", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, options=("--rate", "500")),
     Injected("calm: one client", "", _POINT.format(n=10_000), _filled(10_000), _LOOSE, clients=1,

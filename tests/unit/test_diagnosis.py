@@ -321,6 +321,36 @@ def test_what_passes_between_statements_is_the_way(
     assert [words in f.sentence for f in found] == ([True] if words else []), found
 
 
+@pytest.mark.parametrize(
+    ("locked", "flushing", "running", "first"),
+    [
+        # Locks are held while COMMIT waits for the disk: whichever is larger.
+        (1.0, 5.0, 2.0, ["wal-flush", "row-locks"]),
+        (6.0, 1.5, 0.5, ["row-locks", "wal-flush"]),
+        # They are held for something else.
+        (1.0, 2.0, 5.0, ["row-locks", "wal-flush"]),
+    ],
+)
+def test_locks_that_are_held_through_a_flush_stand_beside_it(
+    tmp_path: Path, locked: float, flushing: float, running: float, first: list[str]
+) -> None:
+    waits = [{**_LOCKED, "processes": locked}, {**_WAITING, "processes": flushing}, {**_RUNNING, "processes": running}]
+    run = synthetic.make_run(tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": waits})
+    found = [f.cause for f in explain.of_run(reading.read(run))]
+    assert [c for c in found if c in ("row-locks", "wal-flush")] == first
+
+
+@pytest.mark.parametrize(("flush_ms", "found"), [(0.1, True), (5.5, False)])
+def test_a_queue_behind_slow_flushes_is_no_limit_of_storage(tmp_path: Path, flush_ms: float, found: bool) -> None:
+    disk = {**_DISK, "holds": "data,wal", "writes_per_s": 500.0, "utilisation": 0.97, "queue": 4.5,
+            "write_await_ns": 4.5e6, "flushes_per_s": 157.0, "flush_await_ns": flush_ms * 1e6}  # fmt: skip
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 300.0, intervals=20,
+        sampled={"waits": [_WAITING], "devices": [disk]},
+    )  # fmt: skip
+    assert ("throttled-storage" in [f.cause for f in explain.of_run(reading.read(run))]) is found
+
+
 def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> None:
     data = {**_DISK, "device": "vda", "holds": "data", "utilisation": 0.6, "read_bytes_per_s": 8192.0 * 900}
     wal = {**_DISK, "device": "vdb", "holds": "wal", "utilisation": 0.9, "read_bytes_per_s": 0.0}

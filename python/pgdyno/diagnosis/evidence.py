@@ -14,7 +14,7 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Part
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.model import Event, IntervalRow, TrialRecord
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
@@ -468,12 +468,12 @@ class Evidence:
 
     def finding(
         self, cause: Cause, sentence: str, cost: Part, of: str, confidence: Confidence, remedy: str,
-        facts: Iterable[Fact] = (),
+        facts: Iterable[Fact] = (), kind: Kind | None = None,
     ) -> Finding:  # fmt: skip
-        """A finding about this configuration."""
+        """A finding about this configuration; of the cause's kind, where no other is given."""
         p = self.plan
         return Finding(
-            cause.name, cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
+            cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
             p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials],
         )  # fmt: skip
 

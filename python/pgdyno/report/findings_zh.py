@@ -213,7 +213,7 @@ _FACTS = {
     "least round trip of an empty query": "空查询的最短往返",
     "client's busiest thread on a CPU or waiting for one": "客户端最忙线程占用或等待 CPU",
     "round trip": "往返", "round trips a transaction": "每事务往返", "steal": "steal", "other processes": "其他进程",
-    "PostgreSQL": "PostgreSQL", "pgdyno": "pgdyno", "clients waiting for row locks": "等待行锁的连接", "deadlocks": "死锁",
+    "PostgreSQL": "PostgreSQL", "pgdyno": "pgdyno", "clients waiting for row locks": "等待行锁的连接", "of the others, waiting for WAL": "其余连接中等待 WAL 的占比", "deadlocks": "死锁",
     "processors busy": "处理器繁忙", "by PostgreSQL": "PostgreSQL", "by pgdyno": "pgdyno", "dips": "下降次数", "longest": "最长",
     "longest lag to a standby's disk": "到备库落盘的最大延迟", "temporary bytes a transaction": "每事务临时字节",
     "waiting for them": "等待它们", "requests": "请求", "bytes": "字节", "variation": "变化", "a request takes": "一个请求耗时",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from pgdyno.diagnosis.causes import wal_flush
 from pgdyno.diagnosis.evidence import Evidence, Recorded
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import part, percent
@@ -12,6 +13,9 @@ from pgdyno.diagnosis.said import part, percent
 WAITS = ("Lock:transactionid", "Lock:tuple")
 _SHARE = 0.05
 _STATEMENT = 80
+#: Of the clients without such a wait, the part that waits for WAL, from which on locks are held for as long as a flush
+#: takes: then they are ranked beside it, and the larger comes first.
+_FLUSHING = 0.5
 #: A second, that are said.
 _DEADLOCKS = 0.05
 
@@ -35,6 +39,12 @@ def most_blocked(e: Evidence) -> tuple[str, float]:
     return statement, n / counts.total()
 
 
+def _flushing(e: Evidence, locked: Part) -> float:
+    """Of the clients that do not wait for row locks, and may hold them, the part that waits for WAL on the disk."""
+    flush = e.waiting(*wal_flush.WAITS)
+    return flush.mean / (1 - locked.mean) if flush is not None and locked.mean < 1 else 0.0
+
+
 def _judge(e: Evidence) -> Finding | None:
     cost = e.waiting(*WAITS)
     blockers = e.whole("blockers")
@@ -47,6 +57,7 @@ def _judge(e: Evidence) -> Finding | None:
     shown = statement if len(statement) <= _STATEMENT else f"{statement[:_STATEMENT]}…"
     words = f", with {deadlocks:.3g} deadlocks a second" if deadlocks >= _DEADLOCKS else ""
     words += f"; {percent(share)} of the waiting statements are: {shown}" if statement else ""
+    flushing = _flushing(e, cost)
     order = "Change rows in one order in all transactions: then none wait in a circle. " if deadlocks else ""
     return e.finding(
         CAUSE,
@@ -54,7 +65,9 @@ def _judge(e: Evidence) -> Finding | None:
         cost, "the clients' time", Confidence.HIGH,
         f"{order}Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more "
         "warehouses); update the hot row last in the transaction; shorten what comes between it and COMMIT.",
-        [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s")],
+        [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s"),
+         Fact("of the others, waiting for WAL", flushing, "%")],
+        kind=Kind.LIMIT if flushing >= _FLUSHING else Kind.TROUBLE,
     )  # fmt: skip
 
 

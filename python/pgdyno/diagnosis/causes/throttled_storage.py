@@ -15,6 +15,8 @@ from pgdyno.format import integer
 
 #: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
 _SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
+#: Part of the time in flushes.
+_FLUSHING = 0.5
 #: A limit that is kept by fractions of a second shows in samples that are as short as by turns: such are taken together
 #: to this length as well, if so many are left.
 _LONG_S, _LEFT = 1.0, 6
@@ -70,7 +72,9 @@ def _judge(e: Evidence) -> Finding | None:
         1.0, e.mean("counters", "blocks_read_per_s") or 0.0
     )
     before = seen / own
-    queued = of("utilisation") > 0.95 and of("queue") > 2
+    # A device that flushes most of the time is slow at that; what waits behind a flush makes a queue as well.
+    flushing = of("flushes_per_s") * of("flush_await_ns") / 1e9
+    queued = of("utilisation") > 0.95 and of("queue") > 2 and flushing < _FLUSHING
     if variation > _FLAT or (not (before > _BEFORE and seen > 1e6) and not queued):
         return None
     level = f"{integer(requests)} requests/s" if name == "requests" else f"{moved / 1e6:.3g} MB/s"
