@@ -22,10 +22,13 @@ class Terminated(BaseException):
 class _State:
     held = 0
     waiting: type[BaseException] | None = None
+    #: The last that arrived, whether it has raised or not.
+    arrived: type[BaseException] | None = None
 
 
 def _on_signal(number: int, _: FrameType | None) -> None:
     exception = KeyboardInterrupt if number == signal.SIGINT else Terminated
+    _State.arrived = exception
     if _State.held:
         _State.waiting = exception
         return
@@ -38,17 +41,21 @@ def signals_raise() -> Iterator[None]:
     (nohup) stays ignored.
     """
     mine = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
+    earlier, _State.arrived = _State.arrived, None
     before = {n: signal.signal(n, _on_signal) for n in mine}
     try:
         yield
     finally:
+        _State.arrived = earlier
         for n, handler in before.items():
             signal.signal(n, handler)
 
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Within it they wait; they raise when it ends in order, and give way to the exception it ends with otherwise."""
+    """Within it they wait, and raise when it ends: in order, or in the place of the exception it ends with, which
+    somebody may be about to catch and go on.
+    """
     if threading.current_thread() is not threading.main_thread():
         # Python's handlers run in the main thread only: here nothing can arrive, and the state is the other's.
         yield
@@ -56,12 +63,26 @@ def signals_held() -> Iterator[None]:
     _State.held += 1
     try:
         yield
-    except BaseException:
-        _State.held -= 1
-        if not _State.held:
-            _State.waiting = None
+    except BaseException as e:
+        if (waiting := _released()) is not None and isinstance(e, Exception):
+            raise waiting from e
         raise
-    _State.held -= 1
-    waiting, _State.waiting = (_State.waiting, None) if not _State.held else (None, _State.waiting)
-    if waiting is not None:
+    if (waiting := _released()) is not None:
         raise waiting
+
+
+def raise_if_signalled() -> None:
+    """To be called between two steps of long work: an exception that a signal raised may have been lost on its way, in
+    a callback or in code that turns every exception into its own.
+    """
+    if _State.arrived is not None:
+        raise _State.arrived
+
+
+def _released() -> type[BaseException] | None:
+    """Ends one of the stretches; what waited, if it was the outermost."""
+    _State.held -= 1
+    if _State.held:
+        return None
+    waiting, _State.waiting = _State.waiting, None
+    return waiting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 
 ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,20 +48,36 @@ def test_held_signals_wait_even_with_other_threads() -> None:
         t.start()
     done = []
     try:
-        with signals_raise():
-            with pytest.raises(Terminated), signals_held():
-                with signals_held():
-                    send(signal.SIGTERM)
-                    done.append("inner")
-                done.append("outer")
-            with pytest.raises(ValueError), signals_held():
-                send(signal.SIGINT)
-                raise ValueError
-            # It gave way, and is not raised late.
-            time.sleep(0.01)
+        with signals_raise(), pytest.raises(Terminated), signals_held():
+            with signals_held():
+                send(signal.SIGTERM)
+                done.append("inner")
+            done.append("outer")
     finally:
         stop.set()
     assert done == ["inner", "outer"]
+
+
+def test_a_signal_is_not_lost_with_a_failure_that_is_caught() -> None:
+    with signals_raise():
+        with pytest.raises(Terminated) as raised, contextlib.suppress(ValueError), signals_held():
+            send(signal.SIGTERM)
+            raise ValueError("the statement failed")
+        # It is raised once.
+        time.sleep(0.01)
+        with signals_held():
+            pass
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+def test_a_signal_that_somebody_swallowed_is_raised_again_between_two_steps() -> None:
+    with signals_raise():
+        raise_if_signalled()
+        with contextlib.suppress(BaseException):
+            send(signal.SIGTERM)
+        with pytest.raises(Terminated):
+            raise_if_signalled()
+    raise_if_signalled()
 
 
 def test_what_was_ignored_stays_ignored() -> None:

@@ -10,6 +10,7 @@ use pgdyno_engine::Observation;
 use pgdyno_engine::worker::{STOP_NOW, STOP_SOON};
 use pgdyno_record as record;
 use pgdyno_record::Phase;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
@@ -268,6 +269,11 @@ impl Plan {
     }
 }
 
+/// An exception that programs catch; not a signal's.
+fn is_failure(py: Python<'_>, e: &PyErr) -> bool {
+    e.is_instance_of::<PyException>(py)
+}
+
 /// Runs `workload` against `configs`, over which the clients are spread. `observer` has methods `started(start_ns,
 /// connect_ns)`, `interval(Interval)` and `event(Event)`. An exception in one of them, or from a signal handler, stops the
 /// run: transactions under way are brought to their end, a second one does not wait for them. It is then in the result's
@@ -310,7 +316,10 @@ pub fn run(
             // The first request to stop lets transactions end; the second does not wait.
             let how = if raised.is_some() { STOP_NOW } else { STOP_SOON };
             stop.fetch_max(how, std::sync::atomic::Ordering::Relaxed);
-            raised.get_or_insert(e);
+            // A signal is not lost to what the observer ended the run with, which may be all in order.
+            if raised.as_ref().is_none_or(|r| is_failure(py, r) && !is_failure(py, &e)) {
+                raised = Some(e);
+            }
         }
     }
     let result = py.detach(|| thread.join());

@@ -28,7 +28,7 @@ from pgdyno.errors import (
     SpecError,
     TargetError,
 )
-from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import ASKED, touched
@@ -213,6 +213,7 @@ class Session:
         self.listener.planned([t.plan for t in left], warmup + run.duration_s)
         start = left[0].plan.start
         for unit in units:
+            raise_if_signalled()
             if unit[0].plan.start != start:
                 start = unit[0].plan.start
                 servers.start_anew()
