@@ -579,6 +579,23 @@ def test_the_plan_of_a_hundred_billion_rows() -> None:
     assert facts["seconds_at_disk_speed"] == pytest.approx((facts["heap_bytes"] + facts["key_bytes"]) / 4.096e9)
 
 
+@pytest.mark.parametrize("warehouses", [1000, 10_000])
+def test_the_plan_of_many_warehouses(warehouses: int) -> None:
+    """Clause 1.2.1's cardinalities; order lines are 5 to 15 an order."""
+    options = ("load", "tpcc", "--scale", warehouses, "--plan", "--disk-mbps", 4096)
+    done = pgdyno(*options)
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    facts = pgdyno(*options, "--json").json
+    rows = {t["name"]: t["rows"] for t in facts["tables"]}
+    lines = rows.pop("tpcc_order_line")
+    assert lines == pytest.approx(300_000 * warehouses, rel=1e-3)
+    each = {"warehouse": 1, "district": 10, "new_order": 9000, "stock": 100_000}
+    each |= dict.fromkeys(("customer", "history", "orders"), 30_000)
+    assert rows == {"tpcc_item": 100_000} | {f"tpcc_{name}": n * warehouses for name, n in each.items()}
+    assert facts["rows"] == sum(rows.values()) + lines
+    assert facts["seconds_at_disk_speed"] == pytest.approx((facts["heap_bytes"] + facts["key_bytes"]) / 4.096e9)
+
+
 @pytest.mark.slow
 def test_the_plan_is_what_becomes(cluster: Server) -> None:
     for options in (("tpcb", "--scale=2", "--partitions=3", "--fillfactor=55"), ("pk", "--rows=200001")):
