@@ -274,9 +274,10 @@ class Table:
     #: The numbers of its rows: first..end, from 0 unless it is a partition.
     first: int
     end: int
-    #: The columns of the primary key, of each secondary index by name, and of a BRIN index.
+    #: The columns of the primary key; of each other index its name, its columns, and whether texts are among them; the
+    #: column of a BRIN index.
     key: list[str]
-    indexes: list[tuple[str, list[str]]]
+    indexes: list[tuple[str, list[str], bool]]
     brin: str | None
     #: Of a partition: the table, the column, from which value to which (None: open).
     partition: tuple[str, str, int | None, int | None] | None
@@ -288,6 +289,8 @@ class Table:
     #: What pg_relation_size will say of the heap and of the key, and the level of the key's root.
     heap_bytes: int
     key_bytes: int
+    #: Of the other indexes, as they would be written directly.
+    index_bytes: int
     key_level: int
 
 class Dataset:
@@ -375,8 +378,10 @@ def heap_page(
     of a char(n). For tests.
     """
 
-def btree_pages(rows: int, width: int, on_page: int, first: int, count: int) -> bytes:
-    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap. For tests."""
+def btree_pages(rows: int, width: int, on_page: int, first: int, count: int, each: int | None = None) -> bytes:
+    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap; with `each`, so many rows
+    have each key. For tests.
+    """
 
 def page_checksum(page: bytes, block: int) -> int:
     """The checksum of a page as block `block` of its fork. For tests."""

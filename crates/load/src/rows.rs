@@ -1,6 +1,7 @@
 //! What a dataset is: tables, and a function from row number to row. The one description that all ways of loading share.
 
-use crate::size::{BTree, PAGE, Width, btree, heap_pages};
+use crate::heap::btree::Keys;
+use crate::size::{BTree, PAGE, Width, btree, data_length, heap_pages};
 use std::ops::Range;
 
 /// A column's type, as far as loading must know it.
@@ -99,8 +100,8 @@ pub struct Row {
     bytes: Vec<u8>,
     /// Only its widths are asked for: texts may hold anything of their length.
     pub draft: bool,
-    /// What the dataset has worked out for a group of rows that this one is of: which, and what.
-    pub group: Option<(u64, Vec<u32>)>,
+    /// See [`Row::group_of`].
+    group: Option<(u64, Vec<u32>)>,
 }
 
 impl Row {
@@ -127,10 +128,20 @@ impl Row {
 
     /// The next value, a text that `write` appends.
     #[inline]
-    pub fn text_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn text_with<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let start = self.bytes.len();
-        write(&mut self.bytes);
+        let result = write(&mut self.bytes);
         self.values.push(Value::Text(start, self.bytes.len()));
+        result
+    }
+
+    /// What is known of group `tag`; `work` finds it out, unless the last row that was asked for was of the same group.
+    #[inline]
+    pub fn group_of(&mut self, tag: u64, work: impl FnOnce() -> Vec<u32>) -> &[u32] {
+        if self.group.as_ref().is_none_or(|(of, _)| *of != tag) {
+            self.group = Some((tag, work()));
+        }
+        self.group.as_ref().map_or(&[], |(_, all)| all)
     }
 
     /// A text's bytes.
@@ -140,12 +151,12 @@ impl Row {
     }
 }
 
-/// A secondary index.
+/// A secondary index, whose order the dataset knows ([`Dataset::in_order`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// Its columns.
+    /// Its columns: integers of one width, or some of them texts.
     pub columns: Vec<usize>,
 }
 
@@ -183,7 +194,7 @@ pub struct Table {
     pub rows: Range<u64>,
     /// The columns of the primary key, all of one width; none: it has no key. Its values grow with the row's number.
     pub key: Vec<usize>,
-    /// Indexes that the server makes when the rows are there.
+    /// Its other indexes.
     pub indexes: Vec<Index>,
     /// It is a partition of another.
     pub partition: Option<Partition>,
@@ -217,6 +228,23 @@ impl Table {
         (heap, self.key_width().map(|width| btree(self.count(), width)))
     }
 
+    /// What a B-tree over its key is over; none: it has no key.
+    pub fn keys(&self) -> Option<Keys> {
+        self.key_width().map(|bytes| Keys { rows: self.count(), columns: self.key.len(), bytes, vary: false })
+    }
+
+    /// The same of one of its indexes.
+    pub fn index_keys(&self, index: &Index) -> Keys {
+        let widest = |kind: Kind| match kind {
+            Kind::Char(n) | Kind::Varchar(n) => Width::Text(u64::from(n)),
+            other => Width::Fixed(other.fixed().unwrap_or(8)),
+        };
+        let kinds = index.columns.iter().map(|c| self.columns[*c].kind);
+        let widths: Vec<Width> = kinds.clone().map(widest).collect();
+        let vary = kinds.into_iter().any(|kind| kind.fixed().is_none());
+        Keys { rows: self.count(), columns: index.columns.len(), bytes: data_length(&widths), vary }
+    }
+
     /// Bytes of the key's values.
     pub fn key_width(&self) -> Option<u64> {
         let width: u64 = self.key.iter().filter_map(|c| self.columns[*c].kind.fixed()).sum();
@@ -230,8 +258,11 @@ pub trait Dataset: Send + Sync {
     fn tables(&self) -> &[Table];
     /// Fills `row` with row `number` of table `table`.
     fn row(&self, table: usize, number: u64, row: &mut Row);
-    /// The key of row `number` of table `table`, without making the whole row; `row` is there for [`Row::group`].
+    /// The key of row `number` of table `table`, without making the whole row; `row` is there for [`Row::group_of`].
     fn key(&self, table: usize, number: u64, row: &mut Row) -> Key;
+    /// The row that stands at `place` (counted as rows are) in the order of index `index` of table `table`, texts compared as
+    /// bytes and equal rows by their numbers: returns its number and fills `row` with the columns of the index alone.
+    fn in_order(&self, table: usize, index: usize, place: u64, row: &mut Row) -> u64;
 }
 
 /// A key of one column.

@@ -78,8 +78,7 @@ pub struct BTree {
 
 /// Entries that a full page of a build keeps. A page is full when the next entry does not fit or when it is filled to its
 /// factor; its last entry then becomes its high key and goes on to the next page.
-fn entries_on_page(entry: u64, first: u64, leaf: bool) -> u64 {
-    let fill = if leaf { LEAF_FILLFACTOR } else { INNER_FILLFACTOR };
+fn entries_on_page(entry: u64, first: u64, leaf: bool, fill: u64) -> u64 {
     let reserve = PAGE * (100 - fill) / 100;
     // The high key's line pointer is there from the beginning. A leaf keeps room for a high key with a row's address.
     let room = PAGE - PAGE_HEADER - BTREE_SPECIAL - LINE_POINTER;
@@ -99,12 +98,18 @@ fn entries_on_page(entry: u64, first: u64, leaf: bool) -> u64 {
 /// Entries that a full leaf keeps, for keys of `key` bytes.
 pub fn entries_on_leaf(key: u64) -> u64 {
     let entry = aligned(INDEX_TUPLE_HEADER + key);
-    entries_on_page(entry, entry, true)
+    entries_on_page(entry, entry, true, LEAF_FILLFACTOR)
+}
+
+/// Entries that a leaf keeps which is filled to its end, for keys of `key` bytes.
+pub fn entries_on_full_leaf(key: u64) -> u64 {
+    let entry = aligned(INDEX_TUPLE_HEADER + key);
+    entries_on_page(entry, entry, true, 100)
 }
 
 /// Entries that a full inner page keeps. The first has no key.
 pub fn entries_on_inner_page(key: u64) -> u64 {
-    entries_on_page(aligned(INDEX_TUPLE_HEADER + key), INDEX_TUPLE_HEADER, false)
+    entries_on_page(aligned(INDEX_TUPLE_HEADER + key), INDEX_TUPLE_HEADER, false, INNER_FILLFACTOR)
 }
 
 /// The B-tree of a unique key of `key` bytes over `rows` rows, built by CREATE INDEX.

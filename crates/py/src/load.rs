@@ -4,13 +4,13 @@ use crate::config::ConnConfig;
 use crate::errors;
 use pgdyno_load::copy::{self, Step};
 use pgdyno_load::datasets::{feed::Feed, pk::Pk, tpcb::Tpcb};
-use pgdyno_load::heap::btree::{Entry, Keys, Layout};
+use pgdyno_load::heap::btree::{Entry, Key, Keys, Layout};
 use pgdyno_load::heap::checksum;
 use pgdyno_load::heap::files;
 use pgdyno_load::heap::page::SIZE;
 use pgdyno_load::heap::relation::{self, Part, Places, Relation, Scratch};
 use pgdyno_load::heap::tuple::Stamp;
-use pgdyno_load::rows::{Kind, Value, single};
+use pgdyno_load::rows::{Kind, Value};
 use pgdyno_load::size::PAGE;
 use pgdyno_load::{LoadError, binary};
 use pgdyno_tpcc::Tpcc;
@@ -32,7 +32,7 @@ pub struct Table {
     first: u64,
     end: u64,
     key: Vec<&'static str>,
-    indexes: Vec<(String, Vec<&'static str>)>,
+    indexes: Vec<(String, Vec<&'static str>, bool)>,
     brin: Option<&'static str>,
     /// Of a partition: the table, the column, and from which value to which.
     partition: Option<(String, &'static str, Option<i64>, Option<i64>)>,
@@ -41,6 +41,7 @@ pub struct Table {
     query: String,
     heap_bytes: u64,
     key_bytes: u64,
+    index_bytes: u64,
     key_level: u32,
 }
 
@@ -96,8 +97,12 @@ impl Dataset {
                 indexes: t
                     .indexes
                     .iter()
-                    .map(|i| (i.name.clone(), i.columns.iter().map(|c| t.columns[*c].name).collect()))
+                    .map(|i| {
+                        let columns = i.columns.iter().map(|c| t.columns[*c].name).collect();
+                        (i.name.clone(), columns, t.index_keys(i).vary)
+                    })
                     .collect(),
+                index_bytes: t.indexes.iter().map(|i| Layout::new(t.index_keys(i)).pages() * PAGE).sum(),
                 partition: t.partition.as_ref().map(|p| (p.parent.clone(), t.columns[p.column].name, p.from, p.to)),
                 even: t.breaks.is_empty(),
                 brin: t.brin.map(|c| t.columns[c].name),
@@ -126,7 +131,7 @@ impl Dataset {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Pages `first..first + count` of a part of a table ("heap", "visibility", "key"), as they would be written.
+    /// Pages `first..first + count` of a part of a table ("heap", "visibility", "key", "index N"), as they would be written.
     #[pyo3(signature = (table, part, first, count, *, xmin=2, cmin=0, checksums=false))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn pages<'py>(
@@ -142,7 +147,7 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.range(table)?;
         let places = self.places(table, 1);
-        let relation = Relation::new(self.inner.as_ref(), table, part_of(part)?, Stamp { xmin, cmin }, places);
+        let relation = Relation::new(self.inner.as_ref(), table, self.part(table, part)?, Stamp { xmin, cmin }, places);
         let count = count.min(relation.pages().saturating_sub(first));
         let mut out = vec![0; count as usize * SIZE];
         relation.build(first, &mut out, &mut Scratch::default());
@@ -198,7 +203,7 @@ impl Dataset {
         let mut checked = Vec::new();
         for (table, part, path) in parts {
             self.range(table)?;
-            checked.push((table, part_of(&part)?, path, py.detach(|| self.places(table, threads))));
+            checked.push((table, self.part(table, &part)?, path, py.detach(|| self.places(table, threads))));
         }
         let dataset = self.inner.clone();
         let options = files::Options { threads, checksums, direct_io, mode };
@@ -229,18 +234,22 @@ impl Dataset {
         })
     }
 
+    /// The part of a table that is called so: heap, visibility, key, or "index N", from 0.
+    fn part(&self, table: usize, name: &str) -> PyResult<Part> {
+        let indexes = self.inner.tables()[table].indexes.len();
+        let index = name.strip_prefix("index ").and_then(|n| n.parse().ok()).filter(|n| *n < indexes);
+        match (name, index) {
+            ("heap", _) => Ok(Part::Heap),
+            ("visibility", _) => Ok(Part::Visibility),
+            ("key", _) => Ok(Part::Key),
+            (_, Some(n)) => Ok(Part::Index(n)),
+            _ => Err(errors::other(format!("there is no part \"{name}\": heap, visibility, key, index N (of {indexes})"))),
+        }
+    }
+
     fn range(&self, table: usize) -> PyResult<std::ops::Range<u64>> {
         let found = self.inner.tables().get(table).map(|t| t.rows.clone());
         found.ok_or_else(|| errors::other(format!("there is no table {table}")))
-    }
-}
-
-fn part_of(name: &str) -> PyResult<Part> {
-    match name {
-        "heap" => Ok(Part::Heap),
-        "visibility" => Ok(Part::Visibility),
-        "key" => Ok(Part::Key),
-        _ => Err(errors::other(format!("there is no part \"{name}\": heap, visibility, key"))),
     }
 }
 
@@ -334,9 +343,10 @@ pub fn heap_page<'py>(
     Ok((PyBytes::new(py, &page), filled))
 }
 
-/// Pages `first..first + count` of a B-tree over `rows` keys 1, 2, … of `width` bytes (4 or 8), with `on_page` rows on a page of
-/// the heap; fewer at the end. For tests.
+/// Pages `first..first + count` of a B-tree over `rows` keys of `width` bytes (4 or 8), with `on_page` rows on a page of the
+/// heap; fewer at the end. The keys are 1, 2, …; with `each`, so many rows have each. For tests.
 #[pyfunction]
+#[pyo3(signature = (rows, width, on_page, first, count, each=None))]
 pub fn btree_pages<'py>(
     py: Python<'py>,
     rows: u64,
@@ -344,16 +354,17 @@ pub fn btree_pages<'py>(
     on_page: u64,
     first: u64,
     count: u64,
+    each: Option<u64>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    if !matches!(width, 4 | 8) || on_page == 0 {
+    if !matches!(width, 4 | 8) || on_page == 0 || each == Some(0) {
         return Err(errors::other("keys are of 4 or 8 bytes, and a page has rows"));
     }
-    let layout = Layout::new(Keys { rows, columns: 1, width });
+    let layout = Layout::new(Keys { rows, columns: 1, bytes: width, vary: each.is_some() });
     let mut out = vec![0; count.min(layout.pages().saturating_sub(first)) as usize * SIZE];
     layout.build(first, &mut out, &mut |row| Entry {
         block: (row / on_page) as u32,
         offset: (row % on_page + 1) as u16,
-        key: single(row as i64 + 1),
+        key: Key::of_integers(&[(row / each.unwrap_or(1)) as i64 + 1], width as usize),
     });
     Ok(PyBytes::new(py, &out))
 }

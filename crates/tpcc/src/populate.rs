@@ -94,8 +94,7 @@ impl Tpcc {
     /// What is known of a district's orders only all together: the number of each one's first line within the district, and
     /// the end; then each one's customer, from 0.
     fn orders<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
-        let tag = set << 40 | district;
-        if row.group.as_ref().is_none_or(|(of, _)| *of != tag) {
+        let work = || {
             let mut all = Vec::with_capacity(2 * ORDERS + 1);
             let (mut rng, mut next) = (self.lines_of(set, district), 0);
             for _ in 0..ORDERS {
@@ -104,9 +103,9 @@ impl Tpcc {
             }
             all.push(next);
             all.extend(permutation(&mut self.stream(set, 101, district), ORDERS as u32));
-            row.group = Some((tag, all));
-        }
-        row.group.as_ref().map_or(&[], |(_, all)| all)
+            all
+        };
+        row.group_of(set << 40 | district, work)
     }
 
     /// Of an order line: its district (over all warehouses), its order and its number, all from 0, and its place.
@@ -119,18 +118,52 @@ impl Tpcc {
         (district, order as u64, u64::from(within - firsts[order]))
     }
 
+    /// Appends a customer's first and last name; the stream goes on with what else is drawn.
+    fn names(&self, set: u64, number: u64, draft: bool, first: &mut Vec<u8>, last: &mut Vec<u8>) -> Prng {
+        let (mut rng, c) = (self.stream(set, 3, number), number % CUSTOMERS);
+        letters(&mut rng, 8, 16, draft, first);
+        let name = if c < 1000 { c } else { nurand(&mut rng, 255, self.constants.last_name_load, 0, 999) };
+        last_name(name, last);
+        rng
+    }
+
+    /// A district's customers, from 0, by last and first name.
+    fn by_name<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
+        let work = || {
+            let name = |c: u64| {
+                let (mut first, mut last) = (Vec::new(), Vec::new());
+                self.names(set, district * CUSTOMERS + c, false, &mut first, &mut last);
+                (last, first, c as u32)
+            };
+            let mut all: Vec<_> = (0..CUSTOMERS).map(name).collect();
+            all.sort_unstable();
+            all.into_iter().map(|(.., c)| c).collect()
+        };
+        row.group_of(1 << 62 | set << 40 | district, work)
+    }
+
+    /// A district's orders, from 0, by customer.
+    fn by_customer<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
+        let work = || {
+            let mut all = vec![0; ORDERS];
+            let customers = permutation(&mut self.stream(set, 101, district), ORDERS as u32);
+            (0..).zip(customers).for_each(|(order, customer)| all[customer as usize] = order);
+            all
+        };
+        row.group_of(1 << 63 | set << 40 | district, work)
+    }
+
     fn customer(&self, set: u64, number: u64, row: &mut Row) {
         let draft = row.draft;
-        let mut rng = self.stream(set, 3, number);
         let (district, c) = (number / CUSTOMERS, number % CUSTOMERS);
         let (w, d) = (district / DISTRICTS, district % DISTRICTS);
         int(row, c + 1);
         int(row, d + 1);
         int(row, w + 1);
-        row.text_with(|o| letters(&mut rng, 8, 16, draft, o));
+        let mut last = Vec::with_capacity(15);
+        let mut rng = row.text_with(|o| self.names(set, number, draft, o, &mut last));
         row.text(b"OE");
-        let name = if c < 1000 { c } else { nurand(&mut rng, 255, self.constants.last_name_load, 0, 999) };
-        row.text_with(|o| last_name(name, o));
+        row.text(&last);
         address(&mut rng, row);
         row.text_with(|o| digits(&mut rng, 16, o));
         row.push(Value::Int8(EPOCH));
@@ -321,6 +354,26 @@ impl Dataset for Tpcc {
                 in_district(district, order + 1, line + 1)
             }
         }
+    }
+
+    fn in_order(&self, table: usize, _: usize, place: u64, row: &mut Row) -> u64 {
+        row.clear();
+        let (set, name) = self.of[table];
+        let (district, rank) = (place / CUSTOMERS, (place % CUSTOMERS) as usize);
+        let (w, d) = (district / DISTRICTS + 1, district % DISTRICTS + 1);
+        if name == Name::Customer {
+            let number = district * CUSTOMERS + u64::from(self.by_name(set, district, row)[rank]);
+            int(row, w);
+            int(row, d);
+            let mut first = Vec::with_capacity(16);
+            row.text_with(|last| self.names(set, number, false, &mut first, last));
+            row.text(&first);
+            return number;
+        }
+        // Each customer has one order.
+        let order = self.by_customer(set, district, row)[rank];
+        [w, d, rank as u64 + 1, u64::from(order) + 1].into_iter().for_each(|value| int(row, value));
+        district * CUSTOMERS + u64::from(order)
     }
 }
 

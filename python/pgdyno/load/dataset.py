@@ -151,6 +151,11 @@ class Dataset:
         return sum(t.key_bytes for t in self.tables)
 
     @property
+    def index_bytes(self) -> int:
+        """Bytes of the other indexes whose pages we can write."""
+        return sum(t.index_bytes for t in self.tables)
+
+    @property
     def name(self) -> str:
         """Kind, size, and what differs from the default, in one line."""
         parts = [self.kind, f"{KINDS[self.kind][0]}={self.size}"]
@@ -208,20 +213,23 @@ class Dataset:
 
     def parent_indexes(self) -> list[str]:
         """The same of their other indexes."""
-        named = [(p, i.removesuffix("_1"), c) for p, first in self.parents.items() for i, c in first.indexes]
+        named = [(p, i.removesuffix("_1"), c) for p, first in self.parents.items() for i, c, _ in first.indexes]
         return [f"create index {index} on {parent} ({', '.join(columns)})" for parent, index, columns in named]
 
     def _primary_key(self, table: str, key: list[str]) -> str:
         space = f" using index tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
         return f"alter table {table} add primary key ({', '.join(key)}){space}"
 
-    def indexes(self) -> list[str]:
-        """CREATE INDEX for all that is no primary key; independent of each other."""
+    def indexes(self, *, written: bool | None = None, texts: bool = False) -> list[str]:
+        """CREATE INDEX for all that is no primary key; independent of each other. `written`: only those whose pages can be
+        written directly, or only the others; of those on texts that is so if `texts`.
+        """
         space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
-        timed = [t for t in self.tables if t.brin and self.index != "none"]
+        timed = [t for t in self.tables if t.brin and self.index != "none"] if written is not True else []
+        others = [(t, i, c) for t in self.tables for i, c, text in t.indexes if written in (None, texts or not text)]
         return [
             *(f"create index idx_{t.name} on {t.name} using {self.index} ({t.brin}){space}" for t in timed),
-            *(f"create index {i} on {t.name} ({', '.join(c)}){space}" for t in self.tables for i, c in t.indexes),
+            *(f"create index {i} on {t.name} ({', '.join(c)}){space}" for t, i, c in others),
         ]
 
     def finish(self) -> list[str]:

@@ -80,6 +80,8 @@ class Direct:
         self._folders: dict[Path, Made] = {}
         self._entries: list[Entry] = []
         self._written: list[tuple[Path, Path]] = []
+        #: Indexes on texts can be written as well: the database compares them as bytes.
+        self._bytewise = False
 
     def make(self, drop: list[Table]) -> Loaded:
         """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
@@ -97,10 +99,11 @@ class Direct:
                 datadir.refuse_if_attached(segment)
             with datadir.kept_stopped(directory):
                 with done.phase("generate"):
-                    heaps = [f for f in files if f.part != "key"]
+                    heaps = [f for f in files if f.part in ("heap", "visibility")]
                     self._write(heaps, checksums, "generate", data.heap_bytes, done)
                 with done.phase("keys"):
-                    self._write([f for f in files if f.part == "key"], checksums, "keys", data.key_bytes, done)
+                    keys = [f for f in files if f not in heaps]
+                    self._write(keys, checksums, "keys", data.key_bytes + data.index_bytes, done)
                 with done.phase("generate"), signals_held():
                     self._put_in_place()
             with done.phase("start"):
@@ -144,13 +147,15 @@ class Direct:
                     f"of {_PAGE} in segments of 1GB",
                     "Load over a connection instead: --method copy.",
                 )
+            self._bytewise = _compares_bytes(conn)
             data = self.dataset
             # All or nothing: a schema without its comment would be taken for somebody else's.
             with conn.transaction():
                 conn.execute(f"create schema {SCHEMA}".encode())
                 conn.execute(f"comment on schema {SCHEMA} is {literal(_SCHEMA_COMMENT)}".encode())
                 conn.execute(f"set search_path to {SCHEMA}".encode())
-                statements = [*data.create(), *data.marks("not complete"), *data.primary_keys(), *data.parent_keys()]
+                keys = [*data.primary_keys(), *data.parent_keys(), *data.indexes(written=True, texts=self._bytewise)]
+                statements = [*data.create(), *data.marks("not complete"), *keys]
                 for statement in statements:
                     conn.execute(statement.encode())
             # What the end will do is tried now, on empty tables: an index of the same name, a view on what is replaced.
@@ -176,7 +181,14 @@ class Direct:
         assert row is not None
         heap, key = row
         found = [_File(number, "heap", heap), _File(number, "visibility", f"{heap}_vm")]
-        return [*found, _File(number, "key", key)] if table.key else found
+        if table.key:
+            found.append(_File(number, "key", key))
+        for n, (name, _, texts) in enumerate(table.indexes):
+            if not texts or self._bytewise:
+                row = conn.execute("select pg_relation_filepath(%s::regclass)", [name]).fetchone()
+                assert row is not None
+                found.append(_File(number, f"index {n}", row[0]))
+        return found
 
     def _write(self, files: list[_File], checksums: bool, phase: str, total: int, done: Loaded) -> None:
         if not files:
@@ -222,7 +234,8 @@ class Direct:
         where = quoted(self.schema)
         with conn.transaction():
             conn.execute(f"set local search_path to {SCHEMA}".encode())
-            for statement in [*(FOR_INDEXES if data.kind == "tpcc" else ()), *data.indexes(), *data.parent_indexes()]:
+            left = data.indexes(written=False, texts=self._bytewise)
+            for statement in [*(FOR_INDEXES if data.kind == "tpcc" else ()), *left, *data.parent_indexes()]:
                 conn.execute(statement.encode())
             conn.execute(f"set local search_path to {where}".encode())
             for statement in dropping.statements(drop):
@@ -313,6 +326,18 @@ class Direct:
 
     def _tell(self, phase: str) -> None:
         self.listener.loading(phase, 0, 0, 0, 0)
+
+
+def _compares_bytes(conn: Connection) -> bool:
+    """Whether texts of letters and digits stand in this database's order as their bytes do, whatever the library's version."""
+    row = conn.execute(
+        "select pg_catalog.to_jsonb(d) operator(pg_catalog.->>) 'datlocprovider', datcollate "
+        "from pg_catalog.pg_database d where datname operator(pg_catalog.=) pg_catalog.current_database()"
+    ).fetchone()
+    assert row is not None
+    provider, collation = row
+    # Of the server's own locales (17 and later) all are in the order of code points. Before 15 there was only the C library.
+    return provider == "b" or (provider in ("c", None) and collation in ("C", "POSIX"))
 
 
 def _explained(error: Exception, kept: str) -> PgdynoError:

@@ -58,6 +58,11 @@ impl Dataset for Pk {
     fn key(&self, _table: usize, number: u64, _row: &mut Row) -> Key {
         single(number as i64 + 1)
     }
+
+    /// None of its tables has such an index.
+    fn in_order(&self, _: usize, _: usize, place: u64, _: &mut Row) -> u64 {
+        place
+    }
 }
 
 /// 2026-01-01 and so many microseconds, as `now()::text` prints it in UTC. Reaches to the end of 2026; later days

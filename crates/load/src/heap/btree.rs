@@ -1,5 +1,8 @@
-//! A B-tree as CREATE INDEX builds it over keys in order, all of one width: `_bt_buildadd` and `_bt_uppershutdown` of
-//! `nbtsort.c`, turned from a loop over entries into arithmetic on numbers.
+//! A B-tree as CREATE INDEX builds it over keys in order: `_bt_buildadd` and `_bt_uppershutdown` of `nbtsort.c`, turned from
+//! a loop over entries into arithmetic on numbers.
+//!
+//! Keys of one width give the server's own pages. Where keys vary in width each page takes as many as there could be if all
+//! were the longest, so the arithmetic is the same and pages are a little emptier than the server's.
 //!
 //! On each level a page holds `keep` entries, and the next one, which did not fit, is its high key and the first of the next
 //! page. The last page of a level holds up to `keep + 1` and has no high key. A page gets its block when it is begun: a leaf
@@ -7,8 +10,7 @@
 //! right edge is closed comes last.
 
 use super::page::{HEADER, LINE_POINTER, SIZE, header, item_pointer, line_pointer, put};
-use crate::rows::Key;
-use crate::size::{entries_on_inner_page, entries_on_leaf};
+use crate::size::{entries_on_full_leaf, entries_on_inner_page, entries_on_leaf};
 
 /// Where the special space begins.
 const SPECIAL: usize = SIZE - 16;
@@ -17,25 +19,61 @@ const ROOT: u16 = 2;
 const META: u16 = 8;
 /// `t_tid` of this tuple is no row's address: `INDEX_ALT_TID_MASK`.
 const PIVOT: u16 = 0x2000;
+/// In `t_info`: some attribute is of varying width (`INDEX_VAR_MASK`).
+const VARIES: u16 = 0x4000;
+/// In a pivot's count of attributes: a row's address stands behind them (`BT_PIVOT_HEAP_TID_ATTR`), in so many bytes.
+const HAS_ADDRESS: u16 = 0x1000;
+const ADDRESS: usize = 8;
 /// Bytes of an index tuple's header, and of a whole one without a key.
 const TUPLE_HEADER: usize = 8;
 const MAGIC: u32 = 0x0005_3162;
 const VERSION: u32 = 4;
 
-/// What the index is over: rows whose keys grow with their numbers.
+/// Bytes that a key has at most.
+pub const KEY_BYTES: usize = 48;
+
+/// What the index is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     /// How many.
     pub rows: u64,
     /// Columns of the key.
     pub columns: usize,
-    /// Bytes of a column's value: 4 or 8.
-    pub width: u64,
+    /// Bytes of a key, at most [`KEY_BYTES`].
+    pub bytes: u64,
+    /// Keys have up to `bytes` bytes, and some may be equal; otherwise all have `bytes`, and each is there once.
+    pub vary: bool,
 }
 
-impl Keys {
-    fn bytes(&self) -> u64 {
-        self.columns as u64 * self.width
+/// A key as it stands in an index tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    length: u8,
+    bytes: [u8; KEY_BYTES],
+}
+
+impl Key {
+    /// Of these bytes.
+    #[inline]
+    pub fn new(image: &[u8]) -> Key {
+        let mut bytes = [0; KEY_BYTES];
+        bytes[..image.len()].copy_from_slice(image);
+        Key { length: image.len() as u8, bytes }
+    }
+
+    /// Of integers of `width` bytes each.
+    #[inline]
+    pub fn of_integers(values: &[i64], width: usize) -> Key {
+        let mut bytes = [0; KEY_BYTES];
+        for (n, value) in values.iter().enumerate() {
+            bytes[n * width..(n + 1) * width].copy_from_slice(&value.to_le_bytes()[..width]);
+        }
+        Key { length: (values.len() * width) as u8, bytes }
+    }
+
+    #[inline]
+    fn image(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
     }
 }
 
@@ -50,15 +88,13 @@ pub struct Entry {
     pub key: Key,
 }
 
-/// Finds the entry of a row, by its number.
+/// Finds an entry by its place in the order of keys.
 pub type Entries<'a> = dyn FnMut(u64) -> Entry + 'a;
 
 /// Where everything is.
 #[derive(Clone, Debug)]
 pub struct Layout {
     keys: Keys,
-    /// Bytes of an index tuple.
-    tuple: usize,
     leaf_keep: u64,
     inner_keep: u64,
     /// Pages of each level, leaves first.
@@ -73,9 +109,9 @@ impl Layout {
     pub fn new(keys: Keys) -> Layout {
         let mut layout = Layout {
             keys,
-            tuple: (TUPLE_HEADER + keys.bytes() as usize).next_multiple_of(8),
-            leaf_keep: entries_on_leaf(keys.bytes()),
-            inner_keep: entries_on_inner_page(keys.bytes()),
+            leaf_keep: if keys.vary { entries_on_full_leaf(keys.bytes) } else { entries_on_leaf(keys.bytes) },
+            // Only where keys can be equal do inner pages need room for rows' addresses.
+            inner_keep: entries_on_inner_page(keys.bytes + if keys.vary { ADDRESS as u64 } else { 0 }),
             levels: Vec::new(),
             late: Vec::new(),
             pages: 1,
@@ -207,12 +243,10 @@ impl Layout {
         let mut pointer = if last { 1 } else { 2 };
         let mut length = 0;
         for entry in first..end {
-            length = if level > 0 && entry == first { TUPLE_HEADER } else { self.tuple };
-            upper -= length;
             if level == 0 {
-                self.leaf_tuple(&mut page[upper..], entries(entry));
+                (upper, length) = self.leaf_tuple(page, upper, entries(entry));
             } else {
-                self.downlink(&mut page[upper..], level, entry, entry == first, entries);
+                (upper, length) = self.downlink(page, upper, level, entry, entry == first, entries);
             }
             line_pointer(page, pointer, upper, length);
             pointer += 1;
@@ -222,14 +256,13 @@ impl Layout {
             // The build had kept the high key's place free and moved all pointers up; the last one still stands there.
             line_pointer(page, pointer, upper, length);
         } else {
-            upper -= self.tuple;
             if level == 0 {
-                let right = entries(end);
-                self.pivot(&mut page[upper..], right.block, right.key);
+                let block = entries(end).block;
+                (upper, length) = self.pivot(page, upper, block, end, entries);
             } else {
-                self.downlink(&mut page[upper..], level, end, false, entries);
+                (upper, length) = self.downlink(page, upper, level, end, false, entries);
             }
-            line_pointer(page, 1, upper, self.tuple);
+            line_pointer(page, 1, upper, length);
         }
         let before = if number == 0 { 0 } else { self.block(level, number - 1) };
         let after = if last { 0 } else { self.block(level, number + 1) };
@@ -238,39 +271,57 @@ impl Layout {
         header(page, 0, lower, upper, SPECIAL);
     }
 
+    /// Puts a tuple in front of `upper`: six bytes of address, flags in its length, a key, and a row's address if there is one.
+    /// Returns where it begins, and its length.
     #[inline]
-    fn put_key(&self, tuple: &mut [u8], key: Key) {
-        let width = self.keys.width as usize;
-        for (n, value) in key[..self.keys.columns].iter().enumerate() {
-            put(tuple, TUPLE_HEADER + n * width, &value.to_le_bytes()[..width]);
+    fn tuple(&self, page: &mut [u8], upper: usize, at: [u8; 6], flags: u16, key: &[u8], address: Option<[u8; 6]>) -> (usize, usize) {
+        let length = (TUPLE_HEADER + key.len()).next_multiple_of(8) + address.map_or(0, |_| ADDRESS);
+        let upper = upper - length;
+        put(page, upper, &at);
+        put(page, upper + 6, &(length as u16 | flags).to_le_bytes());
+        put(page, upper + TUPLE_HEADER, key);
+        if let Some(address) = address {
+            put(page, upper + length - address.len(), &address);
         }
+        (upper, length)
+    }
+
+    fn varies(&self) -> u16 {
+        if self.keys.vary { VARIES } else { 0 }
     }
 
     #[inline]
-    fn leaf_tuple(&self, tuple: &mut [u8], entry: Entry) {
-        put(tuple, 0, &item_pointer(entry.block, entry.offset));
-        put(tuple, 6, &(self.tuple as u16).to_le_bytes());
-        self.put_key(tuple, entry.key);
+    fn leaf_tuple(&self, page: &mut [u8], upper: usize, entry: Entry) -> (usize, usize) {
+        self.tuple(page, upper, item_pointer(entry.block, entry.offset), self.varies(), entry.key.image(), None)
     }
 
-    /// A tuple that only separates: a block, and all attributes of the key. The server's own build leaves out those at the
-    /// end that separate nothing, which makes inner pages of several columns a little smaller; both are B-trees.
-    fn pivot(&self, tuple: &mut [u8], block: u32, key: Key) {
-        put(tuple, 0, &item_pointer(block, self.keys.columns as u16));
-        put(tuple, 6, &(self.tuple as u16 | PIVOT).to_le_bytes());
-        self.put_key(tuple, key);
+    /// A tuple that only separates the entries before `row` from those from it on: a block, and all attributes of the key. The
+    /// server's own build leaves out those at the end that separate nothing, which makes inner pages of several columns a
+    /// little smaller; both are B-trees. Between equal keys the address of the last row before decides, as in `_bt_truncate`.
+    fn pivot(&self, page: &mut [u8], upper: usize, block: u32, row: u64, entries: &mut Entries<'_>) -> (usize, usize) {
+        let key = entries(row).key;
+        let before = if self.keys.vary { Some(entries(row - 1)).filter(|e| e.key == key) } else { None };
+        let address = before.map(|e| item_pointer(e.block, e.offset));
+        let attributes = self.keys.columns as u16 | address.map_or(0, |_| HAS_ADDRESS);
+        self.tuple(page, upper, item_pointer(block, attributes), PIVOT | self.varies(), key.image(), address)
     }
 
     /// Entry `entry` of an inner level: it leads to that page of the level below. The first of a page has no key.
-    fn downlink(&self, tuple: &mut [u8], level: usize, entry: u64, first: bool, entries: &mut Entries<'_>) {
+    fn downlink(
+        &self,
+        page: &mut [u8],
+        upper: usize,
+        level: usize,
+        entry: u64,
+        first: bool,
+        entries: &mut Entries<'_>,
+    ) -> (usize, usize) {
         let block = self.block(level - 1, entry) as u32;
         if first {
-            put(tuple, 0, &item_pointer(block, 0));
-            put(tuple, 6, &(TUPLE_HEADER as u16 | PIVOT).to_le_bytes());
-            return;
+            return self.tuple(page, upper, item_pointer(block, 0), PIVOT, &[], None);
         }
         let row = (1..level).fold(entry, |n, _| n * self.inner_keep) * self.leaf_keep;
-        self.pivot(tuple, block, entries(row).key);
+        self.pivot(page, upper, block, row, entries)
     }
 }
 

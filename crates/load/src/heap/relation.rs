@@ -1,6 +1,6 @@
 //! One file of a table, as something that can say what is on any of its blocks.
 
-use super::btree::{Entry, Keys, Layout};
+use super::btree::{Entry, Key, Keys, Layout};
 use super::page::{self, ALL_VISIBLE, HEADER, LINE_POINTER, SIZE};
 use super::tuple::{self, Stamp};
 use super::{place, visibility};
@@ -18,6 +18,8 @@ pub enum Part {
     Visibility,
     /// The main fork of the primary key's index.
     Key,
+    /// The main fork of one of the other indexes.
+    Index(usize),
 }
 
 /// A file of a table.
@@ -26,6 +28,7 @@ pub struct Relation<'a> {
     table: usize,
     part: Part,
     stamp: Stamp,
+    /// Of the rows, or of an index's columns.
     kinds: Vec<Kind>,
     places: Places,
     heap_pages: u64,
@@ -105,18 +108,24 @@ impl<'a> Relation<'a> {
     /// That part of table `table`, whose rows stand at `places`.
     pub fn new(dataset: &'a dyn Dataset, table: usize, part: Part, stamp: Stamp, places: Places) -> Relation<'a> {
         let t = &dataset.tables()[table];
-        let rows = if part == Part::Key { t.count() } else { 0 };
-        let columns = t.key.len();
-        let width = t.key_width().map_or(8, |width| width / columns as u64);
+        let none = Keys { rows: 0, columns: 1, bytes: 8, vary: false };
+        let (keys, kinds) = match part {
+            Part::Heap | Part::Visibility => (none, t.kinds()),
+            Part::Key => (t.keys().unwrap_or(none), t.kinds()),
+            Part::Index(n) => {
+                let index = &t.indexes[n];
+                (t.index_keys(index), index.columns.iter().map(|c| t.columns[*c].kind).collect())
+            }
+        };
         Relation {
             dataset,
             table,
             part,
             stamp,
-            kinds: t.kinds(),
+            kinds,
             heap_pages: places.pages(t),
             places,
-            layout: Layout::new(Keys { rows, columns, width }),
+            layout: Layout::new(keys),
         }
     }
 
@@ -129,7 +138,7 @@ impl<'a> Relation<'a> {
         match self.part {
             Part::Heap => self.heap_pages,
             Part::Visibility => visibility::pages(self.heap_pages),
-            Part::Key => self.layout.pages(),
+            Part::Key | Part::Index(_) => self.layout.pages(),
         }
     }
 
@@ -160,12 +169,25 @@ impl<'a> Relation<'a> {
                 }
             }
             Part::Key => {
-                let start = self.table().rows.start;
+                let table = self.table();
+                let (start, columns) = (table.rows.start, table.key.len());
+                let width = table.key_width().map_or(8, |bytes| bytes as usize / columns);
                 let (row, mut near) = (&mut scratch.row, 0);
                 self.layout.build(first, out, &mut |number| {
                     let key = self.dataset.key(self.table, start + number, row);
                     let (block, offset) = self.places.find(start + number, &mut near);
-                    Entry { block, offset, key }
+                    Entry { block, offset, key: Key::of_integers(&key[..columns], width) }
+                });
+            }
+            Part::Index(index) => {
+                let start = self.table().rows.start;
+                let (row, image, mut near) = (&mut scratch.row, &mut scratch.tuple, 0);
+                self.layout.build(first, out, &mut |place| {
+                    let number = self.dataset.in_order(self.table, index, start + place, row);
+                    image.clear();
+                    tuple::values(row, &self.kinds, 0, image);
+                    let (block, offset) = self.places.find(number, &mut near);
+                    Entry { block, offset, key: Key::new(image) }
                 });
             }
         }

@@ -38,7 +38,21 @@ pub fn append(row: &Row, kinds: &[Kind], stamp: Stamp, out: &mut Vec<u8>) {
             out[start + FIXED_HEADER + i / 8] |= 1 << (i % 8);
         }
     }
-    let mut infomask = FROZEN | if has_null { HAS_NULL } else { 0 };
+    let varies = values(row, kinds, start, out);
+    let infomask = FROZEN | if has_null { HAS_NULL } else { 0 } | if varies { HAS_VARIABLE_WIDTH } else { 0 };
+    let header = &mut out[start..];
+    header[..4].copy_from_slice(&stamp.xmin.to_le_bytes());
+    header[8..12].copy_from_slice(&stamp.cmin.to_le_bytes());
+    header[18..20].copy_from_slice(&(columns as u16).to_le_bytes());
+    header[20..22].copy_from_slice(&infomask.to_le_bytes());
+    header[22] = data as u8;
+}
+
+/// Appends the values of `row`, aligned as in a tuple that begins at `start`; returns whether one is of varying width. So they
+/// stand in heap tuples and in index tuples alike.
+#[inline]
+pub fn values(row: &Row, kinds: &[Kind], start: usize, out: &mut Vec<u8>) -> bool {
+    let mut varies = false;
     for (value, kind) in row.values.iter().zip(kinds) {
         match *value {
             Value::Null => {}
@@ -46,21 +60,16 @@ pub fn append(row: &Row, kinds: &[Kind], stamp: Stamp, out: &mut Vec<u8>) {
             Value::Int8(v) => fixed(out, start, &v.to_le_bytes()),
             Value::Float8(v) => fixed(out, start, &v.to_bits().to_le_bytes()),
             Value::Text(first, end) => {
-                infomask |= HAS_VARIABLE_WIDTH;
+                varies = true;
                 text(out, start, row.bytes(first, end), *kind);
             }
             Value::Numeric(v) => {
-                infomask |= HAS_VARIABLE_WIDTH;
+                varies = true;
                 numeric(out, v, kind.scale());
             }
         }
     }
-    let header = &mut out[start..];
-    header[..4].copy_from_slice(&stamp.xmin.to_le_bytes());
-    header[8..12].copy_from_slice(&stamp.cmin.to_le_bytes());
-    header[18..20].copy_from_slice(&(columns as u16).to_le_bytes());
-    header[20..22].copy_from_slice(&infomask.to_le_bytes());
-    header[22] = data as u8;
+    varies
 }
 
 /// Writes a tuple's own address into it.
