@@ -379,8 +379,8 @@ def heap_page(
     """
 
 def btree_pages(rows: int, width: int, on_page: int, first: int, count: int, each: int | None = None) -> bytes:
-    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap; with `each`, so many rows
-    have each key. For tests.
+    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap; with `each`, so
+    many rows have each key. For tests.
     """
 
 def page_checksum(page: bytes, block: int) -> int:

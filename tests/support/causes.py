@@ -392,6 +392,11 @@ EVERY = (
         "create table t (id int, v int, pad text); alter table t alter pad set storage external",
         f"{_LOOSE}wal_buffers=32kB\nfull_page_writes=off\nmax_wal_size=16GB\nwal_writer_delay=10s\n", clients=8,
     ),
+    Injected(
+        # Nobody's row, and nobody else's session: a lock of the application's own.
+        "advisory lock", "other-waits", f"BEGIN;\nSELECT pg_advisory_xact_lock(1);\n{_UPDATE.format(n=1000)}END;\n",
+        _filled(1000), _LOOSE, says="advisory",
+    ),
     Injected("frozen backends", "stalls", _POINT.format(n=1000), _filled(1000), _LOOSE, disturb=_frozen),
     Injected(
         "heavy queries", "server-cpu", "SELECT sum(i * i) FROM generate_series(1, 20000) i;\n", "", _LOOSE, clients=4,

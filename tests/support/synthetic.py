@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def make_run(
     warmup: int = 0,
     latency_ns: int = 200_000,
     statement: str = "SELECT 1",
+    drift: float = 0.0,
 ) -> Path:
     """A finished run of these trials; `tps` gives each interval's throughput. `sampled`: rows of each source, of each
     interval; `totals`: of each whole trial. `events`: seconds, kind and text. The first `warmup` intervals are none of
@@ -113,7 +115,7 @@ def make_run(
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)
-        summary = summary_of(mean, intervals * seconds, n, latency, statement)
+        summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift)
         caveats: list[Caveat] = []
         writer.finish("finished", summary, caveats, activity={"wal_bytes": 1e6, "rows_updated": 1000.0})
     return run.path

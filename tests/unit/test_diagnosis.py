@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pgdyno.analysis.compare import Comparison, Verdict
+from pgdyno.collect.sources.sessions import without_literals
 from pgdyno.diagnosis import difference, dips, explain
-from pgdyno.diagnosis.causes import every_cause, throttled_storage
+from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storage
 from pgdyno.diagnosis.causes.data_io import from_device
-from pgdyno.diagnosis.evidence import Evidence, Recorded, ratio
+from pgdyno.diagnosis.evidence import Evidence, Recorded, loss, ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
 from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
@@ -66,6 +67,7 @@ class _Recorded:
 
     def __init__(self, committed: list[int]) -> None:
         self.intervals = [_row(n, c) for n, c in enumerate(committed)]
+        self.rate_changes = False
 
 
 @pytest.mark.parametrize("slow", [0, 40])
@@ -77,6 +79,58 @@ def test_dips_are_found_and_noise_is_none(slow: int) -> None:
     (dip,) = dips.dips_of(_Recorded(tps.tolist()))  # type: ignore[arg-type]
     assert dip.seconds == pytest.approx(1.5, abs=0.11) and dip.loss == pytest.approx(1 - slow / 100, abs=0.05)
     assert dips.dips_of(_Recorded([1, 2, 3])) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("length", [40, 70])
+def test_a_stall_of_minutes_is_a_dip(length: int) -> None:
+    """Longer than half of the intervals that a median is taken of: the issue's own story fell for as long."""
+    tps = np.random.default_rng(5).normal(100, 5, 200).astype(int)
+    tps[60 : 60 + length] = 40
+    recorded: Any = _Recorded(tps.tolist())
+    (dip,) = dips.dips_of(recorded)
+    assert dip.seconds == pytest.approx(length / 10, abs=0.11) and dip.loss == pytest.approx(0.6, abs=0.05)
+    # What was asked for less of is no dip.
+    recorded.rate_changes = True
+    assert dips.dips_of(recorded) == []
+
+
+def _series(rng: np.random.Generator, n: int, alike: float, spread: float) -> Any:
+    """First order autoregressive, about 100."""
+    x = rng.normal(0, 1, n)
+    for i in range(1, n):
+        x[i] = alike * x[i - 1] + (1 - alike * alike) ** 0.5 * x[i]
+    return 100 * (1 + spread * x)
+
+
+def test_a_loss_is_none_where_throughput_wanders_or_falls_anyway() -> None:
+    rng = np.random.default_rng(8)
+    false = 0
+    for _ in range(300):
+        start = int(rng.integers(0, 80))
+        found = loss([[(x, start <= i < start + 40) for i, x in enumerate(_series(rng, 120, 0.7, 0.2))]])
+        assert found is not None
+        false += found.low > 0 and found.mean > 0.03
+    assert false / 300 < 0.1
+    for _ in range(50):
+        falling = _series(rng, 120, 0.3, 0.05) * np.linspace(1.0, 0.7, 120)
+        found = loss([[(x, i >= 80) for i, x in enumerate(falling)]])
+        assert found is not None and not (found.low > 0 and found.mean > 0.03)
+
+
+def test_a_loss_is_found_with_its_size() -> None:
+    rng = np.random.default_rng(9)
+    held = 0
+    for _ in range(200):
+        trials = [
+            [(x * (0.7 if i % 10 < 3 else 1.0) * level, i % 10 < 3) for i, x in enumerate(_series(rng, 40, 0.3, 0.05))]
+            # Trials differ in their levels; what is lost is lost within each.
+            for level in (1.0, 1.3)
+        ]
+        found = loss(trials)
+        assert found is not None and found.low > 0 and found.mean == pytest.approx(0.09, abs=0.025)
+        held += found.low <= 0.09 <= found.high
+    assert held / 200 > 0.9
+    assert loss([[(1.0, True)] * 10]) is None and loss([[(1.0, False)] * 10, [(1.0, True)] * 10]) is None
 
 
 def test_next_to_nothing_is_a_dip_however_noisy_it_is_around() -> None:
@@ -370,6 +424,135 @@ def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> No
     assert e.data_device == e.wal_device == "vda"
 
 
+def test_storage_is_judged_by_the_device_that_is_waited_for(tmp_path: Path) -> None:
+    """Commits that wait 5 ms for a device that takes 5 ms are throttled by nobody, whatever another one does."""
+    wal = {**_DISK, "device": "sdb", "holds": "wal", "flushes_per_s": 180.0, "flush_await_ns": 4.9e6}
+    data = {**_DISK, "device": "nvme0n1", "holds": "data", "write_await_ns": 1e5, "utilisation": 0.01, "queue": 0.0}
+
+    def devices(i: int) -> list[dict[str, Any]]:
+        return [{**wal, "utilisation": 0.9, "writes_per_s": 180.0 + 40 * (i % 3)}, data]
+
+    counters = {"wal_syncs_per_s": 180.0, "wal_sync_ms_per_s": 900.0}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0,
+        sampled={"waits": [{**_WAITING, "processes": 8.0}], "devices": devices, "counters": [counters]},
+    )  # fmt: skip
+    assert next(f.cause for f in explain.of_run(reading.read(run))) == "wal-flush"
+
+
+def test_a_plan_that_became_better_does_not_hide_the_limit(tmp_path: Path) -> None:
+    plan = {
+        "script": "s.sql", "line": 1.0, "statement": "SELECT 1", "plan": "Seq Scan on t",
+        "plan_after": "Index Scan on t", "scan_filters": 0.0, "rows_thrown_away": -1.0, "rows": 1.0,
+        "scanned_rows": 1.0, "scanned_table": "t",
+    }  # fmt: skip
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([8], 1), lambda _, i, __: 1000.0 * (1 + 0.3 * i / 60), intervals=60, drift=0.3,
+        sampled={"waits": [{**_WAITING, "processes": 8.0}]}, totals={"plans": [plan]},
+    )  # fmt: skip
+    found = {f.cause: f for f in explain.of_run(reading.read(run))}
+    assert "throughput rose by 30%" in found["plan-changed"].sentence and found["plan-changed"].cost.high <= 0.31
+    # A change of a plan takes no more than what throughput moved by.
+    assert found["plan-changed"].of == "the throughput" and found["plan-changed"].cost.mean <= 0.16
+
+
+def test_other_sessions_in_the_database_are_no_cost_of_ours(tmp_path: Path) -> None:
+    """Their reads and their deadlocks are in the database's counters."""
+    reads = {**_RUNNING, "wait_type": "IO", "wait": "DataFileRead", "processes": 0.2}
+    other = {**_RUNNING, "ours": 0.0, "kind": "client backend", "state": "active", "processes": 9.0}
+    counters = {
+        "blocks_read_per_s": 500.0,
+        "blocks_hit_per_s": 500.0,
+        "read_ms_per_s": 14_000.0,
+        "deadlocks_per_s": 1.0,
+    }
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
+        sampled={"waits": [reads, {**_RUNNING, "processes": 3.8}, other], "counters": [counters]},
+    )  # fmt: skip
+    found = {f.cause: f for f in explain.of_run(reading.read(run))}
+    assert "row-locks" not in found
+    assert all(f.cost.high <= 1.0 for f in found.values())
+    assert "buffer-misses" not in found or found["buffer-misses"].cost.mean < 0.1
+
+
+def test_a_wait_without_a_rule_is_said_as_such(tmp_path: Path) -> None:
+    waits = [
+        {**_RUNNING, "wait_type": "LWLock", "wait": "LockManager", "processes": 5.0},
+        {**_RUNNING, "processes": 3.0},
+    ]
+    run = synthetic.make_run(tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": waits})
+    (found,) = [f for f in explain.of_run(reading.read(run)) if f.cause == "other-waits"]
+    assert "LWLock LockManager" in found.sentence and found.cost.mean == pytest.approx(5 / 8)
+
+
+def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 0.3, "waiting_for_cpu": 0.0, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    machine = {**_IDLE_CPU, "cpu_user": 0.4, "cpu_idle": 1.48, "cpu_steal": 0.12}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, manifest={"same_machine": True},
+        sampled={"machine": [machine], "processes": [backend], "waits": [{**_WAITING, "processes": 4.0}]},
+    )  # fmt: skip
+    assert next(f.cause for f in explain.of_run(reading.read(run))) == "wal-flush"
+
+
+def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> None:
+    table = {
+        **dict.fromkeys(("seq_scans", "seq_rows_read"), 0.0),
+        "rows": 1e5,
+        "rows_updated": 1e5,
+        "rows_hot_updated": 1e4,
+    }
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda _, i, __: 1000.0 * (1 - 0.2 * i / 60), intervals=60, drift=-0.2,
+        sampled={"waits": [{**_WAITING, "processes": 2.0}]},
+        totals={"tables": [{"table": "t", **table, "dead_rows": 0.0}]},
+    )  # fmt: skip
+    found = explain.of_run(reading.read(run))
+    (bloat,) = [f for f in found if f.cause == "bloat"]
+    assert "updated off its pages" in bloat.sentence and "fills" not in bloat.sentence and found[0].cause != "bloat"
+
+
+def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -> None:
+    """`between = { checkpoint = true }` and a warm-up: the burst is there, the checkpoint is not."""
+
+    def counters(i: int) -> list[dict[str, Any]]:
+        pages = 2.0 if i < 20 else 0.05
+        return [
+            {
+                "commits_per_s": 1000.0,
+                "wal_full_pages_per_s": pages * 1000,
+                "wal_bytes_per_s": 1000 * (pages * 8192 + 500.0),
+            }
+        ]
+
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([8], 1), lambda _, i, rng: (600.0 if i < 20 else 1000.0) * (1 + rng.gauss(0, 0.02)),
+        intervals=60, sampled={"counters": counters, "waits": [_RUNNING]},
+    )  # fmt: skip
+    first = explain.of_run(reading.read(run))[0]
+    assert first.cause == "checkpoint-full-pages" and "after a checkpoint before the measurement" in first.sentence
+    assert first.cost.mean == pytest.approx(0.4 / 3, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("select 'it''s'  from t where a = 5 and b=$1", "select … from t where a = … and b=$1"),
+        (r"update u1 set s = E'a\'b', x = $q$se'cret$q$, y = 1.5e3", "update u1 set s = …, x = …, y = …"),
+        ("select 'cut off in the mid", "select …"),
+    ],
+)
+def test_constants_of_others_are_not_written_down(text: str, shown: str) -> None:
+    assert without_literals(text) == shown
+
+
+def test_tables_are_known_by_the_names_that_plans_have() -> None:
+    names = ("t", "public.t", 'public."User"', '"My.Own"."a""b"')
+    assert [missing_index._plain(n) for n in names] == ["t", "t", "User", 'a"b']
+
+
 def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
     backend = {"kind": "client backend", "processes": 4.0, "cpu": 1.2, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
                "write_bytes_per_s": 0.0}  # fmt: skip
@@ -394,6 +577,8 @@ def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
     [
         ({"oldest_seconds": 0.0, "oldest_transactions": 0.0, "slot_transactions": 90_000.0}, "A replication slot"),
         ({"oldest_seconds": 19.0, "oldest_transactions": 9e4, "slot_transactions": 10.0}, "Another session's"),
+        # A standby with hot_standby_feedback renews what it holds each 10 s.
+        ({"oldest_seconds": 0.0, "oldest_transactions": 0.0, "slot_transactions": 9_000.0}, ""),
         # It is older than what it holds: whoever holds more is named.
         ({"oldest_seconds": 19.0, "oldest_transactions": 2000.0, "slot_transactions": 9e4}, "A replication slot"),
         ({"oldest_seconds": 0.0, "oldest_transactions": 0.0, "slot_transactions": 20.0}, ""),

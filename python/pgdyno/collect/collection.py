@@ -69,6 +69,8 @@ class Collection:
         self._start_ns = start_ns
         self._stop = threading.Event()
         self._last: dict[str, float] = {}
+        #: When a source that has failed is asked again.
+        self._retry: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._noted: set[str] = set()
         #: The connection is known to be lost; and when it is tried again.
@@ -151,6 +153,8 @@ class Collection:
         if self._failures.get(source.name, 0) >= _PATIENCE or source not in self._sources:
             return
         now = time.time()
+        if now < self._retry.get(source.name, 0.0) and not self._stop.is_set():
+            return
         before = self._last.get(source.name)
         if before is not None and now - before < max(source.period_s, self._period_s) * 0.9 and not self._stop.is_set():
             return
@@ -166,6 +170,7 @@ class Collection:
             self._carefully(source.name, lambda: self._sink(source.name, int(before * 1e9), int(now * 1e9), rows))
 
     def _carefully(self, name: str, act: Callable[[], _T]) -> _T | None:
+        began = time.time()
         try:
             found = act()
         except Exception as e:
@@ -175,7 +180,11 @@ class Collection:
                 return None
             # Whatever a server or a kernel of another kind answers: the others go on.
             self._failures[name] = self._failures.get(name, 0) + 1
+            # One that takes long to fail holds up the others: it gets no larger a part of the time than others.
+            self._retry[name] = time.time() + max(self._period_s * 0.5, _REST * (time.time() - began))
             self._tell(name, f"{name}: {words}")
+            if self._failures[name] == _PATIENCE:
+                self._tell(f"{name} no more", f"{name}: left alone after {_PATIENCE} failures in a row")
             return None
         self._failures[name] = 0
         return found

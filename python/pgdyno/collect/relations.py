@@ -13,9 +13,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 MOST = 50
 
 
-def describe(conn: Connection, tables: Sequence[str]) -> list[dict[str, Any]]:
+def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[dict[str, Any]]:
     """A row for each table and each of its indexes: name, kind, method, rows (as the planner knows), bytes; of B-trees
-    the level by bt_metap where pageinspect can be had, and the buffers that one search touches by EXPLAIN.
+    the level by bt_metap where pageinspect is there (on servers that are ours it is made, and rolled back), and the
+    buffers that one search touches by EXPLAIN.
     """
     found = []
     for table in tables[:MOST]:
@@ -37,17 +38,19 @@ def describe(conn: Connection, tables: Sequence[str]) -> list[dict[str, Any]]:
             facts: dict[str, Any] = {"name": name, "table": table, "kind": "table" if kind in ("r", "p") else "index"}
             facts |= {"method": method, "rows": int(count), "bytes": int(size)}
             if method == "btree" and size:
-                facts["level"] = _level(conn, name)
+                facts["level"] = _level(conn, name, is_ours=is_ours)
                 facts["buffers"] = _buffers(conn, int(oid))
             found.append(facts)
     return found
 
 
-def _level(conn: Connection, index: str) -> int | None:
+def _level(conn: Connection, index: str, *, is_ours: bool) -> int | None:
     """The level of the root; 0 is a tree of one page. None where pageinspect is not there, or not ours to use."""
     try:
         with conn.transaction(force_rollback=True):
             if conn.execute("select 1 from pg_proc where proname = 'bt_metap'").fetchone() is None:
+                if not is_ours:
+                    return None
                 conn.execute("create extension pageinspect")
             row = conn.execute("select level from bt_metap(%s)", [index]).fetchone()
     except psycopg.Error:
@@ -70,7 +73,7 @@ def _buffers(conn: Connection, index: int) -> int | None:
         table, column = row
         name = '"' + str(column).replace('"', '""') + '"'
         with conn.transaction(force_rollback=True):
-            conn.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
+            conn.execute("set transaction read only; set local enable_seqscan = off; set local enable_bitmapscan = off")
             key = conn.execute(f"select max({name}) / 2 + 1 from {table}".encode()).fetchone()
             if key is None or key[0] is None:
                 return None

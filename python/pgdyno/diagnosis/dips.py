@@ -15,7 +15,7 @@ from pgdyno.diagnosis.evidence import Recorded
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
 #: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
 _NOTHING, _EXPECTED = 0.1, 20.0
-#: Intervals that the median is taken of.
+#: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
 _AROUND = 61
 #: Sources that are sampled together begin within this time.
 _SAMPLE_NS = 100_000_000
@@ -47,6 +47,8 @@ def dips_of(r: Recorded) -> list[Dip]:
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
     half = min(_AROUND, len(tps)) // 2
     around = np.array([np.median(tps[max(0, i - half) : i + half + 1]) for i in range(len(tps))])
+    if not r.rate_changes:
+        around = np.maximum(around, np.median(tps))
     spread = _MAD * float(np.median(np.abs(tps - around)))
     low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around)
     found, i = [], 0

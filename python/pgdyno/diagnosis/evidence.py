@@ -53,6 +53,11 @@ class Recorded:
         return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
 
     @property
+    def rate_changes(self) -> bool:
+        """The load follows a profile (--rate=1000..20000/60s): its throughput differs on purpose."""
+        return isinstance(self.trial.parameters.get("rate"), str)
+
+    @property
     def seconds(self) -> float:
         """Of the measurement."""
         return (self.window[1] - self.window[0]) / 1e9
@@ -304,6 +309,13 @@ class Evidence:
         return sorted(f"{kind}:{wait}" for kind, wait in seen if kind and kind != "Client")
 
     @cached_property
+    def has_deadlocks(self) -> bool:
+        """Of our transactions some failed by a deadlock, or were tried again: those of others are not ours."""
+        summaries = [r.trial.summary for r in self.trials if r.trial.summary]
+        retried = any(i.retried for r in self.trials for i in r.intervals)
+        return retried or any(s.failed.get("40P01") for s in summaries)
+
+    @cached_property
     def running(self) -> Part | None:
         """The part of the clients' time in which their backends ran, or waited for a CPU. PostgreSQL says of such a
         backend that it is active and waits for nothing; but one that was just sent a statement, and has no CPU to read
@@ -316,7 +328,7 @@ class Evidence:
     @cached_property
     def _on_processors(self) -> Part | None:
         """The same by the kernel's scheduler; None: it cannot be seen, or others than our clients may be among it."""
-        if self.is_idle_on_purpose or self._are_others_at_work:
+        if self.is_idle_on_purpose or self.are_others_at_work:
             return None
         own = [
             row["cpu"] + row["waiting_for_cpu"]
@@ -328,7 +340,7 @@ class Evidence:
         return found and Part(*(min(1.0, x) for x in (found.mean, found.low, found.high)))
 
     @cached_property
-    def _are_others_at_work(self) -> bool:
+    def are_others_at_work(self) -> bool:
         """Client backends that are not ours were seen to do something."""
         rows = (row for r in self.trials for row in r.rows("waits"))
         return any(row["kind"] == "client backend" and not row["ours"] and row["state"] == "active" for row in rows)
@@ -448,21 +460,12 @@ class Evidence:
         """The part of the throughput that is lost in samples that are disturbed, by those that are not: of all time.
         None: there are too few of either.
         """
-        quiet: list[float] = []
-        noisy: list[float] = []
+        found: list[list[tuple[float, bool]]] = []
         for r in self.trials:
-            for start, end in dict.fromkeys((row["start_ns"], row["end_ns"]) for row in r.rows(source)):
-                tps = r.tps_between(start, end)
-                if tps is None:
-                    continue
-                (noisy if disturbed(r, start, end) else quiet).append(tps)
-        if len(quiet) < _FEWEST or len(noisy) < _FEWEST or not np.mean(quiet) > 0:
-            return None
-        share = len(noisy) / (len(noisy) + len(quiet))
-        loss = 1 - float(np.mean(noisy) / np.mean(quiet))
-        error = math.sqrt(float(np.var(noisy, ddof=1)) / len(noisy) + float(np.var(quiet, ddof=1)) / len(quiet))
-        half = student_975(min(len(noisy), len(quiet)) - 1) * error / float(np.mean(quiet))
-        return Part(share * loss, share * (loss - half), share * (loss + half))
+            times = dict.fromkeys((row["start_ns"], row["end_ns"]) for row in r.rows(source))
+            seen = ((r.tps_between(*time), disturbed(r, *time)) for time in times)
+            found.append([(tps, is_disturbed) for tps, is_disturbed in seen if tps is not None])
+        return loss(found)
 
     # ------------------------------------------------------------ what becomes of it
 
@@ -476,6 +479,42 @@ class Evidence:
             cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
             p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials],
         )  # fmt: skip
+
+
+def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
+    """The part of the throughput that is lost in the samples that are disturbed, by those that are not, of the same
+    trial, with its 95% interval. By least squares: each trial has a level and a drift of its own, all have one loss; a
+    throughput that falls anyway is no loss by what comes at its end. The error respects how alike neighbours are. None:
+    there are too few samples of either, or no trial has both.
+    """
+    trials = [t for t in trials if len(t) >= _FEWEST]
+    tps = np.array([x for t in trials for x, _ in t], dtype=float)
+    noisy = np.array([d for t in trials for _, d in t], dtype=bool)
+    if min(noisy.sum(), (~noisy).sum()) < _FEWEST:
+        return None
+    columns = [noisy.astype(float)]
+    begin = 0
+    for t in trials:
+        level, drift = np.zeros(len(tps)), np.zeros(len(tps))
+        level[begin : begin + len(t)] = 1.0
+        drift[begin : begin + len(t)] = np.linspace(-1.0, 1.0, len(t))
+        columns += [level, drift]
+        begin += len(t)
+    x = np.column_stack(columns)
+    freedom = len(tps) - x.shape[1]
+    if freedom < _FEWEST or np.linalg.matrix_rank(x) < x.shape[1]:
+        return None
+    inverse = np.linalg.inv(x.T @ x)
+    fitted = inverse @ x.T @ tps
+    rest = tps - x @ fitted
+    alike = autocorrelation_time(rest)
+    error = math.sqrt(float(rest @ rest) / freedom * float(inverse[0, 0]) * alike)
+    # What there would have been without it.
+    usual = float((tps - noisy * fitted[0]).mean())
+    if not usual > 0:
+        return None
+    share, half = float(noisy.mean()) / usual, student_975(max(1, int(freedom / alike))) * error
+    return Part(-share * float(fitted[0]), share * (-float(fitted[0]) - half), share * (-float(fitted[0]) + half))
 
 
 def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:

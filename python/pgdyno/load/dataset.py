@@ -221,8 +221,8 @@ class Dataset:
         return f"alter table {table} add primary key ({', '.join(key)}){space}"
 
     def indexes(self, *, written: bool | None = None, texts: bool = False) -> list[str]:
-        """CREATE INDEX for all that is no primary key; independent of each other. `written`: only those whose pages can be
-        written directly, or only the others; of those on texts that is so if `texts`.
+        """CREATE INDEX for all that is no primary key; independent of each other. `written`: only those whose pages can
+        be written directly, or only the others; of those on texts that is so if `texts`.
         """
         space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
         timed = [t for t in self.tables if t.brin and self.index != "none"] if written is not True else []

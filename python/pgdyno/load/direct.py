@@ -329,14 +329,14 @@ class Direct:
 
 
 def _compares_bytes(conn: Connection) -> bool:
-    """Whether texts of letters and digits stand in this database's order as their bytes do, whatever the library's version."""
+    """Whether texts stand in this database's order as their bytes do, whatever the library's version."""
     row = conn.execute(
         "select pg_catalog.to_jsonb(d) operator(pg_catalog.->>) 'datlocprovider', datcollate "
         "from pg_catalog.pg_database d where datname operator(pg_catalog.=) pg_catalog.current_database()"
     ).fetchone()
     assert row is not None
     provider, collation = row
-    # Of the server's own locales (17 and later) all are in the order of code points. Before 15 there was only the C library.
+    # All of the server's own locales (17 and later) have the order of code points. Before 15 only the C library.
     return provider == "b" or (provider in ("c", None) and collation in ("C", "POSIX"))
 
 

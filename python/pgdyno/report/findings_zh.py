@@ -13,8 +13,11 @@ _SENTENCES = {
     "{} runs were logged, {}": "日志中有 {0} 次,{1}",
     "its workers use {} of a processor and move {} MB/s": "其工作进程使用一个处理器的 {0},读写 {1} MB/s",
     # bloat
-    "Throughput falls by {} over a trial while {} fills with dead rows: {} for each live one at the end, and {} of its "
-    "updates are HOT.": "一次试验中吞吐下降 {0},同时 {1} 中死行不断增加:结束时每个活行有 {2} 个死行,其更新中 {3} 为 HOT。",
+    "Throughput falls by {} over a trial while {} {}": "一次试验中吞吐下降 {0},同时 {1} {2}",
+    "fills with dead rows: {} for each live one at the end, and {} of its updates are HOT.":
+    "中死行不断增加:结束时每个活行有 {0} 个死行,其更新中 {1} 为 HOT。",
+    "is updated off its pages: {} of its updates are HOT ({} dead rows for each live one).":
+    "的更新多写到别的页:其更新中 {0} 为 HOT(每个活行有 {1} 个死行)。",
     # buffer-misses
     "{} of the pages were not in shared buffers ({} of them of {}), and reading them takes {} of the clients' time; {}.":
     "{0} 的页不在 shared_buffers 中(其中 {1} 属于 {2}),读取它们占客户端时间的 {3};{4}。",
@@ -23,12 +26,13 @@ _SENTENCES = {
     "they came from the kernel's page cache": "它们来自内核页缓存",
     "from where cannot be seen": "无法看到它们来自何处",
     # checkpoint-full-pages
-    "Whole pages after checkpoints cost {} of {}: {} of the WAL is pages written whole at their first change after each "
-    "of {} checkpoints ({} of WAL a transaction).":
-    "检查点后的整页写入占{1}的 {0}:WAL 的 {2} 是 {3} 次检查点之后各页首次修改时写入的整页(每事务 WAL {4})。",
+    "Whole pages after checkpoints cost {} of {}: {} of the WAL is pages written whole at their first change after {} "
+    "({} of WAL a transaction).":
+    "检查点后的整页写入占{1}的 {0}:WAL 的 {2} 是{3}之后各页首次修改时写入的整页(每事务 WAL {4})。",
     "Whole pages after checkpoints cost up to {} of {}: {} of the WAL is pages written whole at their first change after "
-    "each of {} checkpoints ({} of WAL a transaction).":
-    "检查点后的整页写入至多占{1}的 {0}:WAL 的 {2} 是 {3} 次检查点之后各页首次修改时写入的整页(每事务 WAL {4})。",
+    "{} ({} of WAL a transaction).":
+    "检查点后的整页写入至多占{1}的 {0}:WAL 的 {2} 是{3}之后各页首次修改时写入的整页(每事务 WAL {4})。",
+    "each of {} checkpoints": " {0} 次检查点", "a checkpoint before the measurement": "测量之前的检查点",
     "the throughput": "吞吐量", "the clients' time": "客户端时间",
     # checkpoint-writes
     "While checkpoints write, throughput is lower: {} of it is lost; the checkpointer writes {} MB/s on average.":
@@ -77,8 +81,17 @@ _SENTENCES = {
     "other processes used {}": "其他进程使用 {0}",
     "the hypervisor took {} and other processes used {}": "虚拟机管理器占去 {0},其他进程使用 {1}",
     # plan-changed
-    "A plan changed within the trial, of a statement that takes {} of a transaction's time: {} before, {} after; {}":
-    "试验中有语句的执行计划改变,它占事务时间的 {0}:之前 {1},之后 {2};{3}",
+    "A plan changed within the trial, of a statement that takes {} of a transaction's time: {} before, {} after; {}; {}":
+    "试验中有语句的执行计划改变,它占事务时间的 {0}:之前 {1},之后 {2};{3};{4}",
+    "throughput rose by {} over a trial": "一次试验中吞吐上升 {0}", "throughput fell by {} over a trial": "一次试验中吞吐下降 {0}",
+    # other-waits
+    "Clients wait {} of their time for what pgdyno has no rule for, most of it for {} ({}).":
+    "客户端有 {0} 的时间在等待 pgdyno 没有规则的事件,主要是 {1}({2})。",
+    "Clients wait {} of their time for what pgdyno has no rule for, most of it for {} ({}); {} of those that wait for "
+    "locks are: {}.":
+    "客户端有 {0} 的时间在等待 pgdyno 没有规则的事件,主要是 {1}({2});等锁的语句中 {3} 为:{4}。",
+    "Clients wait {} of their time for what pgdyno has no rule for, most of it for {} ({}){}.":
+    "客户端有 {0} 的时间在等待 pgdyno 没有规则的事件,主要是 {1}({2}){3}。",
     # row-locks
     "Transactions wait for each other's row locks {} of the clients' time.": "事务互相等待行锁,占客户端时间的 {0}。",
     "Transactions wait for each other's row locks {} of the clients' time, with {} deadlocks a second.":
@@ -129,6 +142,7 @@ _SENTENCES = {
     # wal-insert
     "Clients wait for a place in the WAL buffers {} of their time; {} times a transaction the buffers were full.":
     "客户端等待 WAL 缓冲区中的位置,占其时间的 {0};每事务缓冲区满 {1} 次。",
+    "Clients wait for new files of WAL to be made {} of their time.": "客户端等待新建 WAL 文件,占其时间的 {0}。",
 }  # fmt: skip
 
 _REMEDIES = {
@@ -166,8 +180,13 @@ _REMEDIES = {
     "减少往返:流水线(\\startpipeline)、函数、一条语句多行;客户端离服务器更近。",
     "Measure when the machine is quiet (pgdyno compares in turn to bear with it); a dedicated host.":
     "在机器空闲时测量(pgdyno 轮流对比以减小影响);使用独占的主机。",
-    'ANALYZE before measuring (after = ["analyze"]); autovacuum_analyze_scale_factor smaller for growing tables.':
-    '测量前 ANALYZE(after = ["analyze"]);对增长的表减小 autovacuum_analyze_scale_factor。',
+    'ANALYZE before measuring (after = ["analyze"]), or a longer warm-up; autovacuum_analyze_scale_factor smaller for '
+    "growing tables.":
+    '测量前 ANALYZE(after = ["analyze"]),或加长预热;对增长的表减小 autovacuum_analyze_scale_factor。',
+    "What {} is: PostgreSQL's documentation, Wait Events (The Cumulative Statistics System).":
+    "{0} 的含义见 PostgreSQL 文档“累积统计系统”一章中的等待事件。",
+    "min_wal_size (now {}) larger, so that old files are used again; wal_recycle = on.":
+    "加大 min_wal_size(现为 {0}),使旧文件得以重用;wal_recycle = on。",
     "Change rows in one order in all transactions: then none wait in a circle. Spread the updates over more rows (TPC-B: "
     "a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten "
     "what comes between it and COMMIT.":
@@ -218,7 +237,7 @@ _FACTS = {
     "longest lag to a standby's disk": "到备库落盘的最大延迟", "temporary bytes a transaction": "每事务临时字节",
     "waiting for them": "等待它们", "requests": "请求", "bytes": "字节", "variation": "变化", "a request takes": "一个请求耗时",
     "the device itself": "设备自身", "transactions a sync": "每次同步的事务", "COMMIT": "COMMIT 耗时", "transaction": "事务耗时", "sync of WAL": "WAL 同步", "flush of {}": "{0} flush",
-    "WAL buffers full a transaction": "每事务 WAL 缓冲区满",
+    "WAL buffers full a transaction": "每事务 WAL 缓冲区满", "most of it": "其中最多", "kinds of waits": "等待种类",
 }  # fmt: skip
 _SETTING = {"not known": "未知", "the default": "默认值"}
 

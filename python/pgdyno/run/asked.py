@@ -76,7 +76,7 @@ class AskedSources:
             if self._sees_processes:
                 postmaster = self._postmaster()
                 if postmaster is not None:
-                    found.append(Processes(postmaster))
+                    found.append(Processes(postmaster, self._note))
                 else:
                     self._note("the server's processes: they cannot be seen from here (a container, another user)")
         self.waits = None

@@ -246,6 +246,9 @@ class Collecting:
             sources.append(SoftInterrupts())
         data = self._data_directory()
         devices = Devices(places_of(data)) if data is not None else None
+        if devices is not None and devices.hidden:
+            hidden = " and ".join(devices.hidden)
+            self._note(f"the devices under {hidden} and tablespaces: only the server's user or root may look there")
         if devices is not None and devices.holds:
             sources.append(devices)
         else:

@@ -180,7 +180,7 @@ class Recorder:
         wanted, place = site.dataset, site.place
         with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
             sizes = server.relation_sizes(conn, site.relations)
-            described = relations.describe(conn, site.relations)
+            described = relations.describe(conn, site.relations, is_ours=site.cluster is not None)
         before = self._before.get(place.label)
         if before is not None and before.dataset.name and before.dataset.name != site.loaded.get("name"):
             raise RefusedError(

@@ -57,7 +57,9 @@ def _groups(version: int) -> dict[str, tuple[_Columns, LiteralString]]:
         "pg_stat_wal": (_WAL, "from pg_stat_wal"),
     }
     if version >= 180000:
-        groups["pg_stat_io of WAL"] = (_WAL_FILES_18, "from pg_stat_io where object = 'wal'")
+        # New files are filled and synced in the context init: that is no flush of WAL.
+        rest: LiteralString = "from pg_stat_io where object = 'wal' and context = 'normal'"
+        groups["pg_stat_io of WAL"] = (_WAL_FILES_18, rest)
     elif version >= 140000:
         groups["pg_stat_wal's times"] = (_WAL_FILES_17, "from pg_stat_wal")
     if version >= 170000:

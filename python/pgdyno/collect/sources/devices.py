@@ -36,6 +36,17 @@ def devices_under(path: Path, sys: Path = _SYS) -> list[str]:
     return found
 
 
+def may_be_seen(path: Path) -> bool:
+    """Whether we may look at a file, if it is there."""
+    try:
+        path.stat()
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _below(sys: Path, number: str, found: list[str]) -> None:
     here = sys / "dev" / "block" / number
     try:
@@ -82,9 +93,14 @@ class Devices:
     def __init__(self, places: Mapping[str, Path]) -> None:
         """`places`: what is looked at (data, wal, a tablespace), and where it lies."""
         self.holds: dict[str, list[str]] = {}
+        #: What lies where we may not look.
+        self.hidden: list[str] = []
         for what, path in places.items():
-            for device in devices_under(path):
+            devices = devices_under(path)
+            for device in devices:
                 self.holds.setdefault(device, []).append(what)
+            if not devices and not may_be_seen(path):
+                self.hidden.append(what)
         self._differences = Differences()
 
     def rows(self, seconds: float) -> list[Row]:
@@ -129,7 +145,7 @@ def rates(d: Mapping[str, float], seconds: float) -> Row:
 
 
 def places_of(data: Path) -> dict[str, Path]:
-    """Where the files of a cluster lie: data, wal, and each tablespace."""
+    """Where the files of a cluster lie: data, wal, and each tablespace, as far as they may be listed."""
     places = {"data": data, "wal": data / "pg_wal"}
     try:
         spaces: Sequence[Path] = sorted((data / "pg_tblspc").iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
@@ -35,8 +35,9 @@ class Processes:
 
     name = "processes"
 
-    def __init__(self, postmaster: int) -> None:
+    def __init__(self, postmaster: int, note: Callable[[str], None] = lambda _: None) -> None:
         self._postmaster = postmaster
+        self._note = note
         self._differences = Differences()
         self._kinds: dict[int, str] = {}
         #: CPU time of those that are there, as last seen, and of all that ended, as the postmaster knows; both by clock
@@ -55,10 +56,12 @@ class Processes:
         for pid in (*children, *ours):
             try:
                 kind = ours.get(pid) or self._kind(pid)
-                used, state, ticks_ns = _used(pid)
+                used, state, ticks_ns, sees_bytes = _used(pid)
             except (OSError, ValueError, IndexError):
                 # It has ended.
                 continue
+            if not sees_bytes:
+                self._note("bytes that the server's processes read and write: only their user or root may see them")
             there.add(pid)
             t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
             t["processes"] += 1
@@ -114,8 +117,10 @@ def kind_of(title: bytes) -> str:
     return kind[1] if kind else "client backend"
 
 
-def _used(pid: int) -> tuple[dict[str, float], str, float]:
-    """What a process has used since it was started, all threads together; its state; its CPU time by clock ticks."""
+def _used(pid: int) -> tuple[dict[str, float], str, float, bool]:
+    """What a process has used since it was started, all threads together; its state; its CPU time by clock ticks;
+    whether its bytes may be seen.
+    """
     text = slurp(f"/proc/{pid}/stat")
     # The command may have blanks and parentheses in it.
     fields = text.rpartition(b")")[2].split()
@@ -127,12 +132,15 @@ def _used(pid: int) -> tuple[dict[str, float], str, float]:
             # Not every kernel has it.
             cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
             used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
+    sees_bytes = True
     try:
         for line in slurp(f"/proc/{pid}/io").splitlines():
             key, _, value = line.partition(b":")
             if key in (b"read_bytes", b"wchar"):
                 used["read" if key == b"read_bytes" else "written"] = float(value)
+    except PermissionError:
+        sees_bytes = False
     except (OSError, ValueError):
-        # Another user's.
+        # Not every kernel has it.
         pass
-    return used, fields[0].decode(), ticks_ns
+    return used, fields[0].decode(), ticks_ns, sees_bytes

@@ -22,7 +22,9 @@ with waiting as materialized (
 locks as materialized (select * from pg_locks where pid in (select pid from waiting))
 select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
        coalesce(b.application_name, ''),
-       case when b.by = 0 then 'a prepared transaction' else coalesce(b.backend_type, '') end, coalesce(b.state, ''),
+       -- Of another role's session one without pg_monitor sees only that it is there.
+       case when b.by = 0 then 'a prepared transaction' when b.pid is null then ''
+         else coalesce(b.backend_type, 'a session of another role') end, coalesce(b.state, ''),
        coalesce(left(b.query, 200), ''), coalesce(extract(epoch from clock_timestamp() - b.xact_start), 0)::float8
 from waiting w
 left join lateral (select locktype, coalesce(relation, (select k.relation from locks k
@@ -44,12 +46,22 @@ left join lateral (
   union all
   select prepared, age(transaction) from pg_prepared_xacts where database = current_database()
   order by transactions desc limit 1) a on true"""
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
+#: Strings, with backslashes where E stands before them; between dollars; numbers, but not in names.
+_LITERAL = re.compile(
+    r"\b[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b",
+    re.DOTALL,
+)
 
 
 def without_literals(text: str) -> str:
-    """A statement in one line; what stands in quotes may be a secret, or somebody's data."""
-    return _LITERAL.sub("'…'", " ".join(text.split()))
+    """A statement in one line; its constants may be secrets, or somebody's data. One that was cut off within quotes
+    ends there.
+    """
+    found = _LITERAL.sub("…", " ".join(text.split()))
+    for opening in ("'", "$$"):
+        before, cut, _ = found.partition(opening)
+        found = f"{before}…" if cut else found
+    return found
 
 
 class Blockers:

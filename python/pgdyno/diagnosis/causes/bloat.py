@@ -21,11 +21,17 @@ def _judge(e: Evidence) -> Finding | None:
     hot, dead = worst["rows_hot_updated"] / worst["rows_updated"], worst["dead_rows"] / max(1.0, worst["rows"])
     if dead < _DEAD and hot > _HOT:
         return None
+    fills = dead >= _DEAD
+    what = (
+        f"fills with dead rows: {dead:.2g} for each live one at the end, and {percent(hot)} of its updates are HOT."
+        if fills
+        else f"is updated off its pages: {percent(hot)} of its updates are HOT ({dead:.2g} dead rows for each live "
+        "one)."
+    )
     return e.finding(
         CAUSE,
-        f"Throughput falls by {percent(-drift)} over a trial while {worst['table']} fills with dead rows: "
-        f"{dead:.2g} for each live one at the end, and {percent(hot)} of its updates are HOT.",
-        Part(-drift / 2, 0.0, -drift), "the throughput", Confidence.MEDIUM,
+        f"Throughput falls by {percent(-drift)} over a trial while {worst['table']} {what}",
+        Part(-drift / 2, 0.0, -drift), "the throughput", Confidence.MEDIUM if fills else Confidence.LOW,
         "Let autovacuum keep up (autovacuum_vacuum_cost_limit larger); fillfactor = 80 on that table; no index on "
         "columns that change.",
         [Fact("dead rows a live one", dead), Fact("updates that are HOT", hot, "%")],

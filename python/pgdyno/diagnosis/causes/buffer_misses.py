@@ -16,8 +16,9 @@ def _judge(e: Evidence) -> Finding | None:
     read, hit = e.mean("counters", "blocks_read_per_s"), e.mean("counters", "blocks_hit_per_s")
     if waits is None or read is None or hit is None or not read:
         return None
-    # What the backends themselves say, where they measure it, and what samples see.
-    timed = (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients
+    # What the backends themselves say, where they measure it, and what samples see. The former is of the whole
+    # database: beside other sessions it is not ours.
+    timed = 0.0 if e.are_others_at_work else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients)
     cost = Part(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
     fresh = from_device(e)
     misses = read / (read + hit)

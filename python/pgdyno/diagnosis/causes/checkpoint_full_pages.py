@@ -24,7 +24,7 @@ def _pages(row: dict[str, Any]) -> float:
 def _judge(e: Evidence) -> Finding | None:
     pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
     checkpoints = checkpoints_of(e)
-    if not pages or not wal or not checkpoints or e.setting("full_page_writes") == "off":
+    if not pages or not wal or e.setting("full_page_writes") == "off":
         return None
     whole = whole_pages_share(e) or 0.0
     every = sorted(_pages(row) for r in e.trials for row in r.rows("counters") if row.get("commits_per_s"))
@@ -38,7 +38,7 @@ def _judge(e: Evidence) -> Finding | None:
     is_calm = calm * _PAGE < _WHOLE / 2 * wal
     cost = e.lost(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
-    if cost is None and whole > _WHOLE:
+    if cost is None and whole > _WHOLE and checkpoints:
         # Of the time that goes into WAL, the part that is whole pages.
         waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
         cost = None if waits is None else Part(*(x * whole for x in (waits.mean, waits.low, waits.high)))
@@ -46,10 +46,11 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     sure = seen and cost.low > 0 and whole > _WHOLE
     what = "the throughput" if seen else "the clients' time"
+    after = f"each of {integer(checkpoints)} checkpoints" if checkpoints else "a checkpoint before the measurement"
     return e.finding(
         CAUSE,
         f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} of {what}: {percent(whole)} of the "
-        f"WAL is pages written whole at their first change after each of {integer(checkpoints)} checkpoints "
+        f"WAL is pages written whole at their first change after {after} "
         f"({size(wal)} of WAL a transaction).",
         cost, what, Confidence.HIGH if sure else Confidence.MEDIUM,
         f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "

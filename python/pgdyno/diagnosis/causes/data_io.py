@@ -10,6 +10,8 @@ from pgdyno.format import integer, size
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
          "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
 _WRITES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileFlush", "IO:DataFileSync")
+#: All that it is about.
+WAITS = (*READS, *_WRITES)
 _COLUMNS = ("reads_per_s", "writes_per_s", "utilisation", "read_await_ns", "queue")
 _SHARE = 0.1
 #: Of the blocks that were not in shared buffers, the part that the device had to read.

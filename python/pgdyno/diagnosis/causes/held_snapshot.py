@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.evidence import Evidence, Recorded
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import percent
 from pgdyno.format import integer, span
 
 _OLD, _DEAD = 5.0, 1_000
+#: Seconds. With hot_standby_feedback a standby renews its snapshot every 10 s (wal_receiver_status_interval): what is
+#: younger than two of these is what every standby has.
+_RENEWED = 20.0
+
+
+def _held_throughout(r: Recorded) -> float:
+    """The age of the slots' oldest snapshot in transactions, at least, all through the second half of a trial."""
+    middle = sum(r.window) / 2
+    return min((row["slot_transactions"] for row in r.rows("snapshots") if row["end_ns"] > middle), default=0.0)
 
 
 def _judge(e: Evidence) -> Finding | None:
     def most(column: str) -> float:
         return max((row[column] for row in e.whole("snapshots")), default=0.0)
 
-    oldest, age, of_slots = (most(c) for c in ("oldest_seconds", "oldest_transactions", "slot_transactions"))
+    oldest, age = most("oldest_seconds"), most("oldest_transactions")
+    of_slots = max((_held_throughout(r) for r in e.trials), default=0.0)
     dead = max((row["dead_rows"] for row in e.whole("tables")), default=0.0)
     length = max((r.seconds for r in e.trials), default=0.0)
     is_session = oldest >= max(_OLD, length / 2) and age >= _DEAD
-    if dead < _DEAD or not (is_session or of_slots >= _DEAD):
+    is_slot = of_slots >= max(_DEAD, e.tps * max(_RENEWED, length / 2))
+    if dead < _DEAD or not (is_session or is_slot):
         return None
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
     fell = max(0.0, -sum(s.drift for s in summaries) / len(summaries)) if summaries else 0.0
     cost, of = Part(fell / 2, 0.0, fell), "the throughput"
     confidence = Confidence.HIGH if fell > 0.1 else Confidence.MEDIUM
-    if is_session and age >= of_slots:
+    if is_session and (age >= of_slots or not is_slot):
         return e.finding(
             CAUSE,
             f"Another session's transaction has been open for {span(oldest)} and {integer(age)} others: up to "

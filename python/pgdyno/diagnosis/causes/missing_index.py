@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import percent
 from pgdyno.format import integer
 
+_LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
 #: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
 _THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
+
+
+def _plain(name: str) -> str:
+    """A table's name without its schema and quotes, as EXPLAIN has it: public."User" is User."""
+    match = _LAST.search(name)
+    return match[0].strip('"').replace('""', '"') if match else name
 
 
 def _judge(e: Evidence) -> Finding | None:
@@ -16,7 +25,7 @@ def _judge(e: Evidence) -> Finding | None:
     for row in e.whole("plans"):
         if not row["scan_filters"]:
             continue
-        table = [t for t in e.whole("tables") if str(t["table"]).split(".")[-1] == row["scanned_table"]]
+        table = [t for t in e.whole("tables") if _plain(str(t["table"])) == row["scanned_table"]]
         # Where it was not carried out: what the table's counters say of its scans.
         scans = sum(t["seq_scans"] for t in table)
         thrown = row["rows_thrown_away"] if row["rows_thrown_away"] >= 0 else 0.0

@@ -30,7 +30,8 @@ def _judge(e: Evidence) -> Finding | None:
     return e.finding(
         CAUSE,
         f"Somebody else is on the machine: {who} of the processors while they were {percent(p.share)} busy.",
-        e.taken(taken, used), "the processors", Confidence.HIGH,
+        # Where processors are idle all the same, what was taken of them has cost little.
+        e.taken(taken, used), "the processors", Confidence.HIGH if p.are_full else Confidence.LOW,
         "Measure when the machine is quiet (pgdyno compares in turn to bear with it); a dedicated host.",
         [Fact("steal", steal, "%"), Fact("other processes", others, "%"), Fact("PostgreSQL", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%")],

@@ -15,6 +15,8 @@ from pgdyno.format import integer
 
 #: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
 _SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
+#: Of table pages, beside what reads them.
+_PAGES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileSync")
 #: Part of the time in flushes.
 _FLUSHING = 0.5
 #: A limit that is kept by fractions of a second shows in samples that are as short as by turns: such are taken together
@@ -54,23 +56,30 @@ def _spread(x: Array, length_s: float) -> float:
     return min(_MAD * float(np.median(np.abs(y - m))) / m for y, m in zip(taken, medians, strict=True) if m > 0)
 
 
+def _read_ns(e: Evidence) -> float | None:
+    """Mean time of a page's read by the server; None: not known (track_io_timing is off)."""
+    ms, blocks = e.mean("counters", "read_ms_per_s"), e.mean("counters", "blocks_read_per_s")
+    return ms / blocks * 1e6 if ms and blocks else None
+
+
 def _judge(e: Evidence) -> Finding | None:
-    cost = e.waiting(*data_io.READS, *wal_flush.WAITS, "IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileSync")
-    if cost is None or cost.mean < _SHARE or not e.busiest_device:
+    wal, pages = e.waiting(*wal_flush.WAITS), e.waiting(*data_io.READS, *_PAGES)
+    cost = e.waiting(*wal_flush.WAITS, *data_io.READS, *_PAGES)
+    if cost is None or wal is None or pages is None or cost.mean < _SHARE or not e.busiest_device:
         return None
-    plateaus = [p for name in {row["device"] for row in e.whole("devices")} if (p := _plateau(e, name)) is not None]
-    if not plateaus:
+    # What clients wait for, by the device that it is on: another one says nothing of it, however steady it is.
+    is_wal = wal.mean >= pages.mean
+    plateau = _plateau(e, e.wal_device if is_wal else e.data_device)
+    if plateau is None:
         return None
-    variation, device, name, requests, moved = min(plateaus)
+    variation, device, name, requests, moved = plateau
 
     def of(column: str) -> float:
         return e.mean("devices", column, device=device) or 0.0
 
     # A limit in front of the device shows as time that the device knows nothing of; one behind it as its queue.
-    own = max(of("flush_await_ns") + of("write_await_ns"), of("read_await_ns"), 1.0)
-    seen = wal_flush.sync_ns(e) or (e.mean("counters", "read_ms_per_s") or 0.0) * 1e6 / max(
-        1.0, e.mean("counters", "blocks_read_per_s") or 0.0
-    )
+    own = max(of("flush_await_ns") + of("write_await_ns") if is_wal else of("read_await_ns"), 1.0)
+    seen = (wal_flush.sync_ns(e) if is_wal else _read_ns(e)) or 0.0
     before = seen / own
     # A device that flushes most of the time is slow at that; what waits behind a flush makes a queue as well.
     flushing = of("flushes_per_s") * of("flush_await_ns") / 1e9

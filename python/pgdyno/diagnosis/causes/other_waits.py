@@ -1,0 +1,42 @@
+"""A wait that takes much of the clients' time, and that no other cause is about: said as such."""
+
+from __future__ import annotations
+
+from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.said import part, percent
+
+_SHARE = 0.1
+_TAKEN = {
+    w.lower()
+    for w in (
+        *data_io.WAITS, *row_locks.WAITS, *wal_flush.WAITS, *wal_insert.WAITS, "IPC:SyncRep", "IO:BufFileRead",
+        "IO:BufFileWrite", "IO:BufFileTruncate", "LWLock:BufferMapping",
+    )
+}  # fmt: skip
+
+
+def _judge(e: Evidence) -> Finding | None:
+    # A script may sleep on purpose; of locks that others hold another cause tells.
+    foreign = any(row_locks.is_foreign(row) for row in e.whole("blockers"))
+    left = [w for w in e.waits if w.lower() not in _TAKEN and not (foreign and w.startswith("Lock:"))]
+    cost = e.waiting(*left) if left else None
+    if cost is None or cost.mean < _SHARE:
+        return None
+    parts = sorted(((p.mean, w) for w in left if (p := e.waiting(w)) is not None), reverse=True)
+    (most, wait), *_ = parts
+    named = wait.replace(":", " ")
+    statement, share = row_locks.most_blocked(e) if wait.startswith("Lock:") else ("", 0.0)
+    waiting = f"; {percent(share)} of those that wait for locks are: {statement[:80]}" if statement else ""
+    return e.finding(
+        CAUSE,
+        f"Clients wait {part(cost)} of their time for what pgdyno has no rule for, most of it for "
+        f"{named} ({percent(most)}){waiting}.",
+        cost, "the clients' time", Confidence.MEDIUM,
+        f"What {named} is: PostgreSQL's documentation, Wait Events (The Cumulative Statistics System).",
+        [Fact("most of it", most, "%"), Fact("kinds of waits", len(parts))],
+    )  # fmt: skip
+
+
+CAUSE = Cause("other-waits", Kind.LIMIT, "waits without a known cause", _judge)
