@@ -25,6 +25,7 @@ from typing import Any
 
 from common import Sample, median, ratio
 from pgdyno import _core, engine
+from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
@@ -69,19 +70,33 @@ def ours(cluster: EmbeddedCluster, how: str, warehouses: int, clients: int, seco
     return Sample(n / (result.elapsed_ns / 1e9), user / n * 1e6, system / n * 1e6)
 
 
+#: Of the original's tables, which have names of their own and are counted by its scripts.
+_ORIGINAL = "sysbench_tpcc"
+
+
 def sysbench_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int, folder: Path | None) -> list[str]:
-    """Its command line, less what it shall do."""
+    """Its command line, less what it shall do. The original's scripts look for each other where it is begun."""
     words = ["sysbench", "--db-driver=pgsql", f"--pgsql-host={cluster.layout.socket}", "--pgsql-user=postgres",
-             "--pgsql-db=postgres", f"--threads={clients}"]  # fmt: skip
+             f"--pgsql-db={_ORIGINAL if folder else 'postgres'}", f"--threads={clients}"]  # fmt: skip
     if folder is not None:
-        return [*words, "--tables=1", f"--scale={warehouses}", "--use_fk=0", "--trx_level=RC", str(folder / "tpcc.lua")]
+        return [*words, "--tables=1", f"--scale={warehouses}", "--use_fk=0", "--trx_level=RC", "tpcc.lua"]
     return [*words, f"--warehouses={warehouses}", str(Path(__file__).parent / "tpcc.lua")]
 
 
-def theirs(words: list[str], seconds: float) -> Sample:
+def prepare_original(cluster: EmbeddedCluster, args: argparse.Namespace) -> None:
+    """Loads the original's tables, in a database of their own."""
+    with targets.administrative(cluster.target) as conn:
+        conn.execute(f"create database {_ORIGINAL}".encode())
+    words = sysbench_arguments(cluster, args.warehouses, 1, args.sysbench_tpcc)
+    subprocess.run([*words, "prepare"], check=True, stdout=subprocess.DEVNULL, cwd=args.sysbench_tpcc)
+
+
+def theirs(words: list[str], seconds: float, folder: Path | None) -> Sample:
     """One round of sysbench's."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([*words, f"--time={seconds:g}", "run"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, f"--time={seconds:g}", "run"], capture_output=True, text=True, check=False, cwd=folder
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", done.stdout)
     if done.returncode != 0 or found is None:
@@ -96,11 +111,9 @@ def transactions(cluster: EmbeddedCluster, args: argparse.Namespace, clients: in
     samples: dict[str, list[Sample]] = {}
     peer = shutil.which("sysbench")
     words = sysbench_arguments(cluster, args.warehouses, clients, args.sysbench_tpcc)
-    if args.sysbench_tpcc is not None and peer:
-        subprocess.run([*words, "prepare"], check=True, stdout=subprocess.DEVNULL)
     for _ in range(args.rounds):
         if peer:
-            samples.setdefault("sysbench", []).append(theirs(words, args.seconds))
+            samples.setdefault("sysbench", []).append(theirs(words, args.seconds, args.sysbench_tpcc))
         for name, how, protocol in (
             ("simple", "statements", "simple"), *((how, how, "prepared") for how in OURS),
         ):  # fmt: skip
@@ -198,11 +211,14 @@ def main() -> None:
     parser.add_argument("--clients", default="8,32")
     parser.add_argument("--sysbench-tpcc", type=Path, help="the folder of sysbench-tpcc, in place of benches/tpcc.lua")
     args = parser.parse_args()
+    args.sysbench_tpcc = args.sysbench_tpcc and args.sysbench_tpcc.resolve()
     os.chdir(Path(__file__).parent.parent)
     loading(args)
     with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 300)) as cluster:
         data = Dataset("tpcc", args.warehouses)
         loader.into_server(cluster, data, force=False, replace=False, listener=LoadListener())
+        if args.sysbench_tpcc is not None and shutil.which("sysbench"):
+            prepare_original(cluster, args)
         for clients in args.clients.split(","):
             transactions(cluster, args, int(clients))
         memory(cluster, args.warehouses)

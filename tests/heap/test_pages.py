@@ -227,6 +227,32 @@ def test_wide_keys_are_what_the_server_would_have_written(any_server: Server) ->
         assert ours[i + 10 : i + PAGE] == theirs[i + 10 : i + PAGE], i // PAGE
 
 
+@pytest.mark.parametrize("each", [1, 3, 700, 200_000])
+def test_a_b_tree_with_equal_keys_is_sound(server: Server, each: int) -> None:
+    """Of no other size than any: leaves between which keys are equal are told apart by the rows' addresses."""
+    rows = 120_000
+    name = f"equal_{each}"
+    server.sql(
+        f"create extension if not exists amcheck; create table {name} (k int); "
+        f"insert into {name} select g / {each} + 1 from generate_series(0, {rows - 1}) g; create index on {name} (k); "
+        "checkpoint"
+    )
+    ((path, on_page),) = server.sql(
+        f"select pg_relation_filepath('{name}_k_idx'), (select count(*) from {name} where ctid < '(1,0)')"
+    )
+    server.stop()
+    pages = bytearray(_core.btree_pages(rows, 4, on_page, 0, 1 << 20, each=each))
+    for block in range(len(pages) // PAGE):
+        page = bytes(pages[block * PAGE : (block + 1) * PAGE])
+        struct.pack_into("<H", pages, block * PAGE + 8, _core.page_checksum(page, block))
+    (server.data / path).write_bytes(pages)
+    server.start()
+    server.sql(f"select bt_index_parent_check('{name}_k_idx', true, true)")
+    (found,) = server.sql(f"set enable_seqscan = off; select count(*) from {name} where k = 1")
+    assert int(found[0]) == min(each, rows)
+    server.sql(f"drop table {name}")
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables())
 def test_rows_of_any_shape_are_what_the_server_would_have_written(

@@ -40,6 +40,13 @@ ROOT = Path(pgdyno.__file__).parent
         ("select tpcc_orders_status($1)", "read"),
         ("select tpcc_stock3_level($1)", "read"),
         ("select tpcc_history2_payment($1)", "write"),
+        ("BEGIN;", "other"),
+        ("END;", "other"),
+        ("START TRANSACTION", "other"),
+        ("/* of an ORM */ select 1;", "read"),
+        ("with x as (select 1) select * from x", "read"),
+        ("with x as (delete from t returning id) select * from x", "write"),
+        ("INSERT INTO t VALUES (1);", "write"),
         ("", "write"),
     ],
 )
@@ -72,6 +79,7 @@ def _measured(waits: float, seconds: dict[str, float], counts: dict[str, int]) -
     group = SimpleNamespace(key="k", workload="w", clients=10, variant="", varied={}, trials=[])
     data = SimpleNamespace(
         pooled_scripts={"k": scripts},
+        checks={},
         histogram=lambda tag, _: histograms[[hlog.script(n) for n in range(5)].index(tag)],
     )
     rates = Rates(group, 100, 99, 220, 0.1, 1, 1, 1, 0, waits=waits, warehouses=1)  # type: ignore[arg-type]
@@ -112,6 +120,18 @@ def test_the_standards_limits_are_met_or_not(
     found = tpcc.limits(data, [group])
     at = found.columns.index("transaction")
     assert [str(row[at]) for row in found.cells if row[-1] == "not met"] == broken
+    # Of them the answer tells as well.
+    (answer,) = tpcc.sentences(data, [group])
+    assert (f"limits are not met by {', '.join(broken)}" in answer) is bool(broken), answer
+
+
+def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"new-order": 15, "payment": 10, "order-status": 2, "delivery": 2, "stock-level": 2}
+    data, (group, rates) = _measured(1.0, {}, counts)
+    monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
+    monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
+    words = {str(row[2]): row[-1] for row in tpcc.limits(data, [group]).cells}
+    assert words["payment"] == "too short to say" and words["new-order"] == words["delivery"] == "met"
 
 
 def test_names_of_sets() -> None:
@@ -119,7 +139,7 @@ def test_names_of_sets() -> None:
     for condition in [*CONSISTENCY, *POPULATION]:
         text = named(condition.sql, 1, 2)
         assert not any("{" + t + "}" in text for t in TABLES)
-    assert len(foreign_keys(0, 1)) == 10 and all("tpcc_" in k for k in foreign_keys(0, 1))
+    assert len(foreign_keys(0, 1)) == 4 + 10 and all("tpcc_" in k for k in foreign_keys(0, 1))
 
 
 def test_functions_are_known_by_name_and_arguments() -> None:

@@ -1,6 +1,6 @@
 """A run in the form of sysbench 1.0, for people who have parsers of it: a line an interval, then the summary.
 
-What sysbench has and pgdyno does not record, the fairness of threads, is left out.
+What sysbench has and pgdyno does not record, the fairness of threads, is left out. Lines come when the run is over.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ def text(data: RunData) -> str:
     for t in found:
         if len(found) > 1:
             out.append(f"# {t.plan.slug}")
-        out += [*_intervals(data, t), *_summary(data, t), ""]
+        out += [*_heading(t), *_intervals(data, t), *_summary(data, t), ""]
     return "\n".join(out)
+
+
+def _heading(t: TrialRecord) -> list[str]:
+    """What parsers look for before the first interval."""
+    threads = f"Number of threads: {t.plan.clients}"
+    return ["Running the test with following options:", threads, "", "", "Threads started!", ""]
 
 
 def _intervals(data: RunData, t: TrialRecord) -> Iterator[str]:
@@ -63,6 +69,7 @@ def _summary(data: RunData, t: TrialRecord) -> Iterator[str]:
     def rate(n: float) -> str:
         return f"({n / s.elapsed_s:.2f} per sec.)"
 
+    yield ""
     yield "SQL statistics:"
     yield "    queries performed:"
     for kind in _KINDS:
@@ -84,4 +91,4 @@ def _summary(data: RunData, t: TrialRecord) -> Iterator[str]:
         ("min:", least), ("avg:", latency.mean_ns), ("max:", latency.max_ns), ("95th percentile:", latency.p95_ns),
         ("sum:", latency.mean_ns * latency.count),
     ):  # fmt: skip
-        yield f"         {name:<34} {value / 1e6:10.2f}"
+        yield f"         {name:<34}{value / 1e6:10.2f}"

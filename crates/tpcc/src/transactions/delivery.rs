@@ -60,21 +60,36 @@ impl Input {
     }
 }
 
+/// How often a district is asked for its oldest order before it is passed over. Under READ COMMITTED a row that another
+/// delivery took while this one waited for it is not returned, nor the next one in its place.
+const ASKED: usize = 4;
+
 /// The transaction. A district without a new order is passed over.
 pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     let (w, carrier) = (Arg::Int(i.warehouse), Arg::Int(i.carrier));
     db.ask(BEGIN, &[]);
-    for d in 1..=DISTRICTS {
-        db.ask(OLDEST, &[w, Arg::Int(d)]);
-    }
-    let mut rows = db.answers().await;
-    let mut delivered = Vec::new();
-    for d in 1..=DISTRICTS {
-        let oldest = rows.any();
-        if oldest.count() == 0 {
-            continue;
+    let (mut oldest, mut left) = (Vec::new(), (1..=DISTRICTS).collect::<Vec<_>>());
+    for _ in 0..ASKED {
+        left.iter().for_each(|d| db.ask(OLDEST, &[w, Arg::Int(*d)]));
+        let mut rows = db.answers().await;
+        let mut without = Vec::new();
+        for d in left {
+            let row = rows.any();
+            if row.count() == 0 {
+                without.push(d);
+            } else {
+                oldest.push((d, row.int(0)?));
+            }
         }
-        let of_order = [w, Arg::Int(d), Arg::Int(oldest.int(0)?)];
+        left = without;
+        if left.is_empty() {
+            break;
+        }
+    }
+    oldest.sort_unstable();
+    let mut delivered = Vec::new();
+    for (d, order) in oldest {
+        let of_order = [w, Arg::Int(d), Arg::Int(order)];
         db.ask(NO_LONGER_NEW, &of_order);
         db.ask(CUSTOMER, &of_order);
         db.ask(CARRIER, &[of_order[0], of_order[1], of_order[2], carrier]);

@@ -8,8 +8,12 @@ declare
     delivered int := 0;
 begin
     for d in 1 .. 10 loop
-        select no_o_id into an_order from {new_order} where no_w_id = w and no_d_id = d
-            order by no_o_id limit 1 for update;
+        -- A row that another delivery took meanwhile is not returned, nor the next one: ask again.
+        for attempt in 1 .. 4 loop
+            select no_o_id into an_order from {new_order} where no_w_id = w and no_d_id = d
+                order by no_o_id limit 1 for update;
+            exit when found;
+        end loop;
         continue when not found;
         delete from {new_order} where no_w_id = w and no_d_id = d and no_o_id = an_order;
         update {orders} set o_carrier_id = carrier where o_w_id = w and o_d_id = d and o_id = an_order
