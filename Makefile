@@ -35,12 +35,20 @@ $(STAMP): $(DEPS) $(RUST)
 demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table, a report
 	@$(BIN)/pgdyno run quick --embedded
 
+# Tests that drive no load of some seconds beside others, several at a time; the others are measurements, and want the
+# machine to themselves.
+BESIDE := tests/unit tests/heap tests/conformance
+ALONE := tests/hostile tests/live tests/browser
+AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope
+
 test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real servers
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(BESIDE) $(AT_A_TIME) -m "not slow"
+	$(BIN)/python -m pytest $(ALONE) -m "not slow"
 
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
-	$(BIN)/python -m pytest -m slow --durations=40
+	$(BIN)/python -m pytest $(BESIDE) $(AT_A_TIME) -m slow
+	$(BIN)/python -m pytest $(ALONE) -m slow --durations=60
 
 test-all: test test-slow ## Both
 

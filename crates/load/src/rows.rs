@@ -230,7 +230,13 @@ impl Table {
 
     /// What a B-tree over its key is over; none: it has no key.
     pub fn keys(&self) -> Option<Keys> {
-        self.key_width().map(|bytes| Keys { rows: self.count(), columns: self.key.len(), bytes, vary: false })
+        self.key_width().map(|bytes| Keys {
+            rows: self.count(),
+            columns: self.key.len(),
+            bytes,
+            vary: false,
+            repeat: false,
+        })
     }
 
     /// The same of one of its indexes.
@@ -241,8 +247,9 @@ impl Table {
         };
         let kinds = index.columns.iter().map(|c| self.columns[*c].kind);
         let widths: Vec<Width> = kinds.clone().map(widest).collect();
+        // Of texts nobody promises that they differ.
         let vary = kinds.into_iter().any(|kind| kind.fixed().is_none());
-        Keys { rows: self.count(), columns: index.columns.len(), bytes: data_length(&widths), vary }
+        Keys { rows: self.count(), columns: index.columns.len(), bytes: data_length(&widths), vary, repeat: vary }
     }
 
     /// Bytes of the key's values.

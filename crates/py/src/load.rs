@@ -243,7 +243,9 @@ impl Dataset {
             ("visibility", _) => Ok(Part::Visibility),
             ("key", _) => Ok(Part::Key),
             (_, Some(n)) => Ok(Part::Index(n)),
-            _ => Err(errors::other(format!("there is no part \"{name}\": heap, visibility, key, index N (of {indexes})"))),
+            _ => Err(errors::other(format!(
+                "there is no part \"{name}\": heap, visibility, key, index N (of {indexes})"
+            ))),
         }
     }
 
@@ -359,7 +361,7 @@ pub fn btree_pages<'py>(
     if !matches!(width, 4 | 8) || on_page == 0 || each == Some(0) {
         return Err(errors::other("keys are of 4 or 8 bytes, and a page has rows"));
     }
-    let layout = Layout::new(Keys { rows, columns: 1, bytes: width, vary: each.is_some() });
+    let layout = Layout::new(Keys { rows, columns: 1, bytes: width, vary: false, repeat: each.is_some() });
     let mut out = vec![0; count.min(layout.pages().saturating_sub(first)) as usize * SIZE];
     layout.build(first, &mut out, &mut |row| Entry {
         block: (row / on_page) as u32,

@@ -41,8 +41,10 @@ pub struct Keys {
     pub columns: usize,
     /// Bytes of a key, at most [`KEY_BYTES`].
     pub bytes: u64,
-    /// Keys have up to `bytes` bytes, and some may be equal; otherwise all have `bytes`, and each is there once.
+    /// Keys have up to `bytes` bytes; otherwise all have as many.
     pub vary: bool,
+    /// Some keys may be equal; otherwise each is there once.
+    pub repeat: bool,
 }
 
 /// A key as it stands in an index tuple.
@@ -111,7 +113,7 @@ impl Layout {
             keys,
             leaf_keep: if keys.vary { entries_on_full_leaf(keys.bytes) } else { entries_on_leaf(keys.bytes) },
             // Only where keys can be equal do inner pages need room for rows' addresses.
-            inner_keep: entries_on_inner_page(keys.bytes + if keys.vary { ADDRESS as u64 } else { 0 }),
+            inner_keep: entries_on_inner_page(keys.bytes + if keys.repeat { ADDRESS as u64 } else { 0 }),
             levels: Vec::new(),
             late: Vec::new(),
             pages: 1,
@@ -274,7 +276,15 @@ impl Layout {
     /// Puts a tuple in front of `upper`: six bytes of address, flags in its length, a key, and a row's address if there is one.
     /// Returns where it begins, and its length.
     #[inline]
-    fn tuple(&self, page: &mut [u8], upper: usize, at: [u8; 6], flags: u16, key: &[u8], address: Option<[u8; 6]>) -> (usize, usize) {
+    fn tuple(
+        &self,
+        page: &mut [u8],
+        upper: usize,
+        at: [u8; 6],
+        flags: u16,
+        key: &[u8],
+        address: Option<[u8; 6]>,
+    ) -> (usize, usize) {
         let length = (TUPLE_HEADER + key.len()).next_multiple_of(8) + address.map_or(0, |_| ADDRESS);
         let upper = upper - length;
         put(page, upper, &at);
@@ -300,7 +310,7 @@ impl Layout {
     /// little smaller; both are B-trees. Between equal keys the address of the last row before decides, as in `_bt_truncate`.
     fn pivot(&self, page: &mut [u8], upper: usize, block: u32, row: u64, entries: &mut Entries<'_>) -> (usize, usize) {
         let key = entries(row).key;
-        let before = if self.keys.vary { Some(entries(row - 1)).filter(|e| e.key == key) } else { None };
+        let before = if self.keys.repeat { Some(entries(row - 1)).filter(|e| e.key == key) } else { None };
         let address = before.map(|e| item_pointer(e.block, e.offset));
         let attributes = self.keys.columns as u16 | address.map_or(0, |_| HAS_ADDRESS);
         self.tuple(page, upper, item_pointer(block, attributes), PIVOT | self.varies(), key.image(), address)

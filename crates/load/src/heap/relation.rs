@@ -108,7 +108,7 @@ impl<'a> Relation<'a> {
     /// That part of table `table`, whose rows stand at `places`.
     pub fn new(dataset: &'a dyn Dataset, table: usize, part: Part, stamp: Stamp, places: Places) -> Relation<'a> {
         let t = &dataset.tables()[table];
-        let none = Keys { rows: 0, columns: 1, bytes: 8, vary: false };
+        let none = Keys { rows: 0, columns: 1, bytes: 8, vary: false, repeat: false };
         let (keys, kinds) = match part {
             Part::Heap | Part::Visibility => (none, t.kinds()),
             Part::Key => (t.keys().unwrap_or(none), t.kinds()),
@@ -117,16 +117,7 @@ impl<'a> Relation<'a> {
                 (t.index_keys(index), index.columns.iter().map(|c| t.columns[*c].kind).collect())
             }
         };
-        Relation {
-            dataset,
-            table,
-            part,
-            stamp,
-            kinds,
-            heap_pages: places.pages(t),
-            places,
-            layout: Layout::new(keys),
-        }
+        Relation { dataset, table, part, stamp, kinds, heap_pages: places.pages(t), places, layout: Layout::new(keys) }
     }
 
     fn table(&self) -> &Table {
