@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.evidence import Evidence, Row
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import percent
 
 _UPDATES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
+#: A table of a few rows always has more dead ones than live ones: so many make some dozens of pages.
+_MANY = 5_000
 
 
 def _judge(e: Evidence) -> Finding | None:
@@ -17,8 +19,13 @@ def _judge(e: Evidence) -> Finding | None:
     rows = [row for row in e.whole("tables") if row["rows_updated"] >= _UPDATES]
     if not rows or drift > _DRIFT:
         return None
-    worst = max(rows, key=lambda row: row["dead_rows"] / max(1.0, row["rows"]))
-    hot, dead = worst["rows_hot_updated"] / worst["rows_updated"], worst["dead_rows"] / max(1.0, worst["rows"])
+
+    def fill(row: Row) -> float:
+        return float(row["dead_rows"] / max(1.0, row["rows"])) if row["dead_rows"] >= _MANY else 0.0
+
+    # Where none fills: the one with most updates off their pages.
+    worst = max(rows, key=lambda row: (fill(row), row["rows_updated"] - row["rows_hot_updated"]))
+    hot, dead = worst["rows_hot_updated"] / worst["rows_updated"], fill(worst)
     if dead < _DEAD and hot > _HOT:
         return None
     fills = dead >= _DEAD
