@@ -1,10 +1,11 @@
-"""TPC-C beside sysbench: `make bench`, or this with --rounds, --seconds, --warehouses, --clients.
+"""TPC-C beside sysbench and go-tpc: `make bench`, or this with --rounds, --seconds, --warehouses, --clients.
 
 (a) Transactions: sysbench with the statements of sysbench-tpcc (benches/tpcc.lua, or the folder of the original by
     --sysbench-tpcc), ours at equal statements and round trips, and ours pipelined and by functions; in turn, over the
-    same tables. CPU is the kernel's account of the whole client process.
+    same tables. go-tpc, where it is installed, over its own. CPU is the kernel's account of the whole client process.
 (b) Memory for each client.
-(c) Loading: binary COPY and files written directly, beside rows by sysbench's INSERTs of many rows, and the disk alone.
+(c) Loading: binary COPY and files written directly, beside rows by sysbench's INSERTs of many rows, what go-tpc takes
+    with as many threads as there are cores, and the disk alone.
 
 Figures are medians of rounds, ratios the medians of the rounds' ratios.
 """
@@ -35,6 +36,7 @@ from pgdyno.load.listener import LoadListener
 from pgdyno.load.plan import measure_disk
 
 OURS = ("statements", "pipelined", "functions")
+_PEERS = ("sysbench", "go-tpc")
 #: Of the tables' bytes, what benches/tpcc.lua loads.
 _LARGEST = 0.9
 
@@ -106,6 +108,47 @@ def theirs(words: list[str], seconds: float, folder: Path | None) -> Sample:
     return Sample(float(found[2]), user / n * 1e6, system / n * 1e6)
 
 
+#: Of go-tpc's tables.
+_GO_TPC = "go_tpc"
+_GO_COUNT = re.compile(r"^\[Summary\] (\w+?) +- Takes\(s\): ([\d.]+), Count: (\d+)", re.MULTILINE)
+
+
+def go_tpc_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int) -> list[str]:
+    """Its command line, less what it shall do. It has no option for a socket; its driver takes one behind the `?`."""
+    params = f"host={cluster.layout.socket}&sslmode=disable"
+    return ["go-tpc", "--driver", "postgres", "--host", "localhost", "--port", str(cluster.target.port), "--user",
+            "postgres", "--db", _GO_TPC, "--conn-params", params, "--threads", str(clients), "--warehouses",
+            str(warehouses), "tpcc"]  # fmt: skip
+
+
+def load_go_tpc(cluster: EmbeddedCluster, warehouses: int) -> float:
+    """Seconds of its loading, with as many threads as there are cores."""
+    with targets.administrative(cluster.target) as conn:
+        conn.execute(f"create database {_GO_TPC}".encode())
+    words = go_tpc_arguments(cluster, warehouses, os.cpu_count() or 1)
+    start = time.monotonic()
+    done = subprocess.run([*words, "prepare", "--no-check"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    return time.monotonic() - start
+
+
+def go_tpc(cluster: EmbeddedCluster, warehouses: int, clients: int, seconds: float) -> Sample:
+    """One round of go-tpc's."""
+    words = go_tpc_arguments(cluster, warehouses, clients)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [*words, "run", "--time", f"{seconds:g}s", "--ignore-error"], capture_output=True, text=True, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = [(float(s), int(n)) for name, s, n in _GO_COUNT.findall(done.stdout) if not name.endswith("_ERR")]
+    if not found:
+        sys.exit(done.stdout + done.stderr)
+    n, took = sum(n for _, n in found), max(s for s, _ in found)
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    return Sample(n / took, user / n * 1e6, system / n * 1e6)
+
+
 def transactions(cluster: EmbeddedCluster, args: argparse.Namespace, clients: int) -> None:
     """(a) at a number of clients."""
     samples: dict[str, list[Sample]] = {}
@@ -114,22 +157,25 @@ def transactions(cluster: EmbeddedCluster, args: argparse.Namespace, clients: in
     for _ in range(args.rounds):
         if peer:
             samples.setdefault("sysbench", []).append(theirs(words, args.seconds, args.sysbench_tpcc))
+        if shutil.which("go-tpc"):
+            samples.setdefault("go-tpc", []).append(go_tpc(cluster, args.warehouses, clients, args.seconds))
         for name, how, protocol in (
             ("simple", "statements", "simple"), *((how, how, "prepared") for how in OURS),
         ):  # fmt: skip
             samples.setdefault(name, []).append(ours(cluster, how, args.warehouses, clients, args.seconds, protocol))
     print(f"\nTPC-C, {args.warehouses} warehouses, {clients} clients, {args.rounds} rounds of {args.seconds:g} s")
     print("µs of client CPU per transaction (medians)")
-    print(f"{'':12}{'TPS':>9}{'user':>9}{'system':>9}{'total':>9}{'CPU/sysbench':>14}{'TPS/sysbench':>14}")
+    peers = [name for name in _PEERS if name in samples]
+    heads = "".join(f"{figure + '/' + name:>14}" for name in peers for figure in ("CPU", "TPS"))
+    print(f"{'':12}{'TPS':>9}{'user':>9}{'system':>9}{'total':>9}{heads}")
     for name, s in samples.items():
         line = f"{name:12}{median(s, 'tps'):>9,.0f}"
         line += "".join(f"{median(s, f):>9.1f}" for f in ("user_us", "system_us", "total_us"))
-        if peer and name != "sysbench":
-            them = samples["sysbench"]
-            line += f"{ratio(s, them, 'total_us'):>14.3f}{ratio(s, them, 'tps'):>14.3f}"
+        for them in peers if name not in _PEERS else []:
+            line += f"{ratio(s, samples[them], 'total_us'):>14.3f}{ratio(s, samples[them], 'tps'):>14.3f}"
         print(line, flush=True)
-    if not peer:
-        print("sysbench is not installed: no ratios")
+    for name in set(_PEERS) - set(peers):
+        print(f"{name} is not installed: no ratios to it")
 
 
 def memory(cluster: EmbeddedCluster, warehouses: int) -> None:
@@ -179,6 +225,8 @@ def loading(args: argparse.Namespace) -> None:
                             check=True, stdout=subprocess.DEVNULL,
                         )  # fmt: skip
                         times.setdefault("rows", []).append((time.monotonic() - start) / _LARGEST * args.warehouses)
+                    if shutil.which("go-tpc"):
+                        times.setdefault("go-tpc", []).append(load_go_tpc(cluster, args.warehouses))
     raw = bytes_written / statistics.median(disk)
     print(f"\nloading {args.warehouses} warehouses, {data.heap_bytes + data.key_bytes:,} bytes (medians)")
     print(f"{'the disk alone':24}{raw:8.2f} s")
@@ -219,6 +267,8 @@ def main() -> None:
         loader.into_server(cluster, data, force=False, replace=False, listener=LoadListener())
         if args.sysbench_tpcc is not None and shutil.which("sysbench"):
             prepare_original(cluster, args)
+        if shutil.which("go-tpc"):
+            load_go_tpc(cluster, args.warehouses)
         for clients in args.clients.split(","):
             transactions(cluster, args, int(clients))
         memory(cluster, args.warehouses)

@@ -285,6 +285,10 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
     assert len(total) == 3 and all(total)
     parts = [int(line.split()[-1]) for line in lines if re.match(r"        (read|write|other):", line)]
     assert sum(parts) == sum(total)
+    # Columns of the summary as sysbench's own.
+    assert {len(line) for line in lines if re.match(r" {9}(min|avg|max|95th percentile|sum): ", line)} == {53}
+    assert all(line.index(line.split()[-1]) == 41 for line in lines if line.startswith("    total time:"))
+    assert lines.count("Number of threads: 4") == lines.count("Threads started!") == 3
     page = (path / "report.html").read_text()
     assert "TPC-C: new orders a minute" in page and "TPC-C: consistency" in page
     shown = pgdyno("report", path, "--lang", "zh")

@@ -171,7 +171,8 @@ def _show_plan(p: Plan, json_output: bool) -> None:
     out, tables = console.output(), p.dataset.tables
     table = Table(box=box.SIMPLE_HEAD, title=p.dataset.name, title_justify="left")
     table.add_column("table")
-    for name in ("rows", "heap", "key", "key level"):
+    has_others = any(t.index_bytes for t in tables)
+    for name in ("rows", "heap", "key", "key level", *(["indexes"] if has_others else [])):
         table.add_column(name, justify="right")
     shown = tables if len(tables) <= 12 else [*tables[:3], *tables[-1:]]
     for t in shown:
@@ -179,20 +180,22 @@ def _show_plan(p: Plan, json_output: bool) -> None:
             table.add_row(f"… {len(tables) - 4} more", "", "", "", "")
         level = str(t.key_level) if t.key_bytes else ""
         table.add_row(
-            t.name, f"{t.end - t.first:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level
-        )
+            t.name, f"{t.end - t.first:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level,
+            *([pg_size(t.index_bytes) if t.index_bytes else ""] if has_others else []),
+        )  # fmt: skip
     table.add_row(
         "all",
         f"{p.dataset.rows:,}",
         pg_size(p.dataset.heap_bytes),
         pg_size(p.dataset.key_bytes),
         "",
+        *([pg_size(p.dataset.index_bytes)] if has_others else []),
         style="bold",
     )
     out.print(table)
     about = "" if all(t.even for t in tables) else "About "
-    others = ", other indexes" if any(t.indexes for t in tables) else ""
-    out.print(f"{about}{p.bytes:,} bytes in heaps and keys; WAL{others} and the map of free space come on top.")
+    what = "heaps, keys and other indexes" if has_others else "heaps and keys"
+    out.print(f"{about}{p.bytes:,} bytes in {what}; WAL and the map of free space come on top.")
     out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.")
 
 

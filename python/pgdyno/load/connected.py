@@ -79,7 +79,7 @@ class Connected:
         done = Loaded(
             "server" if self.in_server else "copy",
             data.rows,
-            data.heap_bytes + data.key_bytes,
+            data.total_bytes,
             connections=self.connections,
         )
         made, dropping_many = False, False

@@ -156,6 +156,11 @@ class Dataset:
         return sum(t.index_bytes for t in self.tables)
 
     @property
+    def total_bytes(self) -> int:
+        """Bytes of all that we can write."""
+        return self.heap_bytes + self.key_bytes + self.index_bytes
+
+    @property
     def name(self) -> str:
         """Kind, size, and what differs from the default, in one line."""
         parts = [self.kind, f"{KINDS[self.kind][0]}={self.size}"]

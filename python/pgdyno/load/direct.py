@@ -87,7 +87,7 @@ class Direct:
         """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
         data = self.dataset
         moved = False
-        done = Loaded("direct", data.rows, data.heap_bytes + data.key_bytes, threads=self.threads)
+        done = Loaded("direct", data.rows, data.total_bytes, threads=self.threads)
         directory = datadir.DataDirectory(self.server.data, self._major(), self.server.account)
         try:
             with done.phase("create"):

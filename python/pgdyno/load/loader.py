@@ -47,7 +47,7 @@ def over_connections(
     _announce(dataset, found, f'schema "{schema}" of {target.where}', listener)
     local = _local_data(conn, target)
     if local is not None:
-        refuse_if_too_small(local, round((dataset.heap_bytes + dataset.key_bytes) * _COPY_OVERHEAD), dataset.name)
+        refuse_if_too_small(local, round(dataset.total_bytes * _COPY_OVERHEAD), dataset.name)
     if in_server and dataset.kind == "tpcc":
         raise UsageError("tpcc's rows are made by pgdyno, not by SQL in the server", "Use --method copy.")
     n = connections or (min(8, host.cores()) if local is not None else _REMOTE_CONNECTIONS)
@@ -76,7 +76,7 @@ def into_files(
             "the disks of tablespaces are not checked for space beforehand; they are when their files are made"
         )
     else:
-        refuse_if_too_small(server.data, round((dataset.heap_bytes + dataset.key_bytes) * _MAPS), dataset.name)
+        refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
     _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
     # Some wait for the disk while others fill pages.
     done = Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make(found.tables)
@@ -163,7 +163,7 @@ def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener
         size = pg_size(sum(t.bytes for t in found.ours))
         what = found.name or "of several kinds"
         listener.note(f"replacing pgdyno's dataset {what} in {where}: {find.listed(found.ours)} ({size})")
-    size = pg_size(dataset.heap_bytes + dataset.key_bytes)
+    size = pg_size(dataset.total_bytes)
     listener.note(f"creating {find.listed_names(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}")
 
 

@@ -39,8 +39,8 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """Bytes of heaps and keys."""
-        return self.dataset.heap_bytes + self.dataset.key_bytes
+        """Bytes of heaps, keys and other indexes."""
+        return self.dataset.total_bytes
 
     @property
     def seconds(self) -> float:
@@ -56,6 +56,7 @@ class Plan:
                 "heap_bytes": t.heap_bytes,
                 "key_bytes": t.key_bytes,
                 "key_level": t.key_level,
+                "index_bytes": t.index_bytes,
             }
             for t in self.dataset.tables
         ]
@@ -64,6 +65,7 @@ class Plan:
             "rows": self.dataset.rows,
             "heap_bytes": self.dataset.heap_bytes,
             "key_bytes": self.dataset.key_bytes,
+            "index_bytes": self.dataset.index_bytes,
             "disk_bytes_per_s": self.disk,
             "disk_source": self.disk_source,
             "seconds_at_disk_speed": self.seconds,

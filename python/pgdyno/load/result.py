@@ -14,7 +14,7 @@ class Loaded:
 
     method: str
     rows: int
-    #: Of heaps and keys, as computed beforehand.
+    #: Of heaps, keys and other indexes, as computed beforehand.
     dataset_bytes: int
     #: Sent over connections, or written to files.
     moved_bytes: int = 0
