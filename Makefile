@@ -35,20 +35,29 @@ $(STAMP): $(DEPS) $(RUST)
 demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table, a report
 	@$(BIN)/pgdyno run quick --embedded
 
-# Tests that drive no load of some seconds beside others, several at a time; the others are measurements, and want the
-# machine to themselves.
+# Tests that no other load on the machine disturbs, several at a time. Those of pgdynos that load a server are each in a
+# network of their own, where they do not see each other, nor the registry of older versions (tests/conftest.py); only root can
+# make one. What is left measures,
+# and wants the machine to itself.
 BESIDE := tests/unit tests/heap tests/conformance
-ALONE := tests/hostile tests/live tests/browser
+APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
+  acid borrowed capture load own pgbench signals templates tls tpcc)
+ALONE := tests/browser tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
 AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope
+PYTEST = $(BIN)/python -m pytest -m "$(if $(SLOW),slow,not slow)" --durations=20
+IF_ROOT := $(if $(filter 0,$(shell id -u)),$(AT_A_TIME))
 
 test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real servers
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest $(BESIDE) $(AT_A_TIME) -m "not slow"
-	$(BIN)/python -m pytest $(ALONE) -m "not slow"
+	$(PYTEST) $(BESIDE) $(AT_A_TIME)
+	PGDYNO_TESTS_APART=1 $(PYTEST) $(APART) $(IF_ROOT)
+	$(PYTEST) $(ALONE)
 
+test-slow: SLOW := yes
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
-	$(BIN)/python -m pytest $(BESIDE) $(AT_A_TIME) -m slow
-	$(BIN)/python -m pytest $(ALONE) -m slow --durations=60
+	$(PYTEST) $(BESIDE) $(AT_A_TIME)
+	PGDYNO_TESTS_APART=1 $(PYTEST) $(APART) $(IF_ROOT)
+	$(PYTEST) $(ALONE)
 
 test-all: test test-slow ## Both
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import os
 import signal
+import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +22,23 @@ settings.register_profile("pgdyno", deadline=None, derandomize=True, suppress_he
 settings.load_profile("pgdyno")
 
 
+#: Of unshare(2).
+_CLONE_NEWNET = 0x40000000
+#: Of the ioctls of a network device (linux/sockios.h), and of its flags.
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+
+
+def _network_of_its_own() -> None:
+    """Programs that load a machine at a time see each other by their network; those of another network are on another
+    machine for them. Loopback alone is in this one. Root may do that.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "no network of its own for a worker (see the Makefile: APART)")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+
+
 def pytest_configure() -> None:
     """Signals act as a terminal has them: a shell's background job ignores SIGINT, nohup SIGHUP, and every program
     that the tests start would inherit that.
@@ -24,6 +46,8 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if "PYTEST_XDIST_WORKER" in os.environ and "PGDYNO_TESTS_APART" in os.environ:
+        _network_of_its_own()
 
 
 @pytest.fixture(scope="session")

@@ -182,7 +182,7 @@ def test_few_descriptors(server: Server, database: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the server's account is ours")
-def test_a_temporary_folder_that_the_server_cannot_reach(tmp_path: Path) -> None:
+def test_tmpdir_out_of_reach(tmp_path: Path) -> None:
     env = environment(TMPDIR=str(tmp_path))
     for folder in [tmp_path, *tmp_path.parents][:3]:
         folder.chmod(0o700)
