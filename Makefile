@@ -36,9 +36,8 @@ demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table,
 	@$(BIN)/pgdyno run quick --embedded
 
 # Tests that no other load on the machine disturbs, several at a time. Those of pgdynos that load a server are each in a
-# network of their own, where they do not see each other, nor the registry of older versions (tests/conftest.py); only root can
-# make one. What is left measures,
-# and wants the machine to itself.
+# network of their own, where they do not see each other and cannot fetch anything (tests/conftest.py); only root can make
+# one. What is left measures, and wants the machine to itself.
 BESIDE := tests/unit tests/heap tests/conformance
 APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
   acid borrowed capture load own pgbench signals templates tls tpcc)
