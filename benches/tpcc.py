@@ -114,8 +114,8 @@ _GO_COUNT = re.compile(r"^\[Summary\] (\w+?) +- Takes\(s\): ([\d.]+), Count: (\d
 
 
 def go_tpc_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int) -> list[str]:
-    """Its command line, less what it shall do. It has no option for a socket: its driver takes one behind the `?`, where
-    the host, an empty word of a list, is left out.
+    """Its command line, less what it shall do. It has no option for a socket: its driver takes one behind the `?`,
+    where the host, an empty word of a list, is left out.
     """
     params = f"host={cluster.layout.socket}&sslmode=disable"
     return ["go-tpc", "--driver", "postgres", "--host", '""', "--port", str(cluster.target.port), "--user",
