@@ -484,6 +484,11 @@ def test_a_wait_without_a_rule_is_said_as_such(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": waits})
     (found,) = [f for f in explain.of_run(reading.read(run)) if f.cause == "other-waits"]
     assert "LWLock LockManager" in found.sentence and found.cost.mean == pytest.approx(5 / 8)
+    asleep = [{**_RUNNING, "wait_type": "Timeout", "wait": "PgSleep", "processes": 5.0}]
+    on_purpose = synthetic.make_run(
+        tmp_path / "asleep", synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": asleep}
+    )
+    assert "other-waits" not in {f.cause for f in explain.of_run(reading.read(on_purpose))}
 
 
 def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ _TAKEN = {
     for w in (
         *data_io.WAITS, *row_locks.WAITS, *wal_flush.WAITS, *wal_insert.WAITS, "IPC:SyncRep", "IO:BufFileRead",
         "IO:BufFileWrite", "IO:BufFileTruncate", "LWLock:BufferMapping",
+        # A script that sleeps does so on purpose.
+        "Timeout:PgSleep",
     )
 }  # fmt: skip
 
 
 def _judge(e: Evidence) -> Finding | None:
-    # A script may sleep on purpose; of locks that others hold another cause tells.
+    # Of locks that others hold another cause tells.
     foreign = any(row_locks.is_foreign(row) for row in e.whole("blockers"))
     left = [w for w in e.waits if w.lower() not in _TAKEN and not (foreign and w.startswith("Lock:"))]
     cost = e.waiting(*left) if left else None
