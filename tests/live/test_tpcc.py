@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
 
 from tests.live.test_load import check, direct, stopped
-from tests.support.cli import pgdyno
+from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import DEBIAN_15, Server
 
 TABLES = ("item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock")
@@ -244,6 +245,26 @@ def run(folder: Path, *args: Any, dataset: str = "", tpcc: str = "", axes: str =
 
 def trials(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(p.read_text()) for p in sorted(folder.glob("runs/*/trials/*/trial.json"))]
+
+
+def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None:
+    """And are those that the record gives afterwards."""
+    axes = 'variables = { round_trips = ["statements", "functions"] }'
+    (tmp_path / "t.toml").write_text(EXPERIMENT.format(dataset="", tpcc="", axes=axes, more=""))
+    words = ["run", tmp_path / "t.toml", "--target", loaded, "--report-format", "sysbench", "--quiet"]
+    process = subprocess.Popen(
+        [PGDYNO, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stdout is not None
+    came = [(time.monotonic(), line) for line in process.stdout]
+    lines = [line for _, line in came]
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 1), err
+    first, last = (next(at for at, x in came if x.startswith(start)) for start in ("[ 1s ]", "SQL statistics"))
+    assert last - first > 0.9 and sum(bool(SYSBENCH_LINE.fullmatch(x.rstrip())) for x in lines) == 4, came
+    (path,) = tmp_path.glob("runs/*")
+    assert "".join(lines) == pgdyno("report", path, "--report-format", "sysbench").out
 
 
 @pytest.mark.parametrize(

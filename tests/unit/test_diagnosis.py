@@ -341,7 +341,10 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None
     data = reading.read(run)
     spec: Any = timeline.chart(Recorded(data, data.trials[0]))
     panels = {str(p.get("layer", [p])[-1]["encoding"]["y"]["title"]): p for p in spec["vconcat"]}
-    assert list(panels) == ["TPS", "p99 (ms)", "latency (ms)", "clients", "disk (MB/s)", "processors"]
+    disk = ["disk (MB/s)", "disk (IOPS)", "await (ms)"]
+    assert list(panels) == ["TPS", "p99 (ms)", "latency (ms)", "clients", *disk, "processors"]
+    (lines,) = panels["await (ms)"]["layer"]
+    assert {(v["what"], v["v"]) for v in lines["data"]["values"]} == {("sda read", 8.192e-3), ("sda write", 8.192e-3)}
     marks, dots = (layer["data"]["values"] for layer in panels["TPS"]["layer"])
     assert {m["event"] for m in marks} == {"warm-up", "checkpoint", "dip", "error", "server process died"}
     (warm_up,) = [m for m in marks if m["event"] == "warm-up"]

@@ -21,10 +21,10 @@ def test_a_long_trial_says_something_each_minute(monkeypatch: pytest.MonkeyPatch
     out = io.StringIO()
     shown = progress.PlainProgress(out)
     shown.planned([PLAN], 600)
-    shown.trial_started(PLAN)
+    shown.trial_started(PLAN, [])
     for second in range(1, 200):
         now = float(second)
-        shown.interval(PLAN, synthetic.row(second - 1, 1.0, 1000.0, 2_000_000))
+        shown.interval(PLAN, synthetic.row(second - 1, 1.0, 1000.0, 2_000_000), {})
     lines = out.getvalue().splitlines()
     assert len(lines) == 4, lines
     assert lines[1] == "1/1 w-hot100pct-c4-r1, 60 s into it: 1,000 TPS, p99 6 ms, 0 failed"

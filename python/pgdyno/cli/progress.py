@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from pgdyno._core import Histogram
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 
@@ -85,14 +86,14 @@ class RichProgress(Listener):
         self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
         self._progress.start()
 
-    def trial_started(self, plan: TrialPlan) -> None:
+    def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         if self._trials is not None:
             # A search may take more trials than it usually does.
             self._planned = max(self._planned, self._done + 1)
             total = self._planned * self._each
             self._progress.update(self._trials, total=total, description=_short(plan), figures="connecting")
 
-    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
         if self._trials is None or row.end_ns <= row.start_ns:
             return
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
@@ -157,10 +158,10 @@ class PlainProgress(Listener):
         self._begun = time.monotonic()
         self.note(f"{len(trials)} trials of {seconds_each:g} s")
 
-    def trial_started(self, plan: TrialPlan) -> None:
+    def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         self._told, self._failed = time.monotonic(), 0
 
-    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
         self._failed += row.failed + row.unknown
         now = time.monotonic()
         if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns:

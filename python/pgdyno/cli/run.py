@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.report import refuse_unknown
+from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
 from pgdyno.report import sysbench, terminal, view
@@ -146,7 +148,11 @@ def main(
     prepared = decided(prepared, servers)
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
+    # The sides of a duet would be mixed line by line: they come one after the other when it is over.
+    live = report_format == "sysbench" and not prepared.experiment.run.is_duet
     listener = listener_for(errors, quiet=quiet)
+    if live:
+        listener = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr)
     outcome = run_experiment(prepared, servers, listener)
     beyond = thresholds.met(outcome.data, bounds) if outcome.data is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
@@ -154,7 +160,8 @@ def main(
     if json_output:
         as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and report_format == "sysbench":
-        sys.stdout.write(sysbench.text(outcome.data))
+        if not live:
+            sys.stdout.write(sysbench.text(outcome.data))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()
         out.print()

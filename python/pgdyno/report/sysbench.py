@@ -1,14 +1,14 @@
 """A run in the form of sysbench 1.0, for people who have parsers of it: a line an interval, then the summary.
 
-What sysbench has and pgdyno does not record, the fairness of threads, is left out. Lines come when the run is over.
+What sysbench has and pgdyno does not record, the fairness of threads, is left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from pgdyno.model import UNCOUNTED, TrialRecord
+from pgdyno.model import UNCOUNTED, IntervalRow, TrialRecord
 from pgdyno.report.tpcc import kind_of
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
@@ -22,49 +22,69 @@ def text(data: RunData) -> str:
     out = []
     for t in found:
         if len(found) > 1:
-            out.append(f"# {t.plan.slug}")
-        out += [*_heading(t), *_intervals(data, t), *_summary(data, t), ""]
+            out.append(title(t.plan.slug))
+        out += [*heading(t.plan.clients), *_intervals(data, t)]
+        rows, buckets = data.series[t.plan.number], data.buckets[t.plan.number]
+        retried = sum(r.retried for r in rows if r.phase not in UNCOUNTED)
+        out += [*summary(t, buckets[0][0] if buckets else 0, retried), ""]
     return "\n".join(out)
 
 
-def _heading(t: TrialRecord) -> list[str]:
+def title(slug: str) -> str:
+    """What names a trial."""
+    return f"# {slug}"
+
+
+def heading(clients: int) -> list[str]:
     """What parsers look for before the first interval."""
-    threads = f"Number of threads: {t.plan.clients}"
+    threads = f"Number of threads: {clients}"
     return ["Running the test with following options:", threads, "", "", "Threads started!", ""]
+
+
+def has_line(row: IntervalRow) -> bool:
+    """Whether an interval is one of the measurement."""
+    return row.phase not in UNCOUNTED and row.phase != "drain"
+
+
+def kinds_of(statements: Sequence[str]) -> dict[str, str]:
+    """Whether statements read, write or neither, by hlog's tags."""
+    return {hlog.statement(n): kind_of(sql) for n, sql in enumerate(statements)}
+
+
+def interval(clients: int, row: IntervalRow, zero_ns: int, counts: Mapping[str, int], kinds: Mapping[str, str]) -> str:
+    """The line of an interval of any length; `counts`: how often each tag was recorded."""
+    seconds = (row.end_ns - row.start_ns) / 1e9
+    by_kind = Counter[str]()
+    for tag, n in counts.items():
+        by_kind[kinds.get(tag, "")] += n
+    read, write, other = (by_kind[k] / seconds for k in _KINDS)
+    errors = row.failed + row.retried
+    return (
+        f"[ {(row.end_ns - zero_ns) / 1e9:.0f}s ] thds: {clients} tps: {row.committed / seconds:4.2f} "
+        f"qps: {read + write + other:4.2f} (r/w/o: {read:4.2f}/{write:4.2f}/{other:4.2f}) "
+        f"lat (ms,95%): {row.p95_ns / 1e6:4.2f} err/s: {errors / seconds:4.2f} "
+        f"reconn/s: {row.reconnects / seconds:4.2f}"
+    )
 
 
 def _intervals(data: RunData, t: TrialRecord) -> Iterator[str]:
     assert t.summary is not None
-    kinds = {hlog.statement(n): kind_of(s.text) for n, s in enumerate(t.summary.statements)}
+    kinds = kinds_of([s.text for s in t.summary.statements])
     counts = data.counts_over_time(t.plan.number)
-    rows = [r for r in data.series[t.plan.number] if r.phase not in UNCOUNTED and r.phase != "drain"]
-    zero = rows[0].start_ns if rows else 0
+    rows = [r for r in data.series[t.plan.number] if has_line(r)]
     for r in rows:
-        seconds = (r.end_ns - r.start_ns) / 1e9
-        if seconds <= 0:
-            continue
-        by_kind = Counter[str]()
-        for tag, n in counts.get(r.start_ns, {}).items():
-            by_kind[kinds.get(tag, "")] += n
-        read, write, other = (by_kind[k] / seconds for k in _KINDS)
-        errors = r.failed + r.retried
-        yield (
-            f"[ {(r.end_ns - zero) / 1e9:.0f}s ] thds: {t.plan.clients} tps: {r.committed / seconds:4.2f} "
-            f"qps: {read + write + other:4.2f} (r/w/o: {read:4.2f}/{write:4.2f}/{other:4.2f}) "
-            f"lat (ms,95%): {r.p95_ns / 1e6:4.2f} err/s: {errors / seconds:4.2f} "
-            f"reconn/s: {r.reconnects / seconds:4.2f}"
-        )
+        if r.end_ns > r.start_ns:
+            yield interval(t.plan.clients, r, rows[0].start_ns, counts.get(r.start_ns, {}), kinds)
 
 
-def _summary(data: RunData, t: TrialRecord) -> Iterator[str]:
+def summary(t: TrialRecord, least_ns: int, retried: int) -> Iterator[str]:
+    """What follows the intervals of a finished trial; `least_ns`: its shortest transaction."""
     assert t.summary is not None
     s, latency = t.summary, t.summary.latency
     of_kind = Counter[str]()
     for statement in s.statements:
         of_kind[kind_of(statement.text)] += statement.latency.count
-    total, rows = sum(of_kind.values()), data.series[t.plan.number]
-    errors = s.failed_total + sum(r.retried for r in rows if r.phase not in UNCOUNTED)
-    buckets = data.buckets[t.plan.number]
+    total = sum(of_kind.values())
 
     def rate(n: float) -> str:
         return f"({n / s.elapsed_s:.2f} per sec.)"
@@ -76,7 +96,7 @@ def _summary(data: RunData, t: TrialRecord) -> Iterator[str]:
         yield f"        {kind + ':':<32} {of_kind[kind]}"
     yield f"        {'total:':<32} {total}"
     for name, n in (
-        ("transactions:", latency.count), ("queries:", total), ("ignored errors:", errors),
+        ("transactions:", latency.count), ("queries:", total), ("ignored errors:", s.failed_total + retried),
         ("reconnects:", s.reconnects),
     ):  # fmt: skip
         yield f"    {name:<36} {n:<6} {rate(n)}"
@@ -86,9 +106,8 @@ def _summary(data: RunData, t: TrialRecord) -> Iterator[str]:
     yield f"    {'total number of events:':<36} {latency.count}"
     yield ""
     yield "Latency (ms):"
-    least = buckets[0][0] if buckets else 0
     for name, value in (
-        ("min:", least), ("avg:", latency.mean_ns), ("max:", latency.max_ns), ("95th percentile:", latency.p95_ns),
+        ("min:", least_ns), ("avg:", latency.mean_ns), ("max:", latency.max_ns), ("95th percentile:", latency.p95_ns),
         ("sum:", latency.mean_ns * latency.count),
     ):  # fmt: skip
         yield f"         {name:<34}{value / 1e6:10.2f}"

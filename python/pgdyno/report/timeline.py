@@ -28,6 +28,12 @@ _MARKED = {
     "error": COLOURS[5], "server process died": COLOURS[5], "too many checkpoints": COLOURS[1],
     "connection lost": COLOURS[5], "setting changed": COLOURS[3],
 }  # fmt: skip
+#: Panels of the devices: their titles, the lines by what they show, and the unit.
+_DISKS = (
+    ("disk (MB/s)", {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6),
+    ("disk (IOPS)", {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0),
+    ("await (ms)", {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6),
+)
 Values = list[dict[str, object]]
 
 
@@ -48,8 +54,9 @@ def chart(r: Recorded) -> dict[str, object] | None:
         panels.append(_cells(heat, x))
     if waits := _waits(r, zero):
         panels.append(_areas(waits, "clients by what they wait for", x))
-    if disks := _disks(r, zero):
-        panels.append(_lines(disks, "disk (MB/s)", x, [], "~s"))
+    for title, columns, unit in _DISKS:
+        if disks := _disks(r, zero, columns, unit):
+            panels.append(_lines(disks, title, x, [], "~s"))
     if cpus := _processors(r, zero):
         panels.append(_areas(cpus, "processors", x))
     whole = base([], 0, 0)
@@ -173,15 +180,17 @@ def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]
     return {"s": round((end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what}
 
 
-def _disks(r: Recorded, zero: int) -> Values:
+def _disks(r: Recorded, zero: int, columns: dict[str, str], unit: float) -> Values:
+    """Of each device; a kind of request that no device ever had has no line."""
     found: Values = []
     rows = r.rows("devices")
     names = list(dict.fromkeys(row["device"] for row in rows))
     for name in names:
         for row in _thin([x for x in rows if x["device"] == name]):
-            for what, column in (("read", "read_bytes_per_s"), ("write", "write_bytes_per_s")):
-                found.append(_value(row["end_ns"], zero, row[column] / 1e6, f"{name} {what}"))
-    return found
+            for what, column in columns.items():
+                found.append(_value(row["end_ns"], zero, (row.get(column) or 0.0) / unit, f"{name} {what}"))
+    busy = {v["what"] for v in found if v["v"]}
+    return [v for v in found if v["what"] in busy]
 
 
 def _processors(r: Recorded, zero: int) -> Values:

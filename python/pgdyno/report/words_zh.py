@@ -120,7 +120,7 @@ ZH = {
     "All findings": "全部发现",
     "Devices": "磁盘设备",
     "clients by what they wait for": "客户端在等待什么",
-    "disk (MB/s)": "磁盘(MB/秒)",
+    "disk (MB/s)": "磁盘(MB/秒)", "disk (IOPS)": "磁盘(IOPS)", "await (ms)": "响应时间 await(毫秒)",
     "events": "事件",
     "Processes": "进程",
     "phase": "阶段",

@@ -86,6 +86,11 @@ class _Side:
         """Those of its commands that are statements, counted from its first."""
         return [n for n, c in enumerate(self.all_commands[slice(*self.commands)]) if c.is_sql]
 
+    @property
+    def statements(self) -> list[str]:
+        """Their SQL."""
+        return [c.sql for c in self.all_commands[slice(*self.commands)] if c.is_sql]
+
     def take(self, i: _core.Interval, *, own: bool) -> None:
         """An interval of its own turn, or of the other's, in which only what it had begun comes to its end."""
         mine = i.of_scripts(self.scripts, self.commands)
@@ -96,10 +101,10 @@ class _Side:
             self.elapsed_ns += i.end_ns - i.start_ns
         before = self.by_phase.get(phase)
         self.by_phase[phase] = mine if before is None else before.merged(mine)
-        row = row_of(mine, phase)
-        self.trial.writer.interval(row, tags_of(mine, self.sql))
+        row, tags = row_of(mine, phase), tags_of(mine, self.sql)
+        self.trial.writer.interval(row, tags)
         if own:
-            self.trial.context.listener.interval(self.trial.plan, row)
+            self.trial.context.listener.interval(self.trial.plan, row, tags)
 
     def phases(self, scripts: list[str]) -> Phases:
         """For its summary; `scripts` are the workload's."""
@@ -167,6 +172,8 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
     raised: BaseException | None = None
     result: _core.RunResult | None = None
     workload, sides = _together(trials)
+    for side in sides:
+        side.trial.context.listener.trial_started(side.trial.plan, side.statements)
     engine_plan = engine.Plan(
         clients=2 * plan.clients,
         workers=run.workers or workers_for_clients(2 * plan.clients, a.context.cores),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pgdyno._core import Histogram
 from pgdyno.load.listener import LoadListener
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 
@@ -14,11 +15,11 @@ class Listener(LoadListener):
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         """The trials that will be run."""
 
-    def trial_started(self, plan: TrialPlan) -> None:
-        """A trial begins."""
+    def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
+        """A trial begins; `statements`: the SQL of its scripts, in the order of hlog's tags `statement-N`."""
 
-    def interval(self, plan: TrialPlan, row: IntervalRow) -> None:
-        """An interval of it is over."""
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
+        """An interval of it is over; `latencies` by hlog's tags, none while it is waited for that it is steady."""
 
     def trial_ended(self, record: TrialRecord) -> None:
         """It has ended."""

@@ -225,7 +225,6 @@ class Session:
     def _run_trial(self, servers: Servers, planned: Planned) -> TrialRecord:
         site = self._at(servers, planned.configuration)
         t = self._begin(site, planned)
-        self.listener.trial_started(t.plan)
         record, raised = run_trial(t)
         self.listener.trial_ended(record)
         self._raise(site, raised)
@@ -238,7 +237,6 @@ class Session:
         if one is other:
             # What one server does for both sides is neither's.
             a, b = (replace(t, did=dict[str, float]) for t in (a, b))
-        self.listener.trial_started(a.plan)
         records, raised = run_duet((a, b))
         for record in records:
             self.listener.trial_ended(record)

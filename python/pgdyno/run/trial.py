@@ -103,9 +103,9 @@ class _Observer:
         self._writer.start(start_ns)
 
     def interval(self, i: _core.Interval) -> None:
-        row = row_of(i)
-        self._writer.interval(row, tags_of(i, self._sql) | self._context.beside())
-        self._context.listener.interval(self._plan, row)
+        row, tags = row_of(i), tags_of(i, self._sql)
+        self._writer.interval(row, tags | self._context.beside())
+        self._context.listener.interval(self._plan, row, tags)
         self._context.look_around()
         died = self._context.cluster_died()
         if died is not None:
@@ -170,6 +170,7 @@ def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
     """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
     workload = trial.compiled()
+    context.listener.trial_started(plan, [c.sql for c in workload.commands if c.is_sql])
     started_at = now_text()
     engine_plan = engine.Plan(
         clients=plan.clients,
@@ -247,7 +248,7 @@ class _WarmUp:
         if i.end_ns <= i.start_ns or i.phase == "drain":
             return
         row = row_of(i)
-        self._context.listener.interval(self._plan, row)
+        self._context.listener.interval(self._plan, row, {})
         self._tps.append(row.committed / ((row.end_ns - row.start_ns) / 1e9))
         if (died := self._context.cluster_died()) is not None:
             raise ClusterError(died, "The server's log is in the run directory: server.log.")
