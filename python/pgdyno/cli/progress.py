@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from pgdyno._core import Histogram
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
+from pgdyno.store.hlog import Latencies
 
 
 def _short(plan: TrialPlan) -> str:
@@ -93,7 +93,7 @@ class RichProgress(Listener):
             total = self._planned * self._each
             self._progress.update(self._trials, total=total, description=_short(plan), figures="connecting")
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
         if self._trials is None or row.end_ns <= row.start_ns:
             return
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
@@ -161,7 +161,7 @@ class PlainProgress(Listener):
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         self._told, self._failed = time.monotonic(), 0
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
         self._failed += row.failed + row.unknown
         now = time.monotonic()
         if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
-from pgdyno._core import Histogram
 from pgdyno.cli.progress import PlainProgress
 from pgdyno.model import UNCOUNTED, IntervalRow, TrialPlan, TrialRecord
 from pgdyno.report import sysbench
 from pgdyno.store import hlog
+from pgdyno.store.hlog import Latencies
 
 
 class SysbenchLines(PlainProgress):
@@ -42,7 +42,7 @@ class SysbenchLines(PlainProgress):
         names = [sysbench.title(plan.slug)] if self._several else []
         self._print(*([""] if self._summaries else []), *names, *sysbench.heading(plan.clients))
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
         super().interval(plan, row, latencies)
         if not latencies or row.phase in UNCOUNTED:
             return

@@ -123,7 +123,9 @@ class Connected:
         """
         data = self.dataset
         # ANALYZE of a partitioned table does its partitions as well.
-        ways = {t.name: "freeze" if t.partition else "freeze, analyze" for t in data.tables}
+        # The largest first: so no connection is left with one at the end.
+        tables = sorted(data.tables, key=lambda t: -t.heap_bytes)
+        ways = {t.name: "freeze" if t.partition else "freeze, analyze" for t in tables}
         self.carry_out([[f"vacuum ({way}) {name}"] for name, way in ways.items()])
         self.carry_out([[f"analyze {parent}"] for parent in data.parents])
         self.carry_out(_batches(data.marks()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pgdyno._core import Histogram
 from pgdyno.load.listener import LoadListener
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
+from pgdyno.store.hlog import Latencies
 
 
 class Listener(LoadListener):
@@ -18,7 +18,7 @@ class Listener(LoadListener):
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         """A trial begins; `statements`: the SQL of its scripts, in the order of hlog's tags `statement-N`."""
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Histogram]) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
         """An interval of it is over; `latencies` by hlog's tags, none while it is waited for that it is steady."""
 
     def trial_ended(self, record: TrialRecord) -> None:

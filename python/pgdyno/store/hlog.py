@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno._core import Histogram
+
+#: Histograms by tag.
+Latencies = Mapping[str, Histogram]
 
 TRANSACTION = "transaction"
 LAG = "lag"
