@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from typing import Any
 
+import psycopg
 import pytest
 
-from tests.support.cli import pgdyno
+from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
 
 
@@ -27,6 +30,18 @@ def test_what_isolation_a_level_gives(server: Server, database: str) -> None:
         strong = pgdyno("tpcc", "acid", "--target", target, "--isolation", level, "--json")
         assert strong.code == 0 and all(verdicts(strong.json).values()), strong.out
         assert len(strong.json["checks"]) == 12 and strong.json["durability"] is None
+    # Killed while a district seems to have no new orders, it leaves the tables as they were.
+    words = [PGDYNO, "tpcc", "acid", "--target", target]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    holds = "select 1 from pg_stat_activity where state = 'idle in transaction' and query ilike '%no_o_id%for update%'"
+    deadline = time.monotonic() + 60
+    with psycopg.connect(server.conninfo(), autocommit=True) as conn:
+        # It is so for some ms.
+        while not conn.execute(holds).fetchone():
+            assert time.monotonic() < deadline and process.poll() is None
+        process.kill()
+    process.wait()
+    assert pgdyno("tpcc", "check", "--target", target).code == 0
 
 
 @pytest.mark.slow

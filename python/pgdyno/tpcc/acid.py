@@ -23,6 +23,8 @@ Row = tuple[Any, ...]
 _WAITS_S, _PATIENCE_S = 0.5, 20.0
 #: What is tested on: the tables' first warehouse.
 _W, _D, _C, _ITEMS = 1, 1, 17, (11, 23, 35, 47, 59)
+#: An item's number that none has (clause 2.4.1.5).
+_UNUSED = 100_001
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,29 @@ class Session:
     def rollback(self) -> None:
         self.conn.execute("rollback")
 
+    def end(self) -> None:
+        """Rolls back what is open, if anything is."""
+        if self.conn.info.transaction_status not in (
+            psycopg.pq.TransactionStatus.IDLE,
+            psycopg.pq.TransactionStatus.UNKNOWN,
+        ):
+            self.rollback()
+
     def do(self, name: str, *values: Any) -> list[Row]:
         """Carries out a statement of the workload's, by its name."""
         text = re.sub(r"\$(\d+)", lambda m: f"%(p{m[1]})s", self._statements[name].replace("%", "%%"))
         done = self.conn.execute(text.encode(), {f"p{n}": v for n, v in enumerate(values, 1)})
         return done.fetchall() if done.description else []
 
-    def new_order(self, customer: int = _C, items: Sequence[int] = _ITEMS) -> int:
-        """New-Order up to its COMMIT; returns the order's number."""
+    def new_order(
+        self,
+        customer: int = _C,
+        items: Sequence[int] = _ITEMS,
+        priced: Callable[[int, Decimal], object] = lambda *_: None,
+    ) -> int:
+        """New-Order up to its COMMIT, or, where an item is not there, up to its ROLLBACK; returns the order's number.
+        `priced` is called with each line's number and price before it goes on.
+        """
         self.begin()
         self.do("new-order: get customer and tax", _W, _D, customer)
         order = int(self.do("new-order: lock district", _W, _D)[0][0])
@@ -77,7 +94,11 @@ class Session:
         self.do("new-order: insert order", order, _D, _W, customer, len(items), 1)
         self.do("new-order: insert new order", order, _D, _W)
         for n, item in enumerate(items, 1):
-            price = self.do("new-order: get item", item)[0][0]
+            row = self.do("new-order: get item", item)
+            if not row:
+                return order
+            price = row[0][0]
+            priced(n, price)
             quantity, _, info = self.do("new-order: lock stock", _W, item, _D)[0]
             left = quantity - 1 if quantity >= 11 else quantity + 90
             self.do("new-order: update stock", _W, item, left, 1, 0)
@@ -235,8 +256,10 @@ def _isolation_2(b: Bench) -> str:
 
 
 def _two_new_orders(b: Bench, end: str) -> str:
-    first = b.one.new_order()
-    beside = Beside(lambda: b.two.new_order(customer=_C + 1))
+    """Both of the same customer; the one that rolls back has an unused item."""
+    expected = b.next_order()
+    first = b.one.new_order(items=_ITEMS if end == "commit" else (*_ITEMS, _UNUSED))
+    beside = Beside(b.two.new_order)
     if not beside.waits():
         raise NotPassedError("a second new order of the district does not wait")
     getattr(b.one, end)()
@@ -247,11 +270,11 @@ def _two_new_orders(b: Bench, end: str) -> str:
     except psycopg.errors.SerializationFailure:
         # As a client does that tries again.
         b.two.rollback()
-        second = b.two.new_order(customer=_C + 1)
+        second = b.two.new_order()
         b.two.commit()
         again = " after it was tried again (40001)"
-    if second != (first + 1 if end == "commit" else first) or b.next_order() != second + 1:
-        raise NotPassedError(f"orders {first} and {second}, next {b.next_order()}")
+    if (first, second) != (expected, expected + (end == "commit")) or b.next_order() != second + 1:
+        raise NotPassedError(f"orders {first} and {second} where {expected} was next; now {b.next_order()} is")
     ended = "committed" if end == "commit" else "rolled back"
     return f"the second waited, and got number {second} after {first} was {ended}{again}"
 
@@ -304,40 +327,54 @@ def _how(waited: bool, refused: bool) -> str:
 
 
 def _isolation_7(b: Bench) -> str:
-    """A transaction reads a price, another raises it, the first reads it again."""
-    item = _ITEMS[0]
-    b.one.begin()
-    before = b.one.do("new-order: get item", item)[0][0]
+    """A new order asks for a price, another transaction raises it, and the order asks for it again."""
+    x, y = _ITEMS[:2]
+    select = "select i_price from {item} where i_id = %s".format(**b.names)
+    update = "update {item} set i_price = round(i_price * 1.1, 2) where i_id = %s".format(**b.names)
+    restore = "update {item} set i_price = %s where i_id = %s".format(**b.names)
+    before = [b.value(select, item) for item in (x, x, y)]
+    raised: list[Decimal] = []
+    found: list[Decimal] = []
+    waited: list[bool] = []
+    beside: list[Beside] = []
 
-    def raise_price(factor: str) -> None:
+    def raise_prices() -> None:
         b.three.begin()
-        b.three.conn.execute("update {item} set i_price = round(i_price * {f}, 2) where i_id = {i}".format(
-            **b.names, f=factor, i=item).encode())  # fmt: skip
+        for item in (x, y):
+            b.three.conn.execute(update.encode(), [item])
         b.three.commit()
 
-    beside = Beside(lambda: raise_price("1.1"))
+    def priced(line: int, price: Decimal) -> None:
+        found.append(price)
+        if line == 1:
+            beside.append(Beside(raise_prices))
+            waited.append(beside[0].waits())
+
     try:
-        waited = beside.waits()
-        again = b.one.do("new-order: get item", item)[0][0]
+        b.one.new_order(items=(x, x, y), priced=priced)
         b.one.commit()
-        refused = beside.refused()
+        refused = beside[0].refused()
+        raised += [b.value(select, item) for item in (x, y)]
     finally:
-        b.look.execute("update {item} set i_price = %s where i_id = %s".format(**b.names).encode(), [before, item])
-    if again != before:
-        raise NotPassedError(f"a price was read as {before} and then, in the same transaction, as {again}")
-    return f"the price was the same when it was read again; the update {_how(waited, refused)}"
+        b.one.end()
+        for item, price in zip((x, y), before[1:], strict=True):
+            b.look.execute(restore.encode(), [price, item])
+    if found != before:
+        raise NotPassedError(f"a price was read as {found[0]} and then, in the same transaction, as {found[1]}")
+    if not refused and any(new == old for new, old in zip(raised, before[1:], strict=True)):
+        raise NotPassedError("a price that was raised is not there when both have ended")
+    return f"the price was the same when it was read again; the update {_how(waited[0], refused)}"
 
 
 def _isolation_8(b: Bench) -> str:
-    """A delivery finds nothing to deliver, a new order comes, the delivery looks again."""
-    # So that there is nothing: what is new in the district is put aside.
-    where = "where (no_w_id, no_d_id) = (1, 1)"
-    aside = b.look.execute("select no_o_id from {new_order} {w}".format(**b.names, w=where).encode()).fetchall()
-    b.look.execute("delete from {new_order} {w}".format(**b.names, w=where).encode())
-    seen: list[int] = []
+    """A delivery finds nothing to deliver, a new order comes, the delivery looks again. That there is nothing is the
+    delivery's own doing, and is rolled back with it: whatever stops the test, the tables hold what they held.
+    """
+    remove = "delete from {new_order} where (no_w_id, no_d_id) = (1, 1)".format(**b.names)
+    b.one.begin()
     try:
-        b.one.begin()
-        seen.append(len(b.one.do("delivery: lock oldest new order", _W, _D)))
+        b.one.conn.execute(remove.encode())
+        seen = [len(b.one.do("delivery: lock oldest new order", _W, _D))]
 
         def order() -> None:
             b.two.new_order()
@@ -346,13 +383,9 @@ def _isolation_8(b: Bench) -> str:
         beside = Beside(order)
         waited = beside.waits()
         seen.append(len(b.one.do("delivery: lock oldest new order", _W, _D)))
-        b.one.commit()
-        refused = beside.refused()
     finally:
-        if b.one.conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            b.one.rollback()
-        insert = "insert into {new_order} (no_w_id, no_d_id, no_o_id) select 1, 1, unnest(%s::int[])"
-        b.look.execute(insert.format(**b.names).encode(), [[r[0] for r in aside]])
+        b.one.end()
+    refused = beside.refused()
     if seen != [0, 0]:
         raise NotPassedError("a new order appeared in a delivery that had found none")
     return f"a delivery that found no new order found none again; the new order {_how(waited, refused)}"
