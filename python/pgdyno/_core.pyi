@@ -235,6 +235,12 @@ class Workload:
         """
 
     @property
+    def drawn(self) -> list[dict[str, int]]:
+        """Of TPC-C, by side: what its clients have drawn in all runs so far, and deliveries that passed a district
+        over.
+        """
+
+    @property
     def scripts(self) -> list[tuple[str, int]]: ...
     @property
     def commands(self) -> list[Command]: ...

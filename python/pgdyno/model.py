@@ -315,7 +315,8 @@ class TrialRecord:
     error: str = ""
     summary: TrialSummary | None = None
     caveats: list[Caveat] = field(default_factory=list)
-    #: What the server did meanwhile: bytes of WAL, rows, growth, as pgdyno.collect.activity names them.
+    #: What the server did meanwhile: bytes of WAL, rows, growth, as pgdyno.collect.activity names them. And of TPC-C
+    #: what its clients have drawn.
     activity: dict[str, float] = field(default_factory=dict)
     #: Rows that each transaction wrote, if the experiment says so.
     rows_per_transaction: int = 0

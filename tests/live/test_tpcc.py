@@ -283,6 +283,8 @@ def test_deliveries_beside_each_other_pass_no_district_over(
     assert row is not None
     delivered, left = row
     # The warm-up's are among them.
+    drawn = trial["activity"]
+    assert drawn["tpcc_skipped_deliveries"] == 0 and drawn["tpcc_deliveries"] >= trial["summary"]["committed"]
     assert left and delivered % 10 == 0 and delivered >= 10 * trial["summary"]["committed"] > 100, row
 
 
@@ -440,6 +442,24 @@ def test_a_terminal_that_rests_does_not_hold_up_the_end(tmp_path: Path) -> None:
     assert time.monotonic() - start < 60
     report = (next(tmp_path.glob("runs/*/report.md"))).read_text()
     assert "the standard's limits" in report and "of what these can ask for" in report
+    assert "what was drawn" in report and "| payments by last name |" in report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round_trips", ["statements", "functions"])
+def test_deliveries_that_find_nothing_are_counted(
+    server: Server, database: str, tmp_path: Path, round_trips: str
+) -> None:
+    target = server.conninfo(dbname=database)
+    assert pgdyno("load", "tpcc", "--warehouses", 2, "--target", target).code == 0
+    server.sql("delete from tpcc_new_order where no_d_id = 7", dbname=database)
+    run(tmp_path, "--target", target, "--duration", 0.3, tpcc=f'round_trips = "{round_trips}", mix = [0, 0, 0, 1, 0]')
+    (trial,) = trials(tmp_path)
+    drawn = trial["activity"]
+    assert not trial["summary"]["failed"]
+    # What was under way at the end is not.
+    assert drawn["tpcc_deliveries"] - 4 <= drawn["tpcc_skipped_deliveries"] <= drawn["tpcc_deliveries"], drawn
+    assert drawn["tpcc_skipped_deliveries"] > 10
 
 
 #: What transactions leave behind, less what the clock says.

@@ -13,7 +13,7 @@ from pgdyno import _core, engine
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.loader import dataset_of
-from pgdyno.report import sections, tpcc
+from pgdyno.report import sections, tpcc, tpcc_ranges
 from pgdyno.report.tpcc import Rates, kind_of
 from pgdyno.run.prepared import prepare
 from pgdyno.run.workloads import compiled, listing
@@ -132,6 +132,42 @@ def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
     words = {str(row[2]): row[-1] for row in tpcc.limits(data, [group]).cells}
     assert words["payment"] == "too short to say" and words["new-order"] == words["delivery"] == "met"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdicts"),
+    [
+        ({}, {}),
+        ({"tpcc_remote_order_lines": 11_000}, {"order lines of other warehouses": "not met"}),
+        ({"tpcc_order_lines": 960_000}, {}),
+        ({"tpcc_order_lines": 940_000, "tpcc_remote_order_lines": 9_400}, {"order lines of an order": "not met"}),
+        ({"tpcc_payments_by_name": 56_500}, {"payments by last name": "not met"}),
+        ({"tpcc_skipped_deliveries": 101}, {"deliveries that skipped a district": "not met"}),
+        # So few say nothing; and one of them may be skipped.
+        (
+            {"tpcc_new_orders": 150, "tpcc_rolled_back_new_orders": 3, "tpcc_order_lines": 1400,
+             "tpcc_remote_order_lines": 18, "tpcc_deliveries": 15, "tpcc_skipped_deliveries": 1},
+            {"new orders rolled back": "too short to say", "order lines of an order": "too short to say",
+             "order lines of other warehouses": "too short to say"},
+        ),
+        ({"tpcc_deliveries": 15, "tpcc_skipped_deliveries": 2}, {"deliveries that skipped a district": "not met"}),
+    ],
+)  # fmt: skip
+def test_what_is_drawn_lies_in_the_standards_ranges(change: dict[str, float], verdicts: dict[str, str]) -> None:
+    drawn = {
+        "new_orders": 100_000, "rolled_back_new_orders": 1_000, "order_lines": 1_000_000, "remote_order_lines": 10_000,
+        "payments": 100_000, "remote_payments": 15_000, "payments_by_name": 60_000, "order_statuses": 10_000,
+        "order_statuses_by_name": 6_000, "deliveries": 10_000, "skipped_deliveries": 0,
+    }  # fmt: skip
+    activity = {f"tpcc_{name}": float(n) for name, n in drawn.items()} | change
+    group: Any = SimpleNamespace(trials=[SimpleNamespace(activity=activity), SimpleNamespace(activity={})])
+    found = tpcc_ranges.ranges(group, 10)
+    assert len(found) == 7 and {r.name: r.verdict for r in found if r.verdict != "met"} == verdicts
+    assert tpcc_ranges.missed(found) == [name for name, verdict in verdicts.items() if verdict == "not met"]
+    # With one warehouse nothing is of another.
+    assert not any("other" in r.name for r in tpcc_ranges.ranges(group, 1))
+    nothing: Any = SimpleNamespace(trials=[])
+    assert tpcc_ranges.ranges(nothing, 10) == []
 
 
 def test_names_of_sets() -> None:

@@ -99,6 +99,7 @@ impl Tpcc {
             isolation: self.isolation.clone(),
             waits: self.waits,
             orders: self.orders.clone(),
+            counts: Arc::default(),
         })
     }
 }
@@ -158,6 +159,12 @@ impl Workload {
         workload.tpcc = sides.iter().map(Tpcc::to_options).collect::<PyResult<_>>()?;
         workload.build(0).map_err(errors::other)?;
         Ok(workload)
+    }
+
+    /// Of TPC-C, by side: what its clients have drawn in all runs so far.
+    #[getter]
+    fn drawn(&self) -> Vec<BTreeMap<&'static str, u64>> {
+        self.tpcc.iter().map(|o| o.counts.named().into_iter().collect()).collect()
     }
 
     /// Scripts that are added from now on are those of another side of a duet; its clients have these variables over

@@ -207,6 +207,8 @@ struct Mail {
     answered: bool,
     /// An order that is committed.
     order: Option<Order>,
+    /// A delivery found a district without a new order.
+    passed_over: bool,
 }
 
 /// An order whose commit the server has acknowledged.
@@ -257,7 +259,17 @@ impl Exchange {
         self.mail().order = Some(order);
     }
 
+    /// Notes that a delivery has passed a district over.
+    pub fn passed_over(&self) {
+        self.mail().passed_over = true;
+    }
+
     // ------------------------------------------------------------ the client's side
+
+    /// Whether the transaction has passed a district over.
+    pub fn take_passed_over(&self) -> bool {
+        std::mem::take(&mut self.mail().passed_over)
+    }
 
     /// The order that the transaction has noted.
     pub fn take_order(&self) -> Option<Order> {

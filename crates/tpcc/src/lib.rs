@@ -5,6 +5,7 @@
 //! statement makes a round trip by itself, or those that do not depend on each other share one, is the client's to decide
 //! ([`options::RoundTrips`]); the transaction's code is the same.
 
+pub mod counts;
 pub mod exchange;
 pub mod listing;
 pub mod options;

@@ -1,7 +1,9 @@
 //! What the clients of a side do.
 
+use crate::counts::Counts;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How a transaction's statements travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +76,8 @@ pub struct Options {
     /// A file that each order is appended to when its commit is acknowledged, as a line: client, set, warehouse, district
     /// and order. The kernel has it before the client goes on.
     pub orders: Option<PathBuf>,
+    /// What its clients have drawn.
+    pub counts: Arc<Counts>,
 }
 
 impl Options {
@@ -96,6 +100,7 @@ impl Options {
             isolation: String::new(),
             waits: 0.0,
             orders: None,
+            counts: Arc::default(),
         }
     }
 }

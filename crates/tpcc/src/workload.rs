@@ -1,5 +1,6 @@
 //! The clients: which transaction, on which warehouse, when, and in how many round trips.
 
+use crate::counts::Counted;
 use crate::exchange::{Exchange, Question};
 use crate::listing::{is_read, lines_of, listing, parameters, substitute, text_of};
 use crate::options::{Home, Options, RoundTrips};
@@ -384,7 +385,9 @@ impl Actor for Client {
         if side.options.home == Home::Random {
             self.set = self.rng.range_u64(0, u64::from(side.options.sets) - 1) as usize;
         }
-        self.input = Some(KINDS[self.chosen].draw(&mut self.rng, &self.terms));
+        let input = KINDS[self.chosen].draw(&mut self.rng, &self.terms);
+        input.count(&side.options.counts);
+        self.input = Some(input);
         side.first_script + self.chosen
     }
 
@@ -404,6 +407,9 @@ impl Actor for Client {
             Poll::Ready(Ok(())) => {
                 if !requests.is_dry_run() {
                     self.log_order()?;
+                }
+                if self.exchange.take_passed_over() {
+                    self.side().options.counts.add(Counted::SkippedDeliveries, 1);
                 }
                 self.running = None;
                 self.input = None;

@@ -37,7 +37,7 @@ _PLAN = (
     ),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
     ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
-    ("right", "Is it right", (), ("checks",), ()),
+    ("right", "Is it right", (), ("tpcc-ranges", "checks"), ()),
     (
         "server",
         "What the server did",

@@ -31,6 +31,7 @@ SHOWN = (
     "server",
     "sizes",
     "storage",
+    "tpcc-ranges",
     "checks",
     "outcomes",
 )

@@ -114,6 +114,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         facts.sizes(data),
         facts.storage(data),
         facts.syncs(data),
+        tpcc.drawn(data, groups),
         tpcc.checks(data),
         outcomes.outcomes(data),
         outcomes.trials(data),

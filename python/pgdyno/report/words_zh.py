@@ -223,8 +223,19 @@ ZH = {
     "Retried: met a serialization failure or a deadlock, and were begun again.": "重试:因序列化失败或死锁而重新执行的事务。",
     "Waits: the standard's keying and think times; figures with and without them are not comparable.":
     "等待:标准规定的键入与思考时间;有等待与无等待的数据不可比。",
-    "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep; of a delivery until "
-    "it is carried out.": "条款 5.2.3 与 5.2.5.3:各事务的最低占比,以及十分之九须满足的响应时间;发货事务计到执行完毕。",
+    "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep, which must not be "
+    "below the mean; of a delivery until it is carried out.":
+    "条款 5.2.3 与 5.2.5.3:各事务的最低占比,以及十分之九须满足的响应时间(不得低于平均值);发货事务计到执行完毕。",
+    "TPC-C: what was drawn": "TPC-C:抽取的输入",
+    "input": "输入", "drawn": "样本数", "from": "下限", "to": "上限", "too short to say": "时间太短,无法判断",
+    "new orders rolled back": "回滚的新订单", "order lines of an order": "每个订单的行数",
+    "order lines of other warehouses": "其他仓库的订单行", "payments of other warehouses": "其他仓库的付款",
+    "payments by last name": "按姓氏的付款", "order-statuses by last name": "按姓氏的订单查询",
+    "deliveries that skipped a district": "跳过某区的发货",
+    "Clauses 5.5.1.5 and 2.7.4.2: ranges for what clients draw by chance, the warm-up included, and for deliveries that "
+    "found a district without a new order.": "条款 5.5.1.5 与 2.7.4.2:客户端随机抽取(含预热)的规定范围,以及有区没有新订单的发货。",
+    "Outside of one by no more than chance may do to so few (95%): too short to say.":
+    "超出范围但未超过如此少的样本的随机误差(95%):时间太短,无法判断。",
     "A terminal's own session carries out its deliveries, while it thinks; the standard's queue is not there.":
     "发货由终端自己在思考时间内执行,没有标准中的队列。",
     "An audited run measures for two hours at least.": "经审计的测试至少测量两小时。",

@@ -19,6 +19,7 @@ from pgdyno.run.trial import (
     Begun,
     Phases,
     close,
+    drawn,
     raised_by,
     row_of,
     run_when_ready,
@@ -220,7 +221,7 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
     if result is not None:
         try:
             # Signals are heeded: a server may be slow to answer, or never do.
-            did = [t.did() for t in trials]
+            did = [t.did() | drawn(workload, n) for n, t in enumerate(trials)]
         except BaseException as e:
             raised = raised or e
     # What was measured is whole, whatever stops the run now.

@@ -200,7 +200,7 @@ def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
         did, stopped = {}, None
         try:
             # Signals are heeded: the server may be slow to answer, or never do.
-            did = trial.did()
+            did = trial.did() | drawn(workload, 0)
         except BaseException as e:
             stopped = e
         # What was measured is whole, whatever stops the run now.
@@ -209,6 +209,12 @@ def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
             record, raised = close(context, plan, writer, started_at, summary, raised_by(result), did)
             return record, raised or stopped
     return _ended(context, plan, writer, started_at, None, raised, {})
+
+
+def drawn(workload: _core.Workload, side: int) -> dict[str, float]:
+    """Of TPC-C, what a side's clients have drawn, the warm-up included: the standard has ranges for it."""
+    sides = workload.drawn
+    return {f"tpcc_{name}": float(n) for name, n in sides[side].items()} if sides else {}
 
 
 def run_when_ready(

@@ -86,6 +86,9 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
             break;
         }
     }
+    if !left.is_empty() {
+        db.passed_over();
+    }
     oldest.sort_unstable();
     let mut delivered = Vec::new();
     for (d, order) in oldest {
@@ -112,5 +115,8 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
 /// The same by its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let ask = |db: &Exchange| db.ask(CALL, &[Arg::Int(i.warehouse), Arg::Int(i.carrier)]);
-    super::call(&db, in_block, true, ask).await.some("the delivery")?.int(0).map(drop)
+    if super::call(&db, in_block, true, ask).await.some("the delivery")?.int(0)? < DISTRICTS {
+        db.passed_over();
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ pub mod order_status;
 pub mod payment;
 pub mod stock_level;
 
+use crate::counts::{Counted, Counts};
 use crate::exchange::{Answers, Exchange, Unexpected};
 use crate::random::{Constants, last_name, nurand};
 use crate::schema::{CUSTOMERS, DISTRICTS, ITEMS};
@@ -123,6 +124,31 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Counts it among what was drawn.
+    pub fn count(&self, counts: &Counts) {
+        match self {
+            Input::NewOrder(i) => {
+                counts.add(Counted::NewOrders, 1);
+                counts.add(Counted::RolledBackNewOrders, i.rolls_back.into());
+                counts.add(Counted::OrderLines, i.items.len());
+                counts.add(Counted::RemoteOrderLines, i.suppliers.iter().filter(|s| **s != i.warehouse).count());
+            }
+            Input::Payment(i) => {
+                counts.add(Counted::Payments, 1);
+                counts.add(Counted::RemotePayments, (i.customer_warehouse != i.warehouse).into());
+                counts.add(Counted::PaymentsByName, i.customer.is_named().into());
+            }
+            Input::OrderStatus(i) => {
+                counts.add(Counted::OrderStatuses, 1);
+                counts.add(Counted::OrderStatusesByName, i.customer.is_named().into());
+            }
+            Input::Delivery(_) => counts.add(Counted::Deliveries, 1),
+            Input::StockLevel(_) => {}
+        }
+    }
+}
+
 /// What inputs are drawn from.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
@@ -182,6 +208,10 @@ impl Customer {
         Customer::Name(name)
     }
 
+    fn is_named(&self) -> bool {
+        matches!(self, Customer::Name(_))
+    }
+
     /// Number and name as the functions take them: one of them is 0, or empty.
     fn for_call(&self) -> (u64, &[u8]) {
         match self {
@@ -234,27 +264,26 @@ mod tests {
         let constants = Constants::of_seed(1);
         let (mut rng, terms) =
             (Prng::from_seed(9), Terms { warehouses: 10, constants, warehouse: None, district: None });
-        let (mut rolled_back, mut lines, mut remote_lines, mut remote_payments, mut by_name, n) =
-            (0, 0, 0, 0, 0, 20_000);
+        let (counts, n) = (Counts::default(), 20_000);
         for _ in 0..n {
+            KINDS.iter().for_each(|kind| kind.draw(&mut rng, &terms).count(&counts));
             let i = new_order::Input::draw(&mut rng, &terms);
             assert!((5..=15).contains(&i.items.len()) && i.items.len() == i.suppliers.len());
             assert!(i.quantities.iter().all(|q| (1..=10).contains(q)));
             let unused = i.items.iter().filter(|i| !(1..=ITEMS).contains(*i)).count();
             assert_eq!(unused, usize::from(i.rolls_back));
-            rolled_back += u32::from(i.rolls_back);
-            lines += i.items.len();
-            remote_lines += i.suppliers.iter().filter(|s| **s != i.warehouse).count();
             let p = payment::Input::draw(&mut rng, &terms);
             assert!((100..=500_000).contains(&p.amount));
-            remote_payments += u32::from(p.customer_warehouse != p.warehouse);
-            by_name += u32::from(matches!(p.customer, Customer::Name(_)));
         }
-        let part = |of: f64, all: f64| 100.0 * of / all;
-        assert!((0.7..1.3).contains(&part(f64::from(rolled_back), f64::from(n))));
-        assert!((0.8..1.2).contains(&part(remote_lines as f64, lines as f64)));
-        assert!((14.0..16.0).contains(&part(f64::from(remote_payments), f64::from(n))));
-        assert!((58.5..61.5).contains(&part(f64::from(by_name), f64::from(n))));
+        let counted: std::collections::HashMap<_, _> = counts.named().into_iter().collect();
+        let part = |of: &str, all: &str| counted[of] as f64 / counted[all] as f64;
+        assert_eq!([counted["new_orders"], counted["payments"], counted["deliveries"]], [n; 3]);
+        assert!((0.007..0.013).contains(&part("rolled_back_new_orders", "new_orders")));
+        assert!((9.9..10.1).contains(&part("order_lines", "new_orders")));
+        assert!((0.008..0.012).contains(&part("remote_order_lines", "order_lines")));
+        assert!((0.14..0.16).contains(&part("remote_payments", "payments")));
+        assert!((0.585..0.615).contains(&part("payments_by_name", "payments")));
+        assert!((0.585..0.615).contains(&part("order_statuses_by_name", "order_statuses")));
         // With one warehouse nothing is remote.
         let alone = Terms { warehouses: 1, ..terms };
         assert!((0..500).all(|_| new_order::Input::draw(&mut rng, &alone).suppliers.iter().all(|s| *s == 1)));
