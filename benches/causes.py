@@ -24,7 +24,7 @@ def main() -> None:
     args = parser.parse_args()
     right = made = alarms = calm = 0
     print(f"\n| {'made':24} | {'cause':22} | first | then |\n|---|---|---|---|")
-    for i in causes.EVERY:
+    for i in (*causes.EVERY, *causes.LONG):
         if args.names and not any(n in i.name for n in args.names):
             continue
         if why := i.why_not():

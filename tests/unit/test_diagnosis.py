@@ -19,7 +19,7 @@ from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import IntervalRow
-from pgdyno.report import findings, timeline, view, words_zh, write
+from pgdyno.report import findings, findings_zh, timeline, view, words_zh, write
 from pgdyno.store import reading, rundir
 
 from tests.support import causes, synthetic
@@ -545,9 +545,13 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -
     run = synthetic.make_run(
         tmp_path, synthetic.plans([8], 1), lambda _, i, rng: (600.0 if i < 20 else 1000.0) * (1 + rng.gauss(0, 0.02)),
         intervals=60, sampled={"counters": counters, "waits": [_RUNNING]},
+        totals={"statements": [{"statement": "update u set v = $1", "wal_full_pages": 30.0},
+                               {"statement": "update t set v = $1", "wal_full_pages": 70.0}]},
     )  # fmt: skip
     first = explain.of_run(reading.read(run))[0]
     assert first.cause == "checkpoint-full-pages" and "after a checkpoint before the measurement" in first.sentence
+    assert first.sentence.endswith("; 70% of the whole pages by: update t set v = $1).")
+    assert findings_zh.sentence(first.sentence) is not None
     assert first.cost.mean == pytest.approx(0.4 / 3, abs=0.06)
 
 

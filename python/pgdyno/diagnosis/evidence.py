@@ -248,6 +248,18 @@ class Evidence:
         most = max(missed, key=lambda name: missed[name], default="")
         return (most, missed[most] / sum(missed.values())) if most and missed[most] else ("", 0.0)
 
+    @cached_property
+    def most_whole_pages(self) -> tuple[str, float]:
+        """The statement that wrote most pages whole to WAL, and its part of all that statements wrote; empty: not
+        known.
+        """
+        pages: dict[str, float] = {}
+        for row in self.whole("statements"):
+            text = str(row["statement"])
+            pages[text] = pages.get(text, 0.0) + float(row.get("wal_full_pages") or 0.0)
+        most = max(pages, key=lambda text: pages[text], default="")
+        return (most, pages[most] / sum(pages.values())) if most and pages[most] else ("", 0.0)
+
     def has(self, source: str) -> bool:
         """Whether anything was sampled of it."""
         return any(r.rows(source) for r in self.trials)

@@ -10,6 +10,16 @@ def percent(value: float) -> str:
     return f"{value * 100:.0f}%" if value >= 0.0995 else f"{value * 100:.1f}%"
 
 
+#: Of a statement so many characters are shown.
+_STATEMENT = 80
+
+
+def shortened(statement: str) -> str:
+    """A statement in a sentence."""
+    text = " ".join(statement.split())
+    return text if len(text) <= _STATEMENT else f"{text[:_STATEMENT]}…"
+
+
 def mostly(name: str, share: float) -> str:
     """What most of something belongs to: " (62% of them of stock)"; empty where that is not known."""
     return f" ({percent(share)} of them of {name})" if name else ""

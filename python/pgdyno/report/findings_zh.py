@@ -32,6 +32,12 @@ _SENTENCES = {
     "Whole pages after checkpoints cost up to {} of {}: {} of the WAL is pages written whole at their first change after "
     "{} ({} of WAL a transaction).":
     "检查点后的整页写入至多占{1}的 {0}:WAL 的 {2} 是{3}之后各页首次修改时写入的整页(每事务 WAL {4})。",
+    "Whole pages after checkpoints cost {} of {}: {} of the WAL is pages written whole at their first change after {} "
+    "({} of WAL a transaction; {} of the whole pages by: {}).":
+    "检查点后的整页写入占{1}的 {0}:WAL 的 {2} 是{3}之后各页首次修改时写入的整页(每事务 WAL {4};整页的 {5} 来自:{6})。",
+    "Whole pages after checkpoints cost up to {} of {}: {} of the WAL is pages written whole at their first change after "
+    "{} ({} of WAL a transaction; {} of the whole pages by: {}).":
+    "检查点后的整页写入至多占{1}的 {0}:WAL 的 {2} 是{3}之后各页首次修改时写入的整页(每事务 WAL {4};整页的 {5} 来自:{6})。",
     "each of {} checkpoints": " {0} 次检查点", "a checkpoint before the measurement": "测量之前的检查点",
     "the throughput": "吞吐量", "the clients' time": "客户端时间",
     # checkpoint-writes

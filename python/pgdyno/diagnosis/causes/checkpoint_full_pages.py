@@ -7,7 +7,7 @@ from typing import Any
 from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.diagnosis.evidence import Evidence, Recorded
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.said import part, percent, shortened
 from pgdyno.format import integer, size
 
 #: Of the loss, and of WAL that is whole pages.
@@ -46,12 +46,14 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     sure = seen and cost.low > 0 and whole > _WHOLE
     what = "the throughput" if seen else "the clients' time"
+    statement, share = e.most_whole_pages
+    by = f"; {percent(share)} of the whole pages by: {shortened(statement)}" if statement else ""
     after = f"each of {integer(checkpoints)} checkpoints" if checkpoints else "a checkpoint before the measurement"
     return e.finding(
         CAUSE,
         f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} of {what}: {percent(whole)} of the "
         f"WAL is pages written whole at their first change after {after} "
-        f"({size(wal)} of WAL a transaction).",
+        f"({size(wal)} of WAL a transaction{by}).",
         cost, what, Confidence.HIGH if sure else Confidence.MEDIUM,
         f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "
         f"({e.setting('checkpoint_timeout') or 'not known'}) larger; wal_compression = lz4.",

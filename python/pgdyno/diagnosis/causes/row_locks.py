@@ -8,11 +8,10 @@ from typing import Any
 from pgdyno.diagnosis.causes import wal_flush
 from pgdyno.diagnosis.evidence import Evidence, Recorded
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.said import part, percent, shortened
 
 WAITS = ("Lock:transactionid", "Lock:tuple")
 _SHARE = 0.05
-_STATEMENT = 80
 #: Of the clients without such a wait, the part that waits for WAL, from which on locks are held for as long as a flush
 #: takes: then they are ranked beside it, and the larger comes first.
 _FLUSHING = 0.5
@@ -54,9 +53,8 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     cost = Part(*(x * ours for x in (cost.mean, cost.low, cost.high)))
     statement, share = most_blocked(e)
-    shown = statement if len(statement) <= _STATEMENT else f"{statement[:_STATEMENT]}…"
     words = f", with {deadlocks:.3g} deadlocks a second" if deadlocks >= _DEADLOCKS else ""
-    words += f"; {percent(share)} of the waiting statements are: {shown}" if statement else ""
+    words += f"; {percent(share)} of the waiting statements are: {shortened(statement)}" if statement else ""
     flushing = _flushing(e, cost)
     order = "Change rows in one order in all transactions: then none wait in a circle. " if deadlocks else ""
     return e.finding(
