@@ -15,6 +15,7 @@ from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storag
 from pgdyno.diagnosis.causes.data_io import from_device
 from pgdyno.diagnosis.evidence import Evidence, Recorded, loss, ratio
 from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.said import shortened
 from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
@@ -649,3 +650,16 @@ def test_a_cause_that_could_not_be_looked_for_is_named(tmp_path: Path) -> None:
     data = reading.read(run)
     missing = explain.not_judged(data, groups_of(data))
     assert list(missing) == ["held-snapshot"] and "oldest_seconds" in missing["held-snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("update t\n  set v = $1", "update t set v = $1"),
+        (f"select a, {'b, ' * 40}c from stock where id = $1 for update",
+         "select … from stock where id = $1 for update"),
+        (f"select f({'x' * 100})", f"select f({'x' * 71}…"),
+    ],
+)  # fmt: skip
+def test_a_statement_in_a_sentence_shows_its_table(statement: str, shown: str) -> None:
+    assert shortened(statement) == shown

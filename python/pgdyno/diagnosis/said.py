@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pgdyno.diagnosis.finding import Part
 
 
@@ -12,11 +14,15 @@ def percent(value: float) -> str:
 
 #: Of a statement so many characters are shown.
 _STATEMENT = 80
+_COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
 
 
 def shortened(statement: str) -> str:
     """A statement in a sentence."""
     text = " ".join(statement.split())
+    if len(text) > _STATEMENT:
+        # Which table it reads says more than which columns.
+        text = _COLUMNS.sub("select … from", text, count=1)
     return text if len(text) <= _STATEMENT else f"{text[:_STATEMENT]}…"
 
 
