@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import multiprocessing
 import os
+import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -435,6 +438,60 @@ def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     assert all(b == a for (_, _, b), (_, a, _) in itertools.pairwise(found))
     ends = [((b - start) / 1e9) % 0.05 for _, _, b in found[1:-1]]
     assert sum(e < 0.02 for e in ends) > len(ends) / 2
+
+
+def test_a_source_that_takes_long_to_fail_is_asked_less_often() -> None:
+    """Its part of the time is a tenth: the others are sampled meanwhile."""
+    good, slow = _Source(), _Source(wait_s=0.1, wrong=True)
+    slow.name = "slow"
+    start = time.time_ns()
+    c = Collection([slow, good], None, lambda *_: None, lambda _: None, period_s=0.05, start_ns=lambda: start)
+    c.start()
+    time.sleep(0.9)
+    c.stop()
+    # And once more at the end.
+    assert slow.calls <= 2 and good.calls >= 8
+
+
+def _as_nobody(look: Callable[[], list[str]]) -> list[str]:
+    """What somebody else than root, and than the server's user, gets to see."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def act() -> None:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        theirs.send(look())
+
+    process = context.Process(target=act)
+    process.start()
+    theirs.close()
+    try:
+        found: list[str] = ours.recv()
+    finally:
+        process.join()
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is somebody else when it likes")
+def test_what_only_the_servers_user_may_see_is_named_as_missing() -> None:
+    with tempfile.TemporaryDirectory() as folder, subprocess.Popen(["sleep", "60"]) as postmaster:
+        data = Path(folder) / "data"
+        (data / "pg_wal").mkdir(parents=True)
+
+        def look() -> list[str]:
+            notes: list[str] = []
+            Processes(postmaster.pid, notes.append).rows(1.0)
+            return [*dict.fromkeys(notes), *devices.Devices(devices.places_of(data)).hidden]
+
+        try:
+            # The folder is root's alone.
+            notes = "bytes that the server's processes read and write: only their user or root may see them"
+            assert _as_nobody(look) == [notes, "data", "wal"]
+            assert look() == []
+        finally:
+            postmaster.kill()
 
 
 def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
