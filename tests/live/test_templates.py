@@ -156,9 +156,9 @@ def test_a_snapshot_that_is_killed_is_not_there(loaded: Path, folder: Path) -> N
     (name,) = [t.name for t in templates.Store(store).all()]
     assert cluster("drop", name, store=store).code == 0
     whole = 0
-    for n in range(12):
+    for n in range(7):
         shot = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-        time.sleep(length * (0.4 + 0.65 * n / 12))
+        time.sleep(length * (0.4 + 0.65 * n / 7))
         shot.send_signal(signal.SIGKILL)
         shot.wait()
         deadline = time.monotonic() + 20
@@ -173,7 +173,7 @@ def test_a_snapshot_that_is_killed_is_not_there(loaded: Path, folder: Path) -> N
             assert sql(folder / f"k{n}", "select count(*) from pgbench_accounts") == [(200_000,)]
             assert pgdyno("cluster", "stop", folder / f"k{n}").code == 0
             assert cluster("drop", name, store=store).code == 0
-    assert whole < 12
+    assert whole < 7
     assert cluster("snapshot", loaded, store=store).code == 0
     # What the killed ones left is gone with the next.
     assert [p.name for p in store.iterdir()] == [name]

@@ -56,6 +56,8 @@ class Injected:
     place: Callable[[], AbstractContextManager[Path | None]] = nullcontext
     #: The client is held to this part of a processor.
     quota: float | None = None
+    #: The server is held to so many processors.
+    server_cpus: float | None = None
     #: Through a proxy that delays each message by so many milliseconds.
     delay_ms: int = 0
     #: Through a proxy that does so, and lets each message wait until the one before has been acknowledged.
@@ -147,8 +149,8 @@ def _frozen(server: Server) -> Iterator[None]:
         yield
 
 
-def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int]) -> Path:
-    folder = Path("/sys/fs/cgroup") / controller / f"throttled-test-{os.getpid()}"
+def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int], of: str = "test") -> Path:
+    folder = Path("/sys/fs/cgroup") / controller / f"throttled-{of}-{os.getpid()}"
     folder.mkdir(exist_ok=True)
     for name, value in limits.items():
         (folder / name).write_text(value)
@@ -336,6 +338,11 @@ EVERY = (
     ),
     Injected(
         "starved client", "client-bound", "SELECT 1;\n", "", _LOOSE, clients=8, quota=0.1, why_not=no_cgroups,
+    ),
+    Injected(
+        # As in a container with a limit.
+        "processors' quota", "cpu-quota", _POINT.format(n=1000), _filled(1000), _LOOSE, clients=8, server_cpus=0.4,
+        why_not=no_cgroups,
     ),
     Injected("slow network", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, delay_ms=1),
     Injected("messages held back", "network", _POINT.format(n=1000), _filled(1000), _LOOSE, holds_back=True),
@@ -525,6 +532,11 @@ def _explained(i: Injected, runs: Path) -> Explained:
         file = runs / "cause.toml"
         runs.mkdir(parents=True, exist_ok=True)
         file.write_text(experiment_of(i))
+        if i.server_cpus is not None:
+            assert server.process is not None
+            quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * i.server_cpus))}
+            family = [server.process.pid, *(c.pid for c in psutil.Process(server.process.pid).children())]
+            stack.callback(_leave, _cgroup("cpu", quota, family, "server"))
         conninfo = server.conninfo()
         if i.delay_ms or i.holds_back:
             proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms), at_once=not i.holds_back))

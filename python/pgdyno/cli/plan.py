@@ -155,7 +155,7 @@ def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[pl
         "folder": target.cluster or target.folder or (target.file_system.type if target.file_system else None),
         "dataset": wanted.name,
         "rows": wanted.rows,
-        "bytes": wanted.heap_bytes + wanted.key_bytes,
+        "bytes": wanted.total_bytes,
         "trials": sum(c.place == place for c in all_),
     }
 

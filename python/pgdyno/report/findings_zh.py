@@ -50,6 +50,10 @@ _SENTENCES = {
     # connections
     "Too many connections: {} clients on {} cores waited for a processor {} of their time; a backend that could run had "
     "none {} of the time.": "连接过多:{1} 个核上的 {0} 个连接有 {2} 的时间在等待处理器;可运行的后端进程 {3} 的时间没有处理器。",
+    # cpu-quota
+    "A limit of {} processors holds the server back in {} of its periods: statements wait for one {} of the clients' time, "
+    "while the machine is {} busy.":
+    "{0} 个处理器的配额在 {1} 的周期内限制了服务器:语句等待处理器占客户端时间的 {2},而机器的繁忙程度为 {3}。",
     # data-io
     "Reading and writing table pages takes {} of the clients' time; a transaction misses {} pages.":
     "读写表页占客户端时间的 {0};每事务缺 {1} 页。",
@@ -217,6 +221,9 @@ _REMEDIES = {
     "A device with faster syncs for pg_wal; more clients, so that more commits share a sync; larger transactions; "
     "synchronous_commit = off where the last commits may be lost.":
     "pg_wal 使用同步更快的设备;更多连接,使更多提交共用一次同步;更大的事务;可容忍丢失最后提交时 synchronous_commit = off。",
+    "A larger limit, or none: cpu.max of the cgroup (Kubernetes: resources.limits.cpu; systemd: CPUQuota); else fewer "
+    "connections at a time, since what all use at once is used up at once.":
+    "提高或取消配额:cgroup 的 cpu.max(Kubernetes:resources.limits.cpu;systemd:CPUQuota);或减少并发连接,因为同时使用的份额会同时用尽。",
     "wal_buffers (now {}) larger, to 64MB; wal_compression; fewer indexes.":
     "加大 wal_buffers(现为 {0})至 64MB;wal_compression;减少索引。",
 }  # fmt: skip
@@ -231,6 +238,7 @@ _FACTS = {
     "client's busiest thread on a CPU": "客户端最忙线程占用 CPU", "waiting for one": "等待 CPU",
     "server waits for its clients": "服务器等待客户端", "clients a core": "每核连接数",
     "context switches a transaction": "每事务上下文切换", "backends' time waiting for a CPU": "后端等待 CPU 的时间",
+    "processors allowed": "允许的处理器", "periods held back": "受限的周期",
     "device reads": "设备读", "device writes": "设备写", "utilisation": "利用率", "read": "一次读", "queue": "队列",
     "its transaction's age": "其事务已持续", "times seen": "看到的次数", "age": "已持续", "transactions since": "其后的事务",
     "dead rows": "死行", "rows read and thrown away": "读取后丢弃的行", "of a transaction's time": "占事务时间",

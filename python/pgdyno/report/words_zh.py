@@ -17,7 +17,7 @@ CAUSES = {
     "checkpoint-full-pages": "检查点后的整页写入(full page writes)", "checkpoint-writes": "检查点写盘",
     "client-bound": "压测客户端是瓶颈", "connections": "连接数远超处理器数", "data-io": "数据文件读写",
     "foreign-lock": "其他会话持有的锁", "held-snapshot": "其他会话持有的旧快照", "missing-index": "缺少索引的全表扫描",
-    "network": "网络往返", "other-waits": "原因未知的等待", "noisy-neighbour": "其他进程或虚拟机占用处理器", "plan-changed": "执行计划发生变化",
+    "network": "网络往返", "other-waits": "原因未知的等待", "cpu-quota": "服务器的处理器配额", "noisy-neighbour": "其他进程或虚拟机占用处理器", "plan-changed": "执行计划发生变化",
     "row-locks": "热点行的行锁", "server-cpu": "服务器处理器", "stalls": "原因不明的停顿",
     "sync-standby": "等待同步备库", "temporary-files": "临时文件(work_mem 不足)", "throttled-storage": "存储被限速",
     "wal-flush": "提交时等待 WAL 落盘", "wal-insert": "等待 WAL 缓冲区",

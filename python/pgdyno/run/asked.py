@@ -17,6 +17,7 @@ from pgdyno.collect.sources.locks import Locks
 from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.sources.progress import Progress
+from pgdyno.collect.sources.quota import Quota
 from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
@@ -77,6 +78,8 @@ class AskedSources:
                 postmaster = self._postmaster()
                 if postmaster is not None:
                     found.append(Processes(postmaster, self._note))
+                    if (quota := Quota(postmaster)).is_there:
+                        found.append(quota)
                 else:
                     self._note("the server's processes: they cannot be seen from here (a container, another user)")
         self.waits = None

@@ -72,5 +72,5 @@ def _fit(experiment: Experiment, every: list[Configuration]) -> bool:
     sizes = []
     for p in places:
         wanted = dataset.chosen(experiment.all_datasets[p.dataset], local_data=None)
-        sizes.append(wanted.heap_bytes + wanted.key_bytes)
+        sizes.append(wanted.total_bytes)
     return 2 * max(sizes) <= _PART * host.memory_bytes()

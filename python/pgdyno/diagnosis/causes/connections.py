@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.causes import cpu_quota
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import part, percent
@@ -13,6 +14,9 @@ _A_CORE, _QUEUEING = 8, 0.7
 def _judge(e: Evidence) -> Finding | None:
     p, running = e.processors, e.running
     if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
+        return None
+    # Then it is not the machine's processors that they wait for.
+    if cpu_quota.held_back(e) >= cpu_quota.HELD:
         return None
     # On one machine the client's threads stand in the same queue.
     delay = max((r.trial.summary.client_delay_share for r in e.trials if r.trial.summary), default=0.0)

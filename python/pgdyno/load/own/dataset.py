@@ -127,6 +127,11 @@ class OwnDataset:
         return 0
 
     @property
+    def total_bytes(self) -> int:
+        """The same."""
+        return self.heap_bytes
+
+    @property
     def relations(self) -> list[str]:
         """Not known beforehand."""
         return []
