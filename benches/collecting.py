@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import psutil
 from pgdyno import _core
-from pgdyno.analysis import duet
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import Setting, sized
@@ -135,10 +135,13 @@ class Slices:
         self.order = order
         self.gate = gate
         self.done: list[int] = []
+        self.began_ns = 0
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         """Of the first slice."""
         self.gate.is_open = bool(self.order[0])
+        # Samples are taken in the middle of slices: what one costs is its own slice's.
+        self.began_ns = start_ns + int(SLICE_S / 2 * 1e9)
 
     def event(self, e: _core.Event) -> None: ...
 
@@ -181,8 +184,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         resident_before = resident()
         server_before = sum(backend.cpu_times()[:2])
         asked = Asked([waits, *(Gated(s, gate, spent) for s in sources)], waits)
-        collection = Collection([], asked, writer.append, print, start_ns=lambda: began)
-        began = time.time_ns()
+        collection = Collection([], asked, writer.append, print, start_ns=lambda: slices.began_ns)
         collection.start()
         plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)
         _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, slices, plan)
@@ -190,13 +192,11 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         grown = resident() - resident_before
         writer.finish()
         server_s = sum(backend.cpu_times()[:2]) - server_before
-    found = duet.of_pairs(slices.logs())
-    assert found is not None
-    logs = np.array(slices.logs())
-    half = 1.96 * float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    low, high = (math.exp(found.mean + side * half) for side in (-1, 1))
+    logs = np.sort(slices.logs())
+    mean, half = trimmed(logs)
+    low, high = (math.exp(mean + side * half) for side in (-1, 1))
     print(
-        f"  {script.splitlines()[-1][:60]:60} {math.exp(found.mean):.4f} ({low:.4f} to {high:.4f}), {len(logs)} pairs "
+        f"  {script.splitlines()[-1][:60]:60} {math.exp(mean):.4f} ({low:.4f} to {high:.4f}), {len(logs)} pairs "
         f"of {SLICE_S:g} s",
         flush=True,
     )
@@ -216,6 +216,16 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
     by_throughput = "shown" if low >= 1 - MOST else "not shown: the machine is too noisy for this time"
     print(f"  within {MOST:.0%} by throughput: {by_throughput}; by CPU: {'yes' if share < MOST else 'no'}", flush=True)
     return high >= 1 - MOST and share < MOST and grown < GROWN
+
+
+def trimmed(logs: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Of sorted values, the mean without the lowest and the highest tenth, and half its 95% interval (Tukey and
+    McLaughlin 1963): a machine that stands still for a moment makes pairs that say nothing of what is compared.
+    """
+    n, cut = len(logs), len(logs) // 10
+    kept = logs[cut : n - cut]
+    winsorized = np.clip(logs, kept[0], kept[-1])
+    return float(kept.mean()), 1.96 * float(winsorized.std(ddof=1)) / ((1 - 2 * cut / n) * math.sqrt(n))
 
 
 def resident() -> float:

@@ -326,3 +326,5 @@ class TrialRecord:
     start_ns: int = 0
     #: What it was run with: the scripts' variables, seed, protocol, rate, place, settings.
     parameters: dict[str, Any] = field(default_factory=dict)
+    #: Of one that has just ended: intervals that began before turned out to be warm-up.
+    dropped_until_ns: int = 0

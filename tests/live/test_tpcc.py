@@ -262,7 +262,7 @@ def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None
     _, err = process.communicate(timeout=60)
     assert process.returncode in (0, 1), err
     first, last = (next(at for at, x in came if x.startswith(start)) for start in ("[ 1s ]", "SQL statistics"))
-    assert last - first > 0.9 and sum(bool(SYSBENCH_LINE.fullmatch(x.rstrip())) for x in lines) == 4, came
+    assert last - first > 0.5 and sum(bool(SYSBENCH_LINE.fullmatch(x.rstrip())) for x in lines) == 4, came
     (path,) = tmp_path.glob("runs/*")
     assert "".join(lines) == pgdyno("report", path, "--report-format", "sysbench").out
 

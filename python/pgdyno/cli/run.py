@@ -150,9 +150,8 @@ def main(
     errors = console.errors()
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.
     live = report_format == "sysbench" and not prepared.experiment.run.is_duet
-    listener = listener_for(errors, quiet=quiet)
-    if live:
-        listener = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr)
+    lines = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr) if live else None
+    listener = lines or listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)
     beyond = thresholds.met(outcome.data, bounds) if outcome.data is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
@@ -160,7 +159,9 @@ def main(
     if json_output:
         as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
     elif outcome.data is not None and report_format == "sysbench":
-        if not live:
+        if lines is not None and lines.error is not None:
+            raise lines.error
+        if lines is None:
             sys.stdout.write(sysbench.text(outcome.data))
     elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
         out = console.output()

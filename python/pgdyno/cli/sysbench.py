@@ -13,11 +13,15 @@ from pgdyno.store.hlog import Latencies
 
 
 class SysbenchLines(PlainProgress):
-    """To `out`; everything else goes where progress goes, in plain lines: a bar would be torn by them."""
+    """To `out`; everything else goes where progress goes, in plain lines: a bar would be torn by them. Intervals that
+    turn out to be warm-up when a trial is over have their lines by then, but are not in its summary.
+    """
 
     def __init__(self, out: TextIO, progress: TextIO) -> None:
         super().__init__(progress)
         self._out = out
+        #: Why nothing is printed any more: a reader has gone, a disk is full. The run goes on.
+        self.error: OSError | None = None
         self._several = False
         self._summaries = 0
         self._begin([])
@@ -25,12 +29,17 @@ class SysbenchLines(PlainProgress):
     def _begin(self, statements: Sequence[str]) -> None:
         self._kinds = sysbench.kinds_of(statements)
         self._zero_ns: int | None = None
-        self._least_ns = 0
-        self._retried = 0
+        #: Of each interval: its start, its shortest transaction (0: none), transactions that were tried again.
+        self._counted: list[tuple[int, int, int]] = []
 
     def _print(self, *lines: str) -> None:
-        self._out.write("".join(f"{line}\n" for line in lines))
-        self._out.flush()
+        if self.error is not None:
+            return
+        try:
+            self._out.write("".join(f"{line}\n" for line in lines))
+            self._out.flush()
+        except OSError as e:
+            self.error = e
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         super().planned(trials, seconds_each)
@@ -46,9 +55,8 @@ class SysbenchLines(PlainProgress):
         super().interval(plan, row, latencies)
         if not latencies or row.phase in UNCOUNTED:
             return
-        self._retried += row.retried
-        if (h := latencies[hlog.TRANSACTION]).count:
-            self._least_ns = min(self._least_ns or h.min, h.min)
+        h = latencies[hlog.TRANSACTION]
+        self._counted.append((row.start_ns, h.buckets()[0][0] if h.count else 0, row.retried))
         if sysbench.has_line(row) and row.end_ns > row.start_ns:
             self._zero_ns = row.start_ns if self._zero_ns is None else self._zero_ns
             counts = {tag: h.count for tag, h in latencies.items()}
@@ -57,5 +65,7 @@ class SysbenchLines(PlainProgress):
     def trial_ended(self, record: TrialRecord) -> None:
         super().trial_ended(record)
         if record.summary is not None:
-            self._print(*sysbench.summary(record, self._least_ns, self._retried))
+            counted = [c for c in self._counted if c[0] >= record.dropped_until_ns]
+            least = min((c[1] for c in counted if c[1]), default=0)
+            self._print(*sysbench.summary(record, least, sum(c[2] for c in counted)))
             self._summaries += 1

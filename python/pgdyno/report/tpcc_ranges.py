@@ -1,5 +1,5 @@
-"""TPC-C at the standard's pace: whether what its clients drew, and deliveries that found nothing, lie in the standard's
-ranges.
+"""TPC-C at the standard's pace: whether what its clients drew lies in the standard's ranges, and deliveries that found
+a district without a new order.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scipy.special import bdtr, bdtrc, ndtr
+
 from pgdyno.judge.groups import Group
 
-_Z95 = 1.959964
-#: Of order lines of an order, from 5 to 15 and each as often.
+#: How rarely chance alone may do what is called "not met": several are looked at, of each configuration.
+_RARE = 0.001
+#: The standard deviation of the order lines of an order: from 5 to 15, each as often.
 _SPREAD_OF_LINES = math.sqrt(10)
 
 
@@ -24,20 +27,49 @@ class Range:
     high: float
     value: float
     count: int
-    #: The standard deviation of a single one; of parts None: it follows from the part.
-    spread: float | None = None
-    #: A mean, and no part.
-    is_mean: bool = False
+
+    @property
+    def is_inside(self) -> bool:
+        """It is in its range."""
+        return self.low <= self.value <= self.high
+
+    @property
+    def chance(self) -> float:
+        """How likely so few, or so many, are where a part is at the near end of its range (binomial)."""
+        n, k = self.count, round(self.value * self.count)
+        return float(bdtr(k, n, self.low) if self.value < self.low else bdtrc(k - 1, n, self.high))
 
     @property
     def verdict(self) -> str:
-        """Outside by what chance alone may do to so few: the run was too short to say."""
-        if self.low <= self.value <= self.high:
-            return "met"
-        middle = (self.low + self.high) / 2
-        spread = math.sqrt(middle * (1 - middle)) if self.spread is None else self.spread
-        half = _Z95 * spread / math.sqrt(self.count)
-        return "not met" if self.value + half < self.low or self.value - half > self.high else "too short to say"
+        """In its range; outside of it; or outside by what chance may do to so few."""
+        return "met" if self.is_inside else "not met" if self.chance < _RARE else "too short to say"
+
+    def shown(self, value: float) -> str:
+        """A figure of its kind."""
+        return f"{value * 100:.2f}%"
+
+
+class Mean(Range):
+    """A mean of so many."""
+
+    @property
+    def chance(self) -> float:
+        """As that of a part, of the normal distribution."""
+        distance = max(self.low - self.value, self.value - self.high)
+        return float(ndtr(-distance / (_SPREAD_OF_LINES / math.sqrt(self.count))))
+
+    def shown(self, value: float) -> str:
+        """See Range."""
+        return f"{value:.2f}"
+
+
+class Reported(Range):
+    """What is no fault, and to be reported outside of a range."""
+
+    @property
+    def verdict(self) -> str:
+        """See Range."""
+        return "met" if self.is_inside else "to be reported"
 
 
 #: Parts: name, of what, of how many, from, to. Those of other warehouses need one.
@@ -51,7 +83,9 @@ _PARTS = (
 
 
 def ranges(g: Group, warehouses: int) -> list[Range]:
-    """Of a configuration's trials together; nothing where they have not recorded it."""
+    """Of a configuration's trials together; nothing where they have not recorded it. `warehouses`: of a set, which
+    clients draw others from.
+    """
     total: dict[str, float] = {}
     for t in g.trials:
         for name, n in t.activity.items():
@@ -62,12 +96,10 @@ def ranges(g: Group, warehouses: int) -> list[Range]:
         if (n := total.get(whole, 0.0)) and not (remote and warehouses == 1):
             found.append(Range(name, low, high, total.get(of, 0.0) / n, int(n)))
     if n := total.get("new_orders", 0.0):
-        lines = total.get("order_lines", 0.0) / n
-        found.insert(1, Range("order lines of an order", 9.5, 10.5, lines, int(n), _SPREAD_OF_LINES, is_mean=True))
+        found.insert(1, Mean("order lines of an order", 9.5, 10.5, total.get("order_lines", 0.0) / n, int(n)))
     if n := total.get("deliveries", 0.0):
-        # One may be, of however few.
         part = total.get("skipped_deliveries", 0.0) / n
-        found.append(Range("deliveries that skipped a district", 0.0, max(0.01, 1 / n), part, int(n), spread=0.0))
+        found.append(Reported("deliveries that skipped a district", 0.0, max(0.01, 1 / n), part, int(n)))
     return found
 
 

@@ -233,9 +233,10 @@ ZH = {
     "payments by last name": "按姓氏的付款", "order-statuses by last name": "按姓氏的订单查询",
     "deliveries that skipped a district": "跳过某区的发货",
     "Clauses 5.5.1.5 and 2.7.4.2: ranges for what clients draw by chance, the warm-up included, and for deliveries that "
-    "found a district without a new order.": "条款 5.5.1.5 与 2.7.4.2:客户端随机抽取(含预热)的规定范围,以及有区没有新订单的发货。",
-    "Outside of one by no more than chance may do to so few (95%): too short to say.":
-    "超出范围但未超过如此少的样本的随机误差(95%):时间太短,无法判断。",
+    "found a district without a new order, which are to be reported where they are more than one, and more than 1%.":
+    "条款 5.5.1.5 与 2.7.4.2:客户端随机抽取(含预热)的规定范围,以及有区没有新订单的发货:多于一次且超过 1% 时须报告。",
+    "Outside of a range by no more than chance does to so few once in a thousand times: too short to say.":
+    "超出范围,但如此少的样本随机出现这种偏差的概率不小于千分之一:时间太短,无法判断。", "to be reported": "须报告",
     "A terminal's own session carries out its deliveries, while it thinks; the standard's queue is not there.":
     "发货由终端自己在思考时间内执行,没有标准中的队列。",
     "An audited run measures for two hours at least.": "经审计的测试至少测量两小时。",

@@ -353,7 +353,8 @@ def _ended(
     error = nothing or (str(raised) if isinstance(raised, Exception) else "")
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
-    return TrialRecord(plan, state, started_at, error, summary, caveats, activity), raised
+    record = TrialRecord(plan, state, started_at, error, summary, caveats, activity, dropped_until_ns=until)
+    return record, raised
 
 
 def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
