@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 from pgdyno import _core
+from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import Setting, sized
@@ -192,7 +193,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         grown = resident() - resident_before
         writer.finish()
         server_s = sum(backend.cpu_times()[:2]) - server_before
-    logs = np.sort(slices.logs())
+    logs = np.array(slices.logs())
     mean, half = trimmed(logs)
     low, high = (math.exp(mean + side * half) for side in (-1, 1))
     print(
@@ -218,14 +219,16 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
     return high >= 1 - MOST and share < MOST and grown < GROWN
 
 
-def trimmed(logs: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Of sorted values, the mean without the lowest and the highest tenth, and half its 95% interval (Tukey and
+def trimmed(series: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Of values in their order, the mean without the lowest and the highest tenth, and half its 95% interval (Tukey and
     McLaughlin 1963): a machine that stands still for a moment makes pairs that say nothing of what is compared.
     """
-    n, cut = len(logs), len(logs) // 10
+    n, cut = len(series), len(series) // 10
+    logs = np.sort(series)
     kept = logs[cut : n - cut]
     winsorized = np.clip(logs, kept[0], kept[-1])
-    return float(kept.mean()), 1.96 * float(winsorized.std(ddof=1)) / ((1 - 2 * cut / n) * math.sqrt(n))
+    half = 1.96 * float(winsorized.std(ddof=1)) / ((1 - 2 * cut / n) * math.sqrt(n))
+    return float(kept.mean()), half * math.sqrt(max(1.0, autocorrelation_time(series)))
 
 
 def resident() -> float:

@@ -546,8 +546,8 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -
     run = synthetic.make_run(
         tmp_path, synthetic.plans([8], 1), lambda _, i, rng: (600.0 if i < 20 else 1000.0) * (1 + rng.gauss(0, 0.02)),
         intervals=60, sampled={"counters": counters, "waits": [_RUNNING]},
-        totals={"statements": [{"statement": "update u set v = $1", "wal_full_pages": 30.0},
-                               {"statement": "update t set v = $1", "wal_full_pages": 70.0}]},
+        totals={"statements": [{"statement": "update u set v = $1", "wal_full_pages": 2_000.0},
+                               {"statement": "update t set v = $1", "wal_full_pages": 29_400.0}]},
     )  # fmt: skip
     first = explain.of_run(reading.read(run))[0]
     assert first.cause == "checkpoint-full-pages" and "after a checkpoint before the measurement" in first.sentence

@@ -6,9 +6,11 @@ import io
 from pathlib import Path
 
 import pytest
+from pgdyno._core import Histogram
 from pgdyno.cli import progress
+from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.model import TrialPlan
-from pgdyno.store import reading
+from pgdyno.store import hlog, reading
 
 from tests.support import synthetic
 
@@ -40,3 +42,27 @@ def test_progress_never_goes_beyond_the_end(tmp_path: Path) -> None:
     lines = out.getvalue().splitlines()
     assert lines[2].startswith("2/2 ") and lines[2].endswith("(0 s left)")
     assert lines[3].startswith("3 w-") and "left" not in lines[3]
+
+
+def test_a_reader_of_sysbenchs_lines_that_goes_ends_no_run(tmp_path: Path) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            if "Threads started" in self.getvalue():
+                raise BrokenPipeError
+            return super().write(text)
+
+    data = reading.read(synthetic.make_run(tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0))
+    (trial,) = data.trials
+    out, log = Gone(), io.StringIO()
+    shown = SysbenchLines(out, log)
+    shown.planned([trial.plan], 3)
+    shown.trial_started(trial.plan, ["select 1", "update t set v = 1"])
+    h = Histogram()
+    h.record(1_000_000)
+    for n in range(3):
+        latencies = {hlog.TRANSACTION: h, hlog.statement(0): h, hlog.statement(1): h}
+        shown.interval(trial.plan, synthetic.row(n, 1.0, 1000.0, 2_000_000), latencies)
+    shown.trial_ended(trial)
+    assert isinstance(shown.error, BrokenPipeError) and out.getvalue().endswith("Threads started!\n\n")
+    # What goes to the log goes on.
+    assert trial.plan.slug in log.getvalue()

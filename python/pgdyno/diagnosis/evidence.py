@@ -250,7 +250,7 @@ class Evidence:
 
     @cached_property
     def most_whole_pages(self) -> tuple[str, float]:
-        """The statement that wrote most pages whole to WAL, and its part of all that statements wrote; empty: not
+        """The statement that wrote most pages whole to WAL, and its part of all that the server wrote; empty: not
         known.
         """
         pages: dict[str, float] = {}
@@ -258,7 +258,12 @@ class Evidence:
             text = str(row["statement"])
             pages[text] = pages.get(text, 0.0) + float(row.get("wal_full_pages") or 0.0)
         most = max(pages, key=lambda text: pages[text], default="")
-        return (most, pages[most] / sum(pages.values())) if most and pages[most] else ("", 0.0)
+        written = sum(
+            float(row.get("wal_full_pages_per_s") or 0.0) * (row["end_ns"] - row["start_ns"]) / 1e9
+            for r in self.trials
+            for row in r.rows("counters")
+        )
+        return (most, pages[most] / max(written, sum(pages.values()))) if most and pages[most] else ("", 0.0)
 
     def has(self, source: str) -> bool:
         """Whether anything was sampled of it."""

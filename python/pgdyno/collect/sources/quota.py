@@ -5,17 +5,48 @@ cgroups of version 1 and 2.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.collect.sources.base import Differences, Row
 
-#: By the version of cgroups: what one counter of time is in seconds, and its name.
+#: By the version of cgroups: the file of the limit; the counter of the time that was taken away, and its unit.
+_LIMIT = {1: "cpu.cfs_quota_us", 2: "cpu.max"}
 _THROTTLED = {1: ("throttled_time", 1e-9), 2: ("throttled_usec", 1e-6)}
 
 
+@dataclass(frozen=True)
+class _Level:
+    """A cgroup that the server is in, or one above."""
+
+    folder: Path
+    version: int
+
+    @property
+    def cpus(self) -> float:
+        """Processors that it may use; 0: as many as there are."""
+        with suppress(OSError, ValueError):
+            if self.version == 2:
+                quota, period = (self.folder / "cpu.max").read_text().split()
+            else:
+                quota, period = ((self.folder / f"cpu.cfs_{n}_us").read_text().strip() for n in ("quota", "period"))
+            if quota not in ("max", "-1"):
+                return int(quota) / int(period)
+        return 0.0
+
+    def counted(self) -> dict[str, float]:
+        """Its counters: periods, those in which it was held back, seconds for which each CPU's part of it was."""
+        lines = (self.folder / "cpu.stat").read_text().splitlines()
+        found = dict(line.split()[:2] for line in lines if line)
+        name, unit = _THROTTLED[self.version]
+        periods, held = (float(found.get(n, 0)) for n in ("nr_periods", "nr_throttled"))
+        return {"periods": periods, "held": held, "s": float(found.get(name, 0)) * unit}
+
+
 class Quota:
-    """One row a sample: `cpus` that the server may use, `held_back` the part of the limit's periods (100 ms mostly) in
-    which it had used up its share and had to wait, `throttled` how long, in CPUs. Nothing where there is no limit.
+    """One row a sample, of the limit that held the server back most: `cpus` that it allows, `held_back` the part of its
+    periods (100 ms mostly) in which all of it was used up and the server had to wait, `throttled` for how long, in
+    CPUs. Nothing where there is no limit.
     """
 
     name = "quota"
@@ -23,59 +54,48 @@ class Quota:
 
     def __init__(self, postmaster: int, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> None:
         self._differences = Differences()
-        self._version, self._folder, self.cpus = _tightest(postmaster, proc, root)
+        self._levels = _levels(postmaster, proc, root)
 
     @property
     def is_there(self) -> bool:
-        """There is a limit."""
-        return self._folder is not None
+        """There may be a limit, now or later."""
+        return bool(self._levels)
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
-        if self._folder is None:
-            return []
-        # It may be changed while the server runs.
-        self.cpus = _limit(self._folder, self._version) or self.cpus
-        counted = dict(line.split()[:2] for line in (self._folder / "cpu.stat").read_text().splitlines() if line)
-        name, unit = _THROTTLED[self._version]
-        now = {n: float(counted.get(n, 0)) for n in ("nr_periods", "nr_throttled", name)}
-        if (d := self._differences.of("cpu", now)) is None:
-            return []
-        held = min(1.0, d["nr_throttled"] / d["nr_periods"]) if d["nr_periods"] else 0.0
-        return [{"cpus": self.cpus, "held_back": held, "throttled": d[name] * unit / seconds}]
+        found: list[Row] = []
+        for level in self._levels:
+            if not (cpus := level.cpus) or (d := self._differences.of(level.folder, level.counted())) is None:
+                continue
+            held = min(1.0, d["held"] / d["periods"]) if d["periods"] else 0.0
+            found.append({"cpus": cpus, "held_back": held, "throttled": d["s"] / seconds})
+        # Of several that do not hold it back, the tightest.
+        return sorted(found, key=lambda row: (-float(row["held_back"]), float(row["cpus"])))[:1]
 
 
-def _tightest(pid: int, proc: Path, root: Path) -> tuple[int, Path | None, float]:
-    """Of a process' cgroup and those above it, the one with the smallest limit: version, folder and CPUs."""
-    found: tuple[int, Path | None, float] = (0, None, 0.0)
+def _levels(pid: int, proc: Path, root: Path) -> list[_Level]:
+    """A process' cgroup and those above it, as far as they can be seen and may have a limit."""
+    found: list[_Level] = []
     with suppress(OSError):
+        ours = (proc / "self" / "cgroup").read_text().splitlines()
         for line in (proc / str(pid) / "cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             version = 2 if not controllers else 1 if "cpu" in controllers.split(",") else 0
-            if not version:
-                continue
             base = root if version == 2 else root / controllers
             base = base if base.is_dir() else root / "cpu"
             here = base / path.lstrip("/")
-            # In a container the path may be the machine's, and what is mounted is its own part of it.
-            here = here if here.is_dir() else base
+            if not version or ".." in here.parts:
+                # Of another container: its cgroup is not to be seen from ours.
+                continue
+            if not here.is_dir():
+                # In a container the path may be the machine's, and what is mounted is our own part of it.
+                if line not in ours:
+                    continue
+                here = base
             while True:
-                cpus = _limit(here, version)
-                if cpus and (found[1] is None or cpus < found[2]):
-                    found = (version, here, cpus)
+                if (here / _LIMIT[version]).exists():
+                    found.append(_Level(here, version))
                 if here == base:
                     break
                 here = here.parent
     return found
-
-
-def _limit(folder: Path, version: int) -> float:
-    """CPUs that a cgroup may use; 0: as many as there are."""
-    with suppress(OSError, ValueError):
-        if version == 2:
-            quota, period = (folder / "cpu.max").read_text().split()
-        else:
-            quota, period = ((folder / f"cpu.cfs_{n}_us").read_text().strip() for n in ("quota", "period"))
-        if quota not in ("max", "-1"):
-            return int(quota) / int(period)
-    return 0.0

@@ -16,7 +16,7 @@ def _judge(e: Evidence) -> Finding | None:
     if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
         return None
     # Then it is not the machine's processors that they wait for.
-    if cpu_quota.held_back(e) >= cpu_quota.HELD:
+    if cpu_quota.judge(e) is not None:
         return None
     # On one machine the client's threads stand in the same queue.
     delay = max((r.trial.summary.client_delay_share for r in e.trials if r.trial.summary), default=0.0)
