@@ -28,11 +28,11 @@ _MARKED = {
     "error": COLOURS[5], "server process died": COLOURS[5], "too many checkpoints": COLOURS[1],
     "connection lost": COLOURS[5], "setting changed": COLOURS[3],
 }  # fmt: skip
-#: Panels of the devices: their titles, the lines by what they show, and the unit.
+#: Panels of the devices: their titles, the lines by what they show, the unit, and how figures are written.
 _DISKS = (
-    ("disk (MB/s)", {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6),
-    ("disk (IOPS)", {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0),
-    ("await (ms)", {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6),
+    ("disk (MB/s)", {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6, "~s"),
+    ("disk (IOPS)", {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0, "~s"),
+    ("await (ms)", {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6, "~g"),
 )
 Values = list[dict[str, object]]
 
@@ -54,9 +54,9 @@ def chart(r: Recorded) -> dict[str, object] | None:
         panels.append(_cells(heat, x))
     if waits := _waits(r, zero):
         panels.append(_areas(waits, "clients by what they wait for", x))
-    for title, columns, unit in _DISKS:
+    for title, columns, unit, form in _DISKS:
         if disks := _disks(r, zero, columns, unit):
-            panels.append(_lines(disks, title, x, [], "~s"))
+            panels.append(_lines(disks, title, x, [], form, named=True))
     if cpus := _processors(r, zero):
         panels.append(_areas(cpus, "processors", x))
     whole = base([], 0, 0)
@@ -229,12 +229,21 @@ def _moment(e: Event, zero: int) -> dict[str, object]:
 
 
 def _lines(
-    values: Values, title: str, x: dict[str, Any], marks: Values, form: str, *, dots: bool = False
+    values: Values,
+    title: str,
+    x: dict[str, Any],
+    marks: Values,
+    form: str,
+    *,
+    dots: bool = False,
+    named: bool = False,
 ) -> dict[str, Any]:
-    """Lines over time; with `dots` each value is one, joined by a line only where they are few."""
+    """Lines over time; with `dots` each value is one, joined by a line only where they are few. `named`: a single line
+    has its name beside it as well.
+    """
     names = list(dict.fromkeys(str(v["what"]) for v in values))
     colour: dict[str, object] = {"value": COLOURS[0]}
-    if len(names) > 1:
+    if len(names) > 1 or named:
         colour = {"field": "what", "type": "nominal", "title": None, "sort": names}
     y = {"field": "v", "type": "quantitative", "title": title, "axis": {"format": form, "tickCount": 4}}
     layers: list[dict[str, object]] = []
