@@ -453,6 +453,13 @@ def test_deliveries_that_find_nothing_are_counted(
     target = server.conninfo(dbname=database)
     assert pgdyno("load", "tpcc", "--warehouses", 2, "--target", target).code == 0
     server.sql("delete from tpcc_new_order where no_d_id = 7", dbname=database)
+    # What another pgdyno has made is replaced; what somebody else has is not touched.
+    server.sql(
+        "create or replace function tpcc_order_line_delivery(w int, carrier int) returns int language plpgsql "
+        "as 'begin raise ''old''; end'",
+        dbname=database,
+    )
+    server.sql("create function tpcc_new_order() returns int language sql as 'select 1'", dbname=database)
     run(tmp_path, "--target", target, "--duration", 0.3, tpcc=f'round_trips = "{round_trips}", mix = [0, 0, 0, 1, 0]')
     (trial,) = trials(tmp_path)
     drawn = trial["activity"]

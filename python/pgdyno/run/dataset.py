@@ -11,7 +11,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError
-from pgdyno.load import find, loader
+from pgdyno.load import find, functions, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
@@ -147,6 +147,7 @@ def ensure(
     """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
     found = find.look(conn, target, dataset, force=force, replace=replace)
     if found.holds(dataset):
+        functions.renew(conn, dataset, listener)
         return _found(dataset, target, listener)
     done = loader.over_connections(
         conn, target, dataset, found, connect_timeout_s=connect_timeout_s, claim=claim, listener=listener
@@ -159,7 +160,11 @@ def ensure_in(
 ) -> dict[str, Any]:
     """The same for a cluster of our own, by writing its files."""
     done = loader.into_server(server, dataset, force=force, replace=replace, listener=listener)
-    return _found(dataset, server.target, listener) if done is None else _facts(dataset, done)
+    if done is not None:
+        return _facts(dataset, done)
+    with closing(targets.administrative(server.target)) as conn:
+        functions.renew(conn, dataset, listener)
+    return _found(dataset, server.target, listener)
 
 
 def _found(dataset: AnyDataset, target: Target, listener: LoadListener) -> dict[str, Any]:

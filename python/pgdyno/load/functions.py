@@ -1,0 +1,53 @@
+"""The functions of tpcc's tables that are there: those that another version of pgdyno has made are replaced."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from pgdyno import _core
+from pgdyno.errors import RefusedError
+from pgdyno.load.dataset import MARK, Dataset
+from pgdyno.load.find import Connection, find
+from pgdyno.load.listener import LoadListener
+from pgdyno.tpcc.schema import signature
+
+_BODY = re.compile(r"\$body\$(.*)\$body\$", re.DOTALL)
+#: Those that pgdyno has made, in the schema of its tables.
+_MADE = """
+select p.proname::pg_catalog.text, p.prosrc from pg_catalog.pg_proc p
+where p.pronamespace operator(pg_catalog.=)
+    (select c.relnamespace from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) %s)
+  and pg_catalog.obj_description(p.oid, 'pg_proc'::pg_catalog.name) operator(pg_catalog.=) %s"""
+
+
+def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
+    """Of a dataset that is there. Raises RefusedError where we may not."""
+    if dataset.kind != "tpcc":
+        return
+    tables = find(conn, dataset).ours
+    made: dict[str, str] = (
+        dict(conn.execute(_MADE, [tables[0].oid, f"{MARK} {dataset.kind}"]).fetchall()) if tables else {}
+    )
+    wanted = [f for n in range(dataset.tables_wanted) for f in _core.tpcc_functions(n, dataset.tables_wanted)]
+    old = [f for f in wanted if made.get(signature(f).partition("(")[0], _body(f)) != _body(f)]
+    if not old:
+        return
+    listener.note(f"{len(old)} functions of another pgdyno are replaced: {', '.join(map(signature, old))}")
+    try:
+        with conn.transaction():
+            for function in old:
+                conn.execute(function.encode())
+    except psycopg.Error as e:
+        why = " ".join(str(e).split())
+        raise RefusedError(
+            f"the functions of {dataset.name} are another pgdyno's, and cannot be replaced: {why}",
+            "Connect as their owner, or load the dataset again: --replace.",
+        ) from e
+
+
+def _body(function: str) -> str:
+    match = _BODY.search(function)
+    assert match is not None, function
+    return match[1]
