@@ -145,7 +145,8 @@ class Patroni:
     def kill_command(self) -> str:
         """The same as a shell command of a drill: it kills PGDYNO_PRIMARY's."""
         prefix = self.network.namespace("")
-        return f"ip netns pids {prefix}$PGDYNO_PRIMARY | xargs -r kill -9"
+        # Some end by themselves when others are killed.
+        return f"ip netns pids {prefix}$PGDYNO_PRIMARY | xargs -r kill -9 || true"
 
     def start_missing(self) -> None:
         """Members that were killed come back."""
