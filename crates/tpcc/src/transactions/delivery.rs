@@ -60,8 +60,8 @@ impl Input {
     }
 }
 
-/// How often a district is asked for its oldest order before it is passed over. Under READ COMMITTED a row that another
-/// delivery took while this one waited for it is not returned, nor the next one in its place.
+/// How often a district is asked for its oldest order before it is passed over. Who waited while another delivery took
+/// the last one does not see, by the same statement, an order that came meanwhile (READ COMMITTED).
 const ASKED: usize = 4;
 
 /// The transaction. A district without a new order is passed over.

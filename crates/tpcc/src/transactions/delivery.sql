@@ -8,7 +8,7 @@ declare
     delivered int := 0;
 begin
     for d in 1 .. 10 loop
-        -- A row that another delivery took meanwhile is not returned, nor the next one: ask again.
+        -- An order that came while we waited for another delivery is seen by the next statement only.
         for attempt in 1 .. 4 loop
             select no_o_id into an_order from {new_order} where no_w_id = w and no_d_id = d
                 order by no_o_id limit 1 for update;
