@@ -273,7 +273,7 @@ def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None
 def test_deliveries_beside_each_other_pass_no_district_over(
     server: Server, database: str, tmp_path: Path, round_trips: str, seconds: float
 ) -> None:
-    """Under READ COMMITTED an order that another delivery took is not returned, nor the next one in its place."""
+    """Who waited for an order that another delivery took goes on to the next."""
     target = server.conninfo(dbname=database)
     tpcc = f'round_trips = "{round_trips}", mix = [0, 0, 0, 1, 0]'
     run(tmp_path, "--target", target, "--duration", seconds, tpcc=tpcc)
