@@ -299,8 +299,7 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
         assert trial["caveats"].count("INCONSISTENT") == trial["caveats"].count("UNCHECKED") == 0
         counts = {s["name"]: s["latency"]["count"] for s in summary["scripts"]}
         assert list(counts) == ["new-order", "payment", "order-status", "delivery", "stock-level"]
-        # Once in ten times one was seen to fail, and it is not known which: it is told, and few are borne.
-        assert all(counts.values()) and sum(summary["failed"].values()) <= 3, (counts, summary["failed"])
+        assert all(counts.values()) and not summary["failed"], (counts, summary["failed"])
         nurand = trial["parameters"]["nurand"]
         assert 65 <= abs(nurand["last_name_load"] - nurand["last_name_run"]) <= 119
         assert 0.35 < counts["new-order"] / sum(counts.values()) < 0.52

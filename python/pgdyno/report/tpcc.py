@@ -299,14 +299,16 @@ def _figures(data: RunData, groups: Sequence[Group], *, paced: bool) -> tuple[li
     return columns, cells, 3 + bool(column) + paced
 
 
+def _at_pace(data: RunData, groups: Sequence[Group]) -> list[tuple[Group, Rates]]:
+    """Those with the standard's waits."""
+    return [(g, r) for g in groups if (r := rates(data, g)) is not None and r.waits == 1]
+
+
 def limits(data: RunData, groups: Sequence[Group]) -> Table:
     """Of runs at the standard's pace: its limits on the mix and on response times."""
     column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
-    for g in groups:
-        r = rates(data, g)
-        if r is None or r.waits != 1:
-            continue
+    for g, _ in _at_pace(data, groups):
         found, whole = _limits_of(data, g)
         for x in found:
             least = f"{x.least * 100:g}%" if x.least else "–"
@@ -334,10 +336,7 @@ def drawn(data: RunData, groups: Sequence[Group]) -> Table:
     """Of runs at the standard's pace: what clients drew, and deliveries that passed a district over."""
     column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
-    for g in groups:
-        r = rates(data, g)
-        if r is None or r.waits != 1:
-            continue
+    for g, r in _at_pace(data, groups):
         for x in tpcc_ranges.ranges(g, r.of_a_set):
             shown = [x.shown(v) for v in (x.value, x.low, x.high)]
             what = [g.workload, *([g.variant] if column else []), str(g.clients), x.name]
