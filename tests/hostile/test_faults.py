@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from pgdyno.cluster import target as targets
 from pgdyno.load import find
@@ -26,6 +27,8 @@ CALLS = {
 }  # fmt: skip
 #: Seconds after which somebody wants it to end, and in which it must.
 PATIENCE_S, END_S = 4, 30
+#: More memory than any of them needs, whatever a server sends.
+MEMORY_MIB = 200
 
 
 def carried_out(verb: str, proxy: Proxy, dbname: str, folder: Path) -> tuple[int, str, bool]:
@@ -45,6 +48,7 @@ def carried_out(verb: str, proxy: Proxy, dbname: str, folder: Path) -> tuple[int
         said, _ = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         told = True
+        assert psutil.Process(process.pid).memory_info().rss < MEMORY_MIB << 20
         process.send_signal(signal.SIGTERM)
         try:
             said, _ = process.communicate(timeout=END_S)

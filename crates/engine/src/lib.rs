@@ -5,6 +5,7 @@
 //! [`workload::Workload`]; when, in an open loop, from a [`schedule::Arrivals`]; what an error leads to is a `policy`'s to
 //! decide. Workers hand over one [`pgdyno_record::Interval`] after the other; nothing is averaged on the way.
 
+mod backlog;
 pub mod client;
 pub mod driver;
 pub mod error;
@@ -17,6 +18,7 @@ pub mod stub;
 pub mod worker;
 pub mod workload;
 
+pub use backlog::Place;
 pub use error::EngineError;
 pub use plan::{Duet, Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observation, Observer, Summary, run};

@@ -1,11 +1,12 @@
 //! A run: workers on threads, their intervals added up and handed to an observer as they come.
 
+use crate::backlog::{Backlog, Place};
 use crate::driver::Driver;
 use crate::driver::portable::Portable;
 #[cfg(target_os = "linux")]
 use crate::driver::{epoll::Epoll, uring::Uring};
 use crate::error::EngineError;
-use crate::plan::{DriverKind, Plan};
+use crate::plan::{DriverKind, Plan, Voice};
 use crate::worker::{Report, RunEvent, STOP_NOW, StopFlag, Streams, Worker};
 use crate::workload::Workload;
 use pgdyno_base::{Nanos, Prng};
@@ -36,8 +37,8 @@ pub enum Observation {
     },
     /// An interval is over on all workers.
     Interval(Box<Interval>),
-    /// Something happened.
-    Event(RunEvent),
+    /// Something happened. The place is given back when it has been dealt with: in pgbench's voice workers wait for it.
+    Event(RunEvent, Place),
 }
 
 /// Who looks on.
@@ -72,7 +73,9 @@ enum Message {
     /// All its clients are connected; the name of its driver.
     Connected(&'static str),
     /// By the worker's number.
-    Report(usize, Report),
+    Interval(usize, Box<Interval>),
+    /// Something happened.
+    Event(RunEvent, Place),
     /// It has come to its end.
     Over(usize, Result<(), EngineError>),
 }
@@ -136,6 +139,7 @@ pub fn run(
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
     let (sender, messages) = mpsc::channel();
+    let backlog = matches!(plan.voice, Voice::Pgbench { .. }).then(Arc::default);
     let mut threads = Vec::new();
     for (number, (range, streams)) in plan.deal().into_iter().zip(streams(&plan)).enumerate() {
         let job = Job {
@@ -148,6 +152,7 @@ pub fn run(
             stop: stop.clone(),
             gate: gate.clone(),
             messages: sender.clone(),
+            backlog: backlog.clone(),
             origin,
         };
         let spawned = std::thread::Builder::new().name(format!("pgdyno-{}", threads.len())).spawn(move || job.work());
@@ -234,6 +239,8 @@ struct Job {
     stop: StopFlag,
     gate: Arc<Gate>,
     messages: Sender<Message>,
+    /// Of pgbench's messages, which may be any number; other events are few.
+    backlog: Option<Arc<Backlog>>,
     origin: Instant,
 }
 
@@ -271,7 +278,13 @@ impl Job {
     fn drive<D: Driver>(self, driver: D) -> Result<(), EngineError> {
         let messages = self.messages.clone();
         let (number, name) = (self.number, driver.name());
-        let report = Box::new(move |r| drop(messages.send(Message::Report(number, r))));
+        let backlog = self.backlog;
+        let report = Box::new(move |r| {
+            let _ = messages.send(match r {
+                Report::Interval(interval) => Message::Interval(number, interval),
+                Report::Event(e) => Message::Event(e, backlog.as_ref().map(Backlog::enter).unwrap_or_default()),
+            });
+        });
         let log = open_log(&self.plan, self.number, &self.streams.sample)?;
         let mut worker = Worker::new(
             driver,
@@ -329,8 +342,8 @@ impl Conductor<'_> {
                         self.start(&mut summary);
                     }
                 }
-                Ok(Message::Report(_, Report::Event(event))) => self.observer.observe(Observation::Event(event)),
-                Ok(Message::Report(worker, Report::Interval(interval))) => {
+                Ok(Message::Event(event, place)) => self.observer.observe(Observation::Event(event, place)),
+                Ok(Message::Interval(worker, interval)) => {
                     let drain = interval.slice.phase == Phase::Drain;
                     let key = (drain, if drain { 0 } else { interval.slice.index });
                     open.entry(key).and_modify(|sum| sum.join(&interval)).or_insert(interval);

@@ -305,7 +305,8 @@ pub fn run(
                 observer.call_method1("started", (start, connect_time.0)).map(drop)
             }
             Ok(Observation::Interval(i)) => observer.call_method1("interval", (Interval::from(*i),)).map(drop),
-            Ok(Observation::Event(e)) => {
+            // The place is kept until the message is printed.
+            Ok(Observation::Event(e, _place)) => {
                 let event = Event { at_ns: e.at.0, kind: e.kind, client: e.client, text: e.text };
                 observer.call_method1("event", (event,)).map(drop)
             }

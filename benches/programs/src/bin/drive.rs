@@ -12,7 +12,7 @@ struct Silent;
 
 impl Observer for Silent {
     fn observe(&mut self, observation: Observation) {
-        if let Observation::Event(event) = observation {
+        if let Observation::Event(event, _) = observation {
             eprintln!("{event:?}");
         }
     }

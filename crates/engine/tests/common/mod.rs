@@ -247,7 +247,7 @@ impl Observer for Watcher {
     fn observe(&mut self, observation: Observation) {
         match observation {
             Observation::Started { connect_time, .. } => self.connect_time = connect_time,
-            Observation::Event(event) => self.recorded.events.push(event),
+            Observation::Event(event, _) => self.recorded.events.push(event),
             Observation::Interval(interval) => {
                 self.recorded.intervals.push((*interval).clone());
                 if let Some(f) = &mut self.on_interval {
