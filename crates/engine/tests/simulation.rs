@@ -189,6 +189,25 @@ fn failures_are_counted_by_sqlstate_and_roll_back() {
 }
 
 #[test]
+fn a_transaction_that_the_end_keeps_from_its_next_try_has_not_failed() {
+    let always = || SimServer { fail: Box::new(|_, _| Some("40P01")), ..SimServer::default() };
+    for rate in [None, Some(Rate::poisson(100.0))] {
+        let plan = Plan { clients: 2, limit: seconds(2), max_tries: 0, rate, ..Plan::default() };
+        let (result, recorded) = simulate(always(), plan.clone(), SELECT);
+        result.unwrap();
+        recorded.check();
+        let outcomes = recorded.outcomes();
+        assert_eq!((outcomes.committed, outcomes.failed_total()), (0, 0), "{outcomes:?}");
+        assert!(outcomes.unfinished >= 2, "{outcomes:?}");
+        // Without tries left it fails, at any time.
+        let (result, recorded) = simulate(always(), Plan { max_tries: 1, ..plan }, SELECT);
+        result.unwrap();
+        recorded.check();
+        assert!(recorded.outcomes().failed[b"40P01"] > 100 && recorded.outcomes().unfinished == 0);
+    }
+}
+
+#[test]
 fn a_statement_that_can_never_succeed_ends_the_run_with_its_place() {
     let server = SimServer { fail: Box::new(|_, _| Some("42P01")), ..SimServer::default() };
     let plan = Plan { clients: 1, limit: seconds(2), ..Plan::default() };
