@@ -102,6 +102,8 @@ pub struct Row {
     pub draft: bool,
     /// See [`Row::group_of`].
     group: Option<(u64, Vec<u32>)>,
+    /// The dataset's, to find the next row by the last one; any value is right.
+    pub near: usize,
 }
 
 impl Row {

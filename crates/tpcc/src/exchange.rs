@@ -5,6 +5,7 @@
 //! when all are answered. Nothing here knows of sockets or time.
 
 use std::future::poll_fn;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
@@ -23,25 +24,56 @@ pub enum Arg<'a> {
     Bool(bool),
 }
 
-/// A statement that is asked: its number within the transaction, and its parameters' texts.
+/// Statements that are asked. One piece of memory holds the parameters' texts of all, and is used again and again.
 #[derive(Debug, Default)]
-pub struct Question {
-    /// The statement.
-    pub statement: usize,
+struct Questions {
+    /// The statement, and where its parameters end in `ends`.
+    asked: Vec<(usize, usize)>,
     bytes: Vec<u8>,
-    ends: Vec<u32>,
+    /// Of each parameter, where it ends in `bytes`.
+    ends: Vec<usize>,
 }
 
-impl Question {
-    fn new(statement: usize, args: &[Arg<'_>]) -> Question {
-        let mut question = Question { statement, ..Question::default() };
+impl Questions {
+    fn push(&mut self, statement: usize, args: &[Arg<'_>]) {
         for arg in args {
-            write(*arg, &mut question.bytes);
-            question.ends.push(question.bytes.len() as u32);
+            write(*arg, &mut self.bytes);
+            self.ends.push(self.bytes.len());
         }
-        question
+        self.asked.push((statement, self.ends.len()));
     }
 
+    fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    #[inline]
+    fn get(&self, n: usize) -> Question<'_> {
+        let first = if n == 0 { 0 } else { self.asked[n - 1].1 };
+        let (statement, end) = self.asked[n];
+        let start = if first == 0 { 0 } else { self.ends[first - 1] };
+        Question { statement, bytes: &self.bytes, start, ends: &self.ends[first..end] }
+    }
+
+    fn clear(&mut self) {
+        self.asked.clear();
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// A statement that is asked: its number within the transaction, and its parameters' texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The statement.
+    pub statement: usize,
+    bytes: &'a [u8],
+    /// Where its first parameter begins, and where each ends.
+    start: usize,
+    ends: &'a [usize],
+}
+
+impl<'a> Question<'a> {
     /// How many parameters it has.
     pub fn parameters(&self) -> usize {
         self.ends.len()
@@ -49,9 +81,9 @@ impl Question {
 
     /// A parameter's text.
     #[inline]
-    pub fn parameter(&self, n: usize) -> &[u8] {
-        let start = if n == 0 { 0 } else { self.ends[n - 1] };
-        &self.bytes[start as usize..self.ends[n] as usize]
+    pub fn parameter(&self, n: usize) -> &'a [u8] {
+        let start = if n == 0 { self.start } else { self.ends[n - 1] };
+        &self.bytes[start..self.ends[n]]
     }
 }
 
@@ -97,20 +129,28 @@ fn write(arg: Arg<'_>, out: &mut Vec<u8>) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected(pub String);
 
-/// The rows that a statement has returned.
+/// The rows of several statements, in the order in which they were asked: one piece of memory for all.
 #[derive(Debug, Default)]
-pub struct Rows {
-    columns: usize,
+struct AllRows {
     bytes: Vec<u8>,
     /// Of each value, row by row, where it ends; the highest bit: it is NULL.
     ends: Vec<u32>,
+    /// Of each statement whose rows are whole: how many columns they have, and where its values end in `ends`.
+    whole: Vec<(usize, usize)>,
+    /// Columns of the rows that are not whole yet.
+    columns: usize,
 }
 
 const NULL: u32 = 1 << 31;
 
-impl Rows {
+impl AllRows {
     fn push(&mut self, values: &[Option<&[u8]>]) {
         self.columns = values.len();
+        if self.ends.is_empty() {
+            // Enough for most transactions: to grow step by step costs more than all else here.
+            self.bytes.reserve(512);
+            self.ends.reserve(64);
+        }
         for value in values {
             self.bytes.extend_from_slice(value.unwrap_or_default());
             let null = if value.is_none() { NULL } else { 0 };
@@ -118,20 +158,35 @@ impl Rows {
         }
     }
 
+    fn end(&mut self) {
+        self.whole.push((std::mem::take(&mut self.columns), self.ends.len()));
+    }
+}
+
+/// The rows that a statement has returned.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    all: Arc<AllRows>,
+    columns: usize,
+    /// Its values in the ends of all.
+    values: Range<usize>,
+}
+
+impl Rows {
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.ends.len().checked_div(self.columns).unwrap_or(0)
+        self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// A value; `None` is NULL, or that there is none.
     pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
-        if column >= self.columns {
+        if column >= self.columns || row >= self.count() {
             return None;
         }
-        let n = row * self.columns + column;
-        let end = *self.ends.get(n)?;
-        let start = if n == 0 { 0 } else { self.ends[n - 1] & !NULL };
-        (end & NULL == 0).then(|| &self.bytes[start as usize..end as usize])
+        let n = self.values.start + row * self.columns + column;
+        let end = self.all.ends[n];
+        let start = if n == 0 { 0 } else { self.all.ends[n - 1] & !NULL };
+        (end & NULL == 0).then(|| &self.all.bytes[start as usize..end as usize])
     }
 
     /// An integer of the first row.
@@ -179,13 +234,19 @@ fn cents(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// The rows of several statements, in the order in which they were asked.
-pub struct Answers(std::vec::IntoIter<Rows>);
+/// What was answered: the rows of the statements that return some, in the order in which they were asked.
+pub struct Answers {
+    all: Arc<AllRows>,
+    taken: usize,
+}
 
 impl Answers {
     /// Those of the next statement that returns rows.
     pub fn any(&mut self) -> Rows {
-        self.0.next().unwrap_or_default()
+        let first = if self.taken == 0 { 0 } else { self.all.whole[self.taken - 1].1 };
+        let Some((columns, end)) = self.all.whole.get(self.taken).copied() else { return Rows::default() };
+        self.taken += 1;
+        Rows { all: self.all.clone(), columns, values: first..end }
     }
 
     /// Those of the next statement that returns rows: one at least. `what` is looked for.
@@ -197,12 +258,10 @@ impl Answers {
 
 #[derive(Default)]
 struct Mail {
-    questions: Vec<Question>,
+    questions: Questions,
     /// How many of them are sent, from the first on.
     sent: usize,
-    rows: Vec<Rows>,
-    /// Of `rows`, those that are whole.
-    whole: usize,
+    rows: AllRows,
     /// All questions are answered.
     answered: bool,
     /// An order that is committed.
@@ -235,7 +294,7 @@ impl Exchange {
 
     /// Asks a statement, by its number within the transaction.
     pub fn ask(&self, statement: usize, args: &[Arg<'_>]) {
-        self.mail().questions.push(Question::new(statement, args));
+        self.mail().questions.push(statement, args);
     }
 
     /// Has sent what was asked, and waits for all of it to be answered.
@@ -246,10 +305,9 @@ impl Exchange {
                 return Poll::Pending;
             }
             mail.answered = false;
-            mail.whole = 0;
             mail.questions.clear();
             mail.sent = 0;
-            Poll::Ready(Answers(std::mem::take(&mut mail.rows).into_iter()))
+            Poll::Ready(Answers { all: Arc::new(std::mem::take(&mut mail.rows)), taken: 0 })
         })
         .await
     }
@@ -276,23 +334,20 @@ impl Exchange {
         self.mail().order.take()
     }
 
-    /// Takes what is to be sent next, at most so many questions, and hands it to `send`; false: nothing is left.
-    pub fn take(&self, most: usize, send: impl FnOnce(&[Question])) -> bool {
+    /// Takes what is to be sent next, at most so many questions, and hands each to `send`; false: nothing is left.
+    pub fn take(&self, most: usize, mut send: impl FnMut(Question<'_>)) -> bool {
         let mut mail = self.mail();
         let from = mail.sent;
         let end = mail.questions.len().min(from.saturating_add(most));
-        if from == end {
-            return false;
-        }
         mail.sent = end;
-        send(&mail.questions[from..end]);
-        true
+        (from..end).for_each(|n| send(mail.questions.get(n)));
+        from < end
     }
 
     /// Shows what is left to be sent.
-    pub fn look(&self, see: impl FnMut(&Question)) {
+    pub fn look(&self, mut see: impl FnMut(Question<'_>)) {
         let mail = self.mail();
-        mail.questions[mail.sent..].iter().for_each(see);
+        (mail.sent..mail.questions.len()).for_each(|n| see(mail.questions.get(n)));
     }
 
     /// The last so many questions were not carried out: they are left to be sent again.
@@ -309,22 +364,12 @@ impl Exchange {
 
     /// A row arrives, of the statement whose rows are not whole yet.
     pub fn row(&self, values: &[Option<&[u8]>]) {
-        let mut mail = self.mail();
-        if mail.rows.len() == mail.whole {
-            mail.rows.push(Rows::default());
-        }
-        if let Some(rows) = mail.rows.last_mut() {
-            rows.push(values);
-        }
+        self.mail().rows.push(values);
     }
 
     /// Its rows are whole.
     pub fn end_of_rows(&self) {
-        let mut mail = self.mail();
-        if mail.rows.len() == mail.whole {
-            mail.rows.push(Rows::default());
-        }
-        mail.whole += 1;
+        self.mail().rows.end();
     }
 
     /// All that was asked is answered.
@@ -354,7 +399,12 @@ mod tests {
             Arg::Ints(&ids),
             Arg::Bool(true),
         ];
-        let q = Question::new(3, &args);
+        let mut all = Questions::default();
+        all.push(2, &[Arg::Int(5)]);
+        all.push(9, &[]);
+        all.push(3, &args);
+        assert_eq!((all.get(0).parameter(0), all.get(1).parameters()), (&b"5"[..], 0));
+        let q = all.get(2);
         let texts: Vec<_> = (0..q.parameters()).map(|n| String::from_utf8_lossy(q.parameter(n)).into_owned()).collect();
         assert_eq!(texts, ["0", "18446744073709551615", "-10.05", "0.07", "BARBARBAR", "{1,20,300}", "t"]);
     }
@@ -386,5 +436,7 @@ mod tests {
         assert_eq!((first.int_of(1, 0), first.value(1, 1)), (Ok(2), Some(&b"x"[..])));
         assert!(answers.some("it").is_err());
         assert_eq!(answers.some("it").map(|r| r.text(0).len()), Ok(0));
+        assert!(answers.some("it").is_err(), "there are no more");
+        assert_eq!((first.count(), first.value(2, 0), first.value(0, 2)), (2, None, None));
     }
 }

@@ -29,16 +29,14 @@ pub fn sample(kind: Kind, options: &Options, seed: u64) -> Vec<(usize, String, S
     const COLUMNS: usize = 16;
     while running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         let mut reads = Vec::new();
-        let some = exchange.take(usize::MAX, |questions| {
-            for q in questions {
-                let text = text_of(kind, q.statement, 0, options);
-                let mut whole = Vec::new();
-                substitute(&text, q, &mut whole);
-                if is_read(&text) {
-                    reads.push(if text.contains("select d_next_o_id") { "3001" } else { "1" });
-                }
-                found.push((q.statement, text, String::from_utf8_lossy(&whole).into_owned()));
+        let some = exchange.take(usize::MAX, |q| {
+            let text = text_of(kind, q.statement, 0, options);
+            let mut whole = Vec::new();
+            Pieces::of(&text).substitute(q, &mut whole);
+            if is_read(&text) {
+                reads.push(if text.contains("select d_next_o_id") { "3001" } else { "1" });
             }
+            found.push((q.statement, text, String::from_utf8_lossy(&whole).into_owned()));
         });
         if !some {
             break;
@@ -76,31 +74,44 @@ pub(crate) fn is_read(sql: &str) -> bool {
     sql.starts_with("select")
 }
 
-/// The greatest `$n`.
-pub(crate) fn parameters(sql: &str) -> usize {
-    let numbers = sql.split('$').skip(1);
-    let number = |s: &str| s[..s.find(|c: char| !c.is_ascii_digit()).unwrap_or(s.len())].parse().unwrap_or(0);
-    numbers.map(number).max().unwrap_or(0)
+/// A statement's text between its parameters.
+pub(crate) struct Pieces {
+    /// Texts, each with the number (from 0) of the parameter that follows it.
+    before: Vec<(String, usize)>,
+    rest: String,
 }
 
-/// Writes a statement with all its values in it: for the simple protocol.
-pub(crate) fn substitute(text: &str, q: &Question, out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.extend_from_slice(&rest.as_bytes()[..at]);
-        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let n: usize = rest[at + 1..=at + digits].parse().unwrap_or(1);
-        out.push(b'\'');
-        for byte in q.parameter(n - 1) {
-            if *byte == b'\'' {
-                out.push(b'\'');
-            }
-            out.push(*byte);
+impl Pieces {
+    pub fn of(text: &str) -> Pieces {
+        let (mut before, mut rest) = (Vec::new(), text);
+        while let Some((piece, behind)) = rest.split_once('$') {
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            before.push((piece.to_owned(), behind[..digits].parse().unwrap_or(1) - 1));
+            rest = &behind[digits..];
         }
-        out.push(b'\'');
-        rest = &rest[at + 1 + digits..];
+        Pieces { before, rest: rest.to_owned() }
     }
-    out.extend_from_slice(rest.as_bytes());
+
+    /// How many parameters there are.
+    pub fn parameters(&self) -> usize {
+        self.before.iter().map(|(_, n)| n + 1).max().unwrap_or(0)
+    }
+
+    /// Writes the statement with all its values in it: for the simple protocol.
+    pub fn substitute(&self, q: Question<'_>, out: &mut Vec<u8>) {
+        for (piece, n) in &self.before {
+            out.extend_from_slice(piece.as_bytes());
+            out.push(b'\'');
+            let value = q.parameter(*n);
+            if value.contains(&b'\'') {
+                value.iter().for_each(|byte| out.extend((0..=usize::from(*byte == b'\'')).map(|_| byte)));
+            } else {
+                out.extend_from_slice(value);
+            }
+            out.push(b'\'');
+        }
+        out.extend_from_slice(self.rest.as_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -113,9 +113,15 @@ impl Tpcc {
         let starts = &self.lines[set as usize];
         let district = (starts.partition_point(|first| *first <= number) - 1) as u64;
         let within = (number - starts[district as usize]) as u32;
+        let near = row.near;
         let firsts = &self.orders(set, district, row)[..=ORDERS];
-        let order = firsts.partition_point(|first| *first <= within) - 1;
-        (district, order as u64, u64::from(within - firsts[order]))
+        let here = |order: usize| order < ORDERS && firsts[order] <= within && within < firsts[order + 1];
+        // Mostly rows are asked for one after the other: of the same order, or of the next.
+        let order = [near, near + 1].into_iter().find(|order| here(*order));
+        let order = order.unwrap_or_else(|| firsts.partition_point(|first| *first <= within) - 1);
+        let line = u64::from(within - firsts[order]);
+        row.near = order;
+        (district, order as u64, line)
     }
 
     /// Appends a customer's first and last name; the stream goes on with what else is drawn.

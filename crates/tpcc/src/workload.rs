@@ -2,7 +2,7 @@
 
 use crate::counts::Counted;
 use crate::exchange::{Exchange, Question};
-use crate::listing::{is_read, lines_of, listing, parameters, substitute, text_of};
+use crate::listing::{Pieces, is_read, lines_of, listing, text_of};
 use crate::options::{Home, Options, RoundTrips};
 use crate::random::Constants;
 use crate::schema::DISTRICTS;
@@ -54,6 +54,8 @@ struct Prepared {
     name: String,
     text: String,
     effect: Effect,
+    /// The text between its parameters.
+    pieces: Pieces,
     parameters: usize,
     reads: bool,
 }
@@ -91,7 +93,7 @@ impl TpccWorkload {
                         is_sql: true,
                         effect: Effect::of(&sql),
                         reads: is_read(&sql),
-                        parameters: parameters(&sql),
+                        parameters: Pieces::of(&sql).parameters(),
                         sql,
                     });
                 }
@@ -101,12 +103,14 @@ impl TpccWorkload {
                 statements.push(KINDS.map(|kind| {
                     let prepared = |(number, _): (usize, &Written)| {
                         let text = text_of(kind, number, set, &o);
+                        let pieces = Pieces::of(&text);
                         slots += 1;
                         Prepared {
                             slot: slots - 1,
                             name: format!("T_{}", slots - 1),
                             effect: Effect::of(&text),
-                            parameters: parameters(&text),
+                            parameters: pieces.parameters(),
+                            pieces,
                             reads: is_read(&text),
                             text,
                         }
@@ -251,10 +255,11 @@ impl Client {
         }
     }
 
-    fn write(&self, q: &Question, in_pipeline: bool, requests: &mut Requests<'_>) {
+    fn write(&self, q: Question<'_>, in_pipeline: bool, requests: &mut Requests<'_>) {
         let statement = self.statement(q.statement);
+        let pieces = &self.side().statements[self.set][self.chosen][q.statement].pieces;
         debug_assert_eq!(statement.parameters, q.parameters(), "{}", statement.text);
-        let whole = |o: &mut Vec<u8>| substitute(statement.text, q, o);
+        let whole = |o: &mut Vec<u8>| pieces.substitute(q, o);
         requests.statement(&statement, in_pipeline, whole, |n, o| {
             o.extend_from_slice(q.parameter(n));
             true
@@ -272,9 +277,9 @@ impl Client {
             && requests.protocol() != Protocol::Simple;
         if !together {
             let mut command = 0;
-            self.exchange.take(1, |questions| {
-                command = self.command(questions[0].statement);
-                self.write(&questions[0], false, requests);
+            self.exchange.take(1, |q| {
+                command = self.command(q.statement);
+                self.write(q, false, requests);
             });
             self.last = 1;
             return Some(Step::Wait { command, what: Awaited::Statement });
@@ -283,11 +288,9 @@ impl Client {
             return Some(step);
         }
         let mut command = 0;
-        self.exchange.take(left, |questions| {
-            for q in questions {
-                self.write(q, true, requests);
-                command = self.command(q.statement);
-            }
+        self.exchange.take(left, |q| {
+            self.write(q, true, requests);
+            command = self.command(q.statement);
         });
         self.last = left;
         requests.sync(command);
@@ -561,7 +564,7 @@ mod tests {
         exchange.ask(0, &[crate::exchange::Arg::Text(b"O'Brien"), crate::exchange::Arg::Int(5)]);
         exchange.take(1, |q| {
             let mut out = Vec::new();
-            substitute("select $2, $1 where $1 = 'x'", &q[0], &mut out);
+            Pieces::of("select $2, $1 where $1 = 'x'").substitute(q, &mut out);
             assert_eq!(String::from_utf8_lossy(&out), "select '5', 'O''Brien' where 'O''Brien' = 'x'");
         });
     }

@@ -273,8 +273,10 @@ pub fn backend_key(body: &[u8]) -> Result<(u32, Vec<u8>), WireError> {
 pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
     let bad = || WireError::Protocol("a DataRow that ends too early".into());
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
-    let mut row = Vec::new();
-    for _ in 0..u16::from_be_bytes(*count) {
+    let count = u16::from_be_bytes(*count);
+    // Each value has four bytes at least, whatever the count says.
+    let mut row = Vec::with_capacity(usize::from(count).min(rest.len() / 4));
+    for _ in 0..count {
         let (length, after) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
         rest = after;
         match i32::from_be_bytes(*length) {
