@@ -31,6 +31,7 @@ from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
 from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.sources.progress import Progress
+from pgdyno.collect.sources.quota import Quota
 from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
@@ -178,6 +179,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
             Counters(conn), Snapshots(conn, "pgdyno"), Standbys(conn), Slots(conn), Progress(conn), Network(conn),
             Blockers(conn, "pgdyno", lambda: waits.is_locked), Locks(conn), Sizes(conn), Machine(), Cores(),
             SoftInterrupts(), Processes(cluster.process_id), Devices(places_of(cluster.data)),
+            Quota(cluster.process_id),
         ]  # fmt: skip
         folder.mkdir()
         writer = SampleWriter(folder)

@@ -102,7 +102,7 @@ class Layout:
         if len(f"{path}/.s.PGSQL.{PORT}".encode()) > _SOCKET_PATH_MAX:
             raise RefusedError(
                 f"{self.base} is too long a name: a socket's path has at most {_SOCKET_PATH_MAX} bytes",
-                "Use a shorter one.",
+                "Use a shorter one; private servers are made in TMPDIR.",
             )
         if any(c in path for c in ",\n\r") or path.startswith("@"):
             raise RefusedError(f"{self.base!s:.100} has a comma or a line break in it", "Use a name without.")

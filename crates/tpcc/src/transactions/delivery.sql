@@ -8,14 +8,9 @@ declare
     delivered int := 0;
 begin
     for d in 1 .. 10 loop
-        -- An order that came while we waited for another delivery is seen by the next statement only.
-        for attempt in 1 .. 4 loop
-            select no_o_id into an_order from {new_order} where no_w_id = w and no_d_id = d
-                order by no_o_id limit 1 for update;
-            exit when an_order is not null;
-        end loop;
-        -- A loop sets FOUND as well: the number says it.
-        continue when an_order is null;
+        select no_o_id into an_order from {new_order} where no_w_id = w and no_d_id = d
+            order by no_o_id limit 1 for update;
+        continue when not found;
         delete from {new_order} where no_w_id = w and no_d_id = d and no_o_id = an_order;
         update {orders} set o_carrier_id = carrier where o_w_id = w and o_d_id = d and o_id = an_order
             returning o_c_id into strict c;
