@@ -9,7 +9,10 @@ fuzz_target!(|data: &[u8]| {
     while let Ok(Some((message, length))) = next_message(&data[at..]) {
         assert_eq!(length, message.body.len() + 5);
         at += length;
-        let _ = backend::data_row(message.body);
+        if let Ok(row) = backend::DataRow::parse(message.body) {
+            let count = row.len();
+            assert_eq!(row.count(), count);
+        }
         let _ = backend::parameter_status(message.body);
         let _ = backend::backend_key(message.body);
         let _ = backend::ready_for_query(message.body);

@@ -104,8 +104,9 @@ impl Actor for Client {
     }
 
     fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), WireError> {
-        if let Piece::Row(values) = piece {
-            let text = std::str::from_utf8(values[0].expect("not null")).expect("digits");
+        if let Piece::Row(mut values) = piece {
+            let value = values.next().flatten().expect("not null");
+            let text = std::str::from_utf8(value).expect("digits");
             self.stock = text.parse().ok();
             *self.read.lock().unwrap() += 1;
         }

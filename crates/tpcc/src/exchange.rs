@@ -144,18 +144,22 @@ struct AllRows {
 const NULL: u32 = 1 << 31;
 
 impl AllRows {
-    fn push(&mut self, values: &[Option<&[u8]>]) {
+    fn push<'a>(&mut self, values: impl ExactSizeIterator<Item = Option<&'a [u8]>>) {
         self.columns = values.len();
-        if self.ends.is_empty() {
-            // Enough for most transactions: to grow step by step costs more than all else here.
-            self.bytes.reserve(512);
-            self.ends.reserve(64);
-        }
         for value in values {
             self.bytes.extend_from_slice(value.unwrap_or_default());
             let null = if value.is_none() { NULL } else { 0 };
             self.ends.push(self.bytes.len() as u32 | null);
         }
+    }
+
+    /// Empty, with its memory.
+    fn cleared(mut self) -> AllRows {
+        self.bytes.clear();
+        self.ends.clear();
+        self.whole.clear();
+        self.columns = 0;
+        self
     }
 
     fn end(&mut self) {
@@ -262,12 +266,32 @@ struct Mail {
     /// How many of them are sent, from the first on.
     sent: usize,
     rows: AllRows,
+    /// Those that were handed over: their memory is used again when the transaction has done with them.
+    given: Vec<Arc<AllRows>>,
     /// All questions are answered.
     answered: bool,
     /// An order that is committed.
     order: Option<Order>,
     /// A delivery found a district without a new order.
     passed_over: bool,
+}
+
+impl Mail {
+    /// The rows that have come; the next ones get memory that is there already.
+    fn hand_over(&mut self) -> Arc<AllRows> {
+        let free = self.given.iter().position(|rows| Arc::strong_count(rows) == 1);
+        let next = free.and_then(|n| Arc::into_inner(self.given.swap_remove(n))).unwrap_or_default();
+        let rows = Arc::new(std::mem::replace(&mut self.rows, next.cleared()));
+        self.given.push(rows.clone());
+        rows
+    }
+
+    /// Forgets everything but its memory.
+    fn clear(&mut self) {
+        self.questions.clear();
+        self.rows = std::mem::take(&mut self.rows).cleared();
+        (self.sent, self.answered, self.order, self.passed_over) = (0, false, None, false);
+    }
 }
 
 /// An order whose commit the server has acknowledged.
@@ -307,7 +331,7 @@ impl Exchange {
             mail.answered = false;
             mail.questions.clear();
             mail.sent = 0;
-            Poll::Ready(Answers { all: Arc::new(std::mem::take(&mut mail.rows)), taken: 0 })
+            Poll::Ready(Answers { all: mail.hand_over(), taken: 0 })
         })
         .await
     }
@@ -363,7 +387,7 @@ impl Exchange {
     }
 
     /// A row arrives, of the statement whose rows are not whole yet.
-    pub fn row(&self, values: &[Option<&[u8]>]) {
+    pub fn row<'a>(&self, values: impl ExactSizeIterator<Item = Option<&'a [u8]>>) {
         self.mail().rows.push(values);
     }
 
@@ -379,7 +403,7 @@ impl Exchange {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.mail() = Mail::default();
+        self.mail().clear();
     }
 }
 
@@ -421,11 +445,12 @@ mod tests {
     #[test]
     fn rows_come_to_the_statements_that_asked() {
         let exchange = Exchange::default();
-        exchange.row(&[Some(b"1"), None]);
-        exchange.row(&[Some(b"2"), Some(b"x")]);
+        let row = |values: &[Option<&[u8]>]| exchange.row(values.iter().copied());
+        row(&[Some(b"1"), None]);
+        row(&[Some(b"2"), Some(b"x")]);
         exchange.end_of_rows();
         exchange.end_of_rows();
-        exchange.row(&[Some(b"")]);
+        row(&[Some(b"")]);
         exchange.end_of_rows();
         exchange.all_answered();
         let mut future = Box::pin(exchange.answers());

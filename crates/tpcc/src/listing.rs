@@ -42,7 +42,7 @@ pub fn sample(kind: Kind, options: &Options, seed: u64) -> Vec<(usize, String, S
             break;
         }
         for value in reads {
-            exchange.row(&[Some(value.as_bytes()); COLUMNS]);
+            exchange.row([Some(value.as_bytes()); COLUMNS].into_iter());
             exchange.end_of_rows();
         }
         exchange.all_answered();

@@ -447,7 +447,7 @@ impl Actor for Client {
     fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), WireError> {
         match piece {
             Piece::Columns(_) => {}
-            Piece::Row(values) => self.exchange.row(&values),
+            Piece::Row(values) => self.exchange.row(values),
             Piece::End => self.exchange.end_of_rows(),
         }
         Ok(())

@@ -269,25 +269,51 @@ pub fn backend_key(body: &[u8]) -> Result<(u32, Vec<u8>), WireError> {
     }
 }
 
-/// The values of a DataRow, in text format; `None` is NULL.
-pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
-    let bad = || WireError::Protocol("a DataRow that ends too early".into());
-    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
-    let count = u16::from_be_bytes(*count);
-    // Each value has four bytes at least, whatever the count says.
-    let mut row = Vec::with_capacity(usize::from(count).min(rest.len() / 4));
-    for _ in 0..count {
-        let (length, after) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
-        rest = after;
-        match i32::from_be_bytes(*length) {
-            -1 => row.push(None),
-            n => {
-                let n = usize::try_from(n).map_err(|_| bad())?;
-                let (value, after) = rest.split_at_checked(n).ok_or_else(bad)?;
-                row.push(Some(value));
-                rest = after;
-            }
-        }
-    }
-    Ok(row)
+/// The values of a row as text, column by column; `None` is NULL.
+#[derive(Clone, Debug)]
+pub struct DataRow<'a> {
+    left: usize,
+    rest: &'a [u8],
 }
+
+impl<'a> DataRow<'a> {
+    /// Reads the body of a DataRow; fails where it ends too early.
+    pub fn parse(body: &'a [u8]) -> Result<DataRow<'a>, WireError> {
+        let bad = || WireError::Protocol("a DataRow that ends too early".into());
+        let (count, rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
+        let row = DataRow { left: usize::from(u16::from_be_bytes(*count)), rest };
+        let mut values = row.clone();
+        for _ in 0..row.left {
+            values.take_value().ok_or_else(bad)?;
+        }
+        Ok(row)
+    }
+
+    /// `None`: it ends too early.
+    #[inline]
+    fn take_value(&mut self) -> Option<Option<&'a [u8]>> {
+        let (length, after) = self.rest.split_first_chunk::<4>()?;
+        let value = match i32::from_be_bytes(*length) {
+            -1 => None,
+            n => Some(after.get(..usize::try_from(n).ok()?)?),
+        };
+        self.rest = &after[value.map_or(0, <[u8]>::len)..];
+        self.left = self.left.saturating_sub(1);
+        Some(value)
+    }
+}
+
+impl<'a> Iterator for DataRow<'a> {
+    type Item = Option<&'a [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Option<&'a [u8]>> {
+        if self.left == 0 { None } else { self.take_value() }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for DataRow<'_> {}

@@ -12,7 +12,7 @@
 //! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
 use crate::ask::{Ask, Queue, What};
-use crate::backend::{self, Message, ServerError, TransactionStatus, next_message, tag};
+use crate::backend::{self, DataRow, Message, ServerError, TransactionStatus, next_message, tag};
 use crate::conn::Config;
 use crate::error::WireError;
 use crate::event::{CommandTag, Event, Fate, Refusal};
@@ -126,8 +126,9 @@ impl<L: Copy> Conversation<L> {
     }
 
     /// The values of the last row that was read; `None` is NULL.
-    pub fn row(&self) -> Result<Vec<Option<&[u8]>>, WireError> {
-        backend::data_row(&self.row)
+    #[inline]
+    pub fn row(&self) -> Result<DataRow<'_>, WireError> {
+        DataRow::parse(&self.row)
     }
 
     /// Bytes that are kept for messages and rows.

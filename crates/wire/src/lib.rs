@@ -22,7 +22,7 @@ pub mod sqlstate;
 pub mod tls;
 
 pub use ask::Ask;
-pub use backend::{Message, ServerError, TransactionStatus};
+pub use backend::{DataRow, Message, ServerError, TransactionStatus};
 pub use conn::{Config, Endpoint, SslMode};
 pub use conversation::Conversation;
 pub use effect::Effect;

@@ -34,7 +34,10 @@ proptest! {
     fn noise_never_breaks_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(Some((m, length))) = next_message(&bytes) {
             prop_assert!(length <= bytes.len());
-            let _ = backend::data_row(m.body);
+            if let Ok(row) = backend::DataRow::parse(m.body) {
+                let count = row.len();
+                assert_eq!(row.count(), count);
+            }
             let _ = backend::parameter_status(m.body);
             let _ = backend::backend_key(m.body);
             let _ = backend::ready_for_query(m.body);

@@ -7,7 +7,7 @@ pub mod script;
 use crate::plan::Protocol;
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Conversation, Effect, ServerError, WireError};
+use pgdyno_wire::{Conversation, DataRow, Effect, ServerError, WireError};
 use script::ScriptActor;
 
 /// A command as the engine and the reports see it.
@@ -215,7 +215,7 @@ pub enum Piece<'a> {
     /// The names of its columns.
     Columns(Vec<String>),
     /// A row: values as text, `None` is NULL.
-    Row(Vec<Option<&'a [u8]>>),
+    Row(DataRow<'a>),
     /// Its end.
     End,
 }

@@ -491,7 +491,7 @@ impl Actor for ScriptActor {
             Piece::Columns(names) => self.result.columns = Some(names),
             Piece::Row(values) => {
                 self.result.rows += 1;
-                self.result.row = values.into_iter().map(|v| v.map(<[u8]>::to_vec)).collect();
+                self.result.row = values.map(|v| v.map(<[u8]>::to_vec)).collect();
             }
             Piece::End => {
                 if self.captures_each(command) && self.result.rows > 0 {

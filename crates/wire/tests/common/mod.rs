@@ -54,7 +54,7 @@ pub fn feed_and_reply(conversation: &mut Conversation<u32>, bytes: &[u8]) -> Res
             Event::Began(info) => format!("began {} {:?}", info.process, info.parameters),
             Event::Prepared(l) => format!("prepared {l}"),
             Event::Columns(l, names) => format!("columns {l} {}", names.join(",")),
-            Event::Row(l) => format!("row {l} {:?}", conversation.row()?),
+            Event::Row(l) => format!("row {l} {:?}", conversation.row()?.collect::<Vec<_>>()),
             Event::Result(l, tag) => format!("result {l} {tag:?}"),
             Event::Refused(r) => {
                 format!("refused {:?} {} query {} fatal {}", r.label, r.error.state(), r.query, r.fatal)
