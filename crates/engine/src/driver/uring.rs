@@ -5,12 +5,15 @@
 use super::{Address, Driver, Event, Token, socket};
 use io_uring::{IoUring, opcode, squeue, types};
 use pgdyno_base::Nanos;
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Entries of the submission queue; it is flushed when full, so this bounds nothing.
 const ENTRIES: u32 = 512;
+/// So many sockets are registered, which spares the kernel to look each up for each operation. A limit on descriptors
+/// bounds it; those beyond are used as they are.
+const REGISTERED: u32 = 1024;
 /// Bytes received at a time.
 const INPUT: usize = 8192;
 /// IORING_RECVSEND_POLL_FIRST: an answer cannot be there yet, so the kernel need not look before it waits.
@@ -57,6 +60,8 @@ pub struct Uring {
     /// A slot moves only as a box: its buffers stay where the kernel knows them.
     slots: Vec<Option<Box<Slot>>>,
     free: Vec<usize>,
+    /// Sockets of slots below this one are registered.
+    registered: usize,
     /// Token to slot.
     by_token: Vec<Option<usize>>,
 }
@@ -73,7 +78,9 @@ impl Uring {
         if !ring.params().is_feature_ext_arg() {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         }
-        Ok(Uring { clock: socket::Clock::new(origin), ring, slots: Vec::new(), free: Vec::new(), by_token: Vec::new() })
+        let registered = ring.submitter().register_files_sparse(REGISTERED).map_or(0, |()| REGISTERED as usize);
+        let (clock, slots, free, by_token) = (socket::Clock::new(origin), Vec::new(), Vec::new(), Vec::new());
+        Ok(Uring { clock, ring, slots, free, registered, by_token })
     }
 
     #[inline]
@@ -106,29 +113,41 @@ impl Uring {
     fn submit_send(&mut self, at: usize) -> io::Result<()> {
         let Some(slot) = self.slots[at].as_mut() else { return Ok(()) };
         slot.sending = true;
-        let fd = types::Fd(slot.fd.as_raw_fd());
-        let entry = opcode::Send::new(fd, slot.output.as_ptr(), slot.output.len() as u32)
-            .flags(SEND_FLAGS)
-            .build()
-            .user_data((at as u64) << 2 | SEND);
-        self.push(&entry)
+        let (bytes, length) = (slot.output.as_ptr(), slot.output.len() as u32);
+        let send = if at < self.registered {
+            opcode::Send::new(types::Fixed(at as u32), bytes, length)
+        } else {
+            opcode::Send::new(types::Fd(slot.fd.as_raw_fd()), bytes, length)
+        };
+        self.push(&send.flags(SEND_FLAGS).build().user_data((at as u64) << 2 | SEND))
     }
 
     #[inline]
     fn submit_recv(&mut self, at: usize) -> io::Result<()> {
         let Some(slot) = self.slots[at].as_mut() else { return Ok(()) };
         slot.receiving = true;
-        let fd = types::Fd(slot.fd.as_raw_fd());
-        let entry = opcode::Recv::new(fd, slot.input.as_mut_ptr(), INPUT as u32)
-            .ioprio(POLL_FIRST)
-            .build()
-            .user_data((at as u64) << 2 | RECV);
-        self.push(&entry)
+        let (bytes, length) = (slot.input.as_mut_ptr(), INPUT as u32);
+        let recv = if at < self.registered {
+            opcode::Recv::new(types::Fixed(at as u32), bytes, length)
+        } else {
+            opcode::Recv::new(types::Fd(slot.fd.as_raw_fd()), bytes, length)
+        };
+        self.push(&recv.ioprio(POLL_FIRST).build().user_data((at as u64) << 2 | RECV))
+    }
+
+    /// Registers a slot's socket, or none (-1).
+    fn register(&mut self, at: usize, fd: RawFd) {
+        if at < self.registered && self.ring.submitter().register_files_update(at as u32, &[fd]).is_err() {
+            // Never seen: operations would be on nothing.
+            self.registered = at;
+        }
     }
 
     /// Frees a closed slot once the kernel has let go of it.
     fn release(&mut self, at: usize) {
         if self.slots[at].as_ref().is_some_and(|s| s.token.is_none() && !s.pending()) {
+            // The ring's own hold on the socket goes first: only then it is closed.
+            self.register(at, -1);
             self.slots[at] = None;
             self.free.push(at);
         }
@@ -213,6 +232,7 @@ impl Driver for Uring {
             self.slots.push(None);
             self.slots.len() - 1
         });
+        self.register(at, slot.fd.as_raw_fd());
         self.slots[at] = Some(Box::new(slot));
         if self.by_token.len() <= token {
             self.by_token.resize(token + 1, None);
