@@ -204,11 +204,12 @@ def memory(cluster: EmbeddedCluster, warehouses: int) -> None:
 
 def loading(args: argparse.Namespace) -> None:
     """(c)."""
-    data = Dataset("tpcc", args.warehouses, check=False)
     times: dict[str, list[float]] = {}
     disk = []
     for _ in range(max(1, args.rounds // 2)):
         for how in ("copy", "direct"):
+            # Anew: it remembers where rows stand.
+            data = Dataset("tpcc", args.warehouses, check=False)
             with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 64)) as cluster:
                 if how == "direct":
                     disk.append(measure_disk(cluster.base))

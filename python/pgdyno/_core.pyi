@@ -345,6 +345,7 @@ class Dataset:
         threads: int = 1,
         checksums: bool = False,
         direct_io: bool = True,
+        cache_if_slow: bool = False,
         mode: int = 0o600,
     ) -> tuple[int, list[Path]]:
         """Writes files anew, all segments of each (table, part, path), and syncs them.

@@ -6,5 +6,5 @@ pub mod hash;
 pub mod prng;
 pub mod time;
 
-pub use prng::Prng;
+pub use prng::{Prng, splitmix64};
 pub use time::Nanos;

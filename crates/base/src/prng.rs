@@ -10,7 +10,10 @@ pub struct Prng {
     s1: u64,
 }
 
-fn splitmix64(state: &mut u64) -> u64 {
+/// The next number of splitmix64 (Steele, Lea and Flood, 2014), a sequence that begins anywhere: good for many short
+/// streams, since each number is computed apart from the others.
+#[inline]
+pub fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut v = *state;
     v = (v ^ (v >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

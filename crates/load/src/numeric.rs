@@ -31,9 +31,16 @@ impl Digits {
         let mut rest = u128::from(value.unsigned_abs()) * u128::from(10u64.pow(fraction * DECIMALS - u32::from(scale)));
         let mut reversed = [0u16; MOST];
         let mut n = 0;
-        while rest > 0 {
+        while rest > u128::from(u64::MAX) {
             reversed[n] = (rest % u128::from(BASE)) as u16;
             rest /= u128::from(BASE);
+            n += 1;
+        }
+        // Nearly all values are short: 128 bits are many times slower to divide.
+        let mut rest = rest as u64;
+        while rest > 0 {
+            reversed[n] = (rest % BASE) as u16;
+            rest /= BASE;
             n += 1;
         }
         let skipped = reversed[..n].iter().take_while(|d| **d == 0).count();

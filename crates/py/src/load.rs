@@ -188,7 +188,7 @@ impl Dataset {
 
     /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises
     /// stops it; the files then stay as they are.
-    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, mode=0o600))]
+    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, cache_if_slow=false, mode=0o600))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn write(
         &self,
@@ -198,6 +198,7 @@ impl Dataset {
         threads: usize,
         checksums: bool,
         direct_io: bool,
+        cache_if_slow: bool,
         mode: u32,
     ) -> PyResult<(u64, Vec<std::path::PathBuf>)> {
         let mut checked = Vec::new();
@@ -206,7 +207,7 @@ impl Dataset {
             checked.push((table, self.part(table, &part)?, path, py.detach(|| self.places(table, threads))));
         }
         let dataset = self.inner.clone();
-        let options = files::Options { threads, checksums, direct_io, mode };
+        let options = files::Options { threads, checksums, direct_io, cache_if_slow, mode };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, sender| {

@@ -110,18 +110,21 @@ impl Tpcc {
 
     /// Of an order line: its district (over all warehouses), its order and its number, all from 0, and its place.
     fn line(&self, set: u64, number: u64, row: &mut Row) -> (u64, u64, u64) {
-        let starts = &self.lines[set as usize];
-        let district = (starts.partition_point(|first| *first <= number) - 1) as u64;
-        let within = (number - starts[district as usize]) as u32;
-        let near = row.near;
-        let firsts = &self.orders(set, district, row)[..=ORDERS];
-        let here = |order: usize| order < ORDERS && firsts[order] <= within && within < firsts[order + 1];
         // Mostly rows are asked for one after the other: of the same order, or of the next.
-        let order = [near, near + 1].into_iter().find(|order| here(*order));
+        let (near_district, near_order) = (row.near / ORDERS, row.near % ORDERS);
+        let starts = &self.lines[set as usize];
+        let here =
+            |district: usize| starts.get(district + 1).is_some_and(|end| starts[district] <= number && number < *end);
+        let district =
+            if here(near_district) { near_district } else { starts.partition_point(|first| *first <= number) - 1 };
+        let within = (number - starts[district]) as u32;
+        let firsts = &self.orders(set, district as u64, row)[..=ORDERS];
+        let here = |order: usize| order < ORDERS && firsts[order] <= within && within < firsts[order + 1];
+        let order = [near_order, near_order + 1].into_iter().find(|order| here(*order));
         let order = order.unwrap_or_else(|| firsts.partition_point(|first| *first <= within) - 1);
         let line = u64::from(within - firsts[order]);
-        row.near = order;
-        (district, order as u64, line)
+        row.near = district * ORDERS + order;
+        (district as u64, order as u64, line)
     }
 
     /// Appends a customer's first and last name; the stream goes on with what else is drawn.

@@ -21,6 +21,7 @@ from pgdyno.cluster.account import Account
 from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.target import Target
+from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
 from pgdyno.load import drop as dropping
@@ -37,6 +38,8 @@ _SCHEMA_COMMENT = "pgdyno: tables that are being loaded; drop this schema if no 
 #: called so, if a killed load has left it there.
 STAGING = "pgsql_tmp_pgdyno"
 _PAGE = 8192
+#: On a disk that is slower than we are, tables stay in the page cache up to such a part of memory.
+_CACHED = 0.25
 
 
 class Server(Protocol):
@@ -207,7 +210,14 @@ class Direct:
         # The threads that write are started within, and have them as well.
         with self.server.account.rights():
             mode = (self.server.data / "PG_VERSION").stat().st_mode & 0o666
-            written, paths = self.dataset.core.write(parts, watch, threads=self.threads, checksums=checksums, mode=mode)
+            written, paths = self.dataset.core.write(
+                parts,
+                watch,
+                threads=self.threads,
+                checksums=checksums,
+                cache_if_slow=self.dataset.total_bytes <= _CACHED * host.memory_bytes(),
+                mode=mode,
+            )
         done.moved_bytes += written
         homes = {Path(f.path).name: (self.server.data / f.path).parent for f in files}
         self._written += [(path, homes[path.name.split(".")[0]] / path.name) for path in paths]

@@ -14,7 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pages of a segment: 1 GB.
 const SEGMENT: u64 = (1 << 30) / SIZE as u64;
@@ -40,6 +40,9 @@ pub struct Options {
     pub checksums: bool,
     /// Past the page cache, where the file system can.
     pub direct_io: bool,
+    /// But through it when the disk is what the load waits for: then copying costs nothing, and whoever reads next
+    /// (ANALYZE) finds the pages in memory. For what memory has room for.
+    pub cache_if_slow: bool,
     /// Permissions of the files.
     pub mode: u32,
 }
@@ -78,12 +81,13 @@ pub fn write(
     let next = AtomicU64::new(0);
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
+    let pace = Pace::default();
     let work = || -> Result<(), LoadError> {
         let mut memory = vec![0; PIECE as usize * SIZE + ALIGNMENT];
         let skip = memory.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut memory[skip..skip + PIECE as usize * SIZE];
         let mut scratch = Scratch::default();
-        let mut open: Option<(usize, File)> = None;
+        let mut open: Option<(usize, bool, File)> = None;
         while !stop.load(Ordering::Relaxed) {
             let piece = next.fetch_add(1, Ordering::Relaxed);
             if piece >= pieces {
@@ -93,27 +97,33 @@ pub fn write(
             let s = segments.partition_point(|s| s.pieces_before <= piece) - 1;
             let segment = &segments[s];
             let cannot = |doing, e| LoadError::file(doing, &segment.path, e);
+            let direct = options.direct_io && !(options.cache_if_slow && pace.is_the_disks());
             let file = match open.take() {
-                Some((number, file)) if number == s => file,
-                _ => reopen(&segment.path, options).map_err(|e| cannot("open", e))?,
+                Some((number, how, file)) if (number, how) == (s, direct) => file,
+                _ => reopen(&segment.path, direct).map_err(|e| cannot("open", e))?,
             };
             let relation = &jobs[segment.job].relation;
             let from = (piece - segment.pieces_before) * PIECE;
             let pages = PIECE.min(segment.pages - from);
             let block = segment.first + from;
             let out = &mut buffer[..pages as usize * SIZE];
+            let began = Instant::now();
             relation.build(block, out, &mut scratch);
             if options.checksums {
                 (block..).zip(out.chunks_exact_mut(SIZE)).for_each(|(b, page)| checksum::seal(page, b as u32));
             }
+            let built = Instant::now();
             file.write_all_at(out, from * SIZE as u64).map_err(|e| cannot("write", e))?;
+            if direct {
+                pace.took(built - began, built.elapsed());
+            }
             bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
             let done = relation.rows_before(block + pages) - relation.rows_before(block);
             rows.fetch_add(done, Ordering::Relaxed);
             if segment.left.fetch_sub(pages, Ordering::AcqRel) == pages {
                 file.sync_all().map_err(|e| cannot("sync", e))?;
             }
-            open = Some((s, file));
+            open = Some((s, direct, file));
         }
         Ok(())
     };
@@ -142,6 +152,34 @@ pub fn write(
         return Err(LoadError::Interrupted);
     }
     Ok(Written { bytes: bytes.into_inner(), files: segments.into_iter().map(|s| s.path).collect() })
+}
+
+/// How long pieces take that are written past the page cache, all threads together.
+#[derive(Default)]
+struct Pace {
+    pieces: AtomicU64,
+    building_ns: AtomicU64,
+    writing_ns: AtomicU64,
+}
+
+impl Pace {
+    /// So many pieces are looked at before anything is said.
+    const ENOUGH: u64 = 32;
+    /// So many times as long as building a piece takes writing it where the disk is what is waited for.
+    const SLOW: u64 = 3;
+
+    fn took(&self, building: Duration, writing: Duration) {
+        self.building_ns.fetch_add(building.as_nanos() as u64, Ordering::Relaxed);
+        self.writing_ns.fetch_add(writing.as_nanos() as u64, Ordering::Relaxed);
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The disk is what the load waits for.
+    fn is_the_disks(&self) -> bool {
+        let [pieces, building, writing] =
+            [&self.pieces, &self.building_ns, &self.writing_ns].map(|n| n.load(Ordering::Relaxed));
+        pieces >= Pace::ENOUGH && writing > Pace::SLOW * building
+    }
 }
 
 /// Stops the other threads when this one ends before its time: by an error, or a panic. One that has no more to do ends when
@@ -197,11 +235,11 @@ fn make(path: &Path, options: Options) -> std::io::Result<File> {
 }
 
 /// To write to a file that we made; past the page cache if that is wanted and can be.
-fn reopen(path: &Path, options: Options) -> std::io::Result<File> {
+fn reopen(path: &Path, direct: bool) -> std::io::Result<File> {
     let open = |flags: OFlags| {
         OpenOptions::new().write(true).custom_flags((flags | OFlags::NOFOLLOW).bits() as i32).open(path)
     };
-    if !options.direct_io {
+    if !direct {
         return open(OFlags::empty());
     }
     match open(OFlags::DIRECT) {
@@ -219,5 +257,21 @@ fn claim(file: &File, bytes: u64) -> std::io::Result<()> {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             other => Ok(other?),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_slow_when_writing_takes_much_longer_than_building() {
+        let (fast, slow) = (Pace::default(), Pace::default());
+        for n in 0..2 * Pace::ENOUGH {
+            assert!(!slow.is_the_disks() || n >= Pace::ENOUGH, "said after {n} pieces");
+            fast.took(Duration::from_millis(4), Duration::from_millis(10));
+            slow.took(Duration::from_millis(4), Duration::from_millis(30));
+        }
+        assert!(slow.is_the_disks() && !fast.is_the_disks());
     }
 }

@@ -1,7 +1,7 @@
 //! Where rows of differing widths stand: which row begins each page of a heap.
 
 use super::page::{HEADER, LINE_POINTER, SIZE};
-use super::tuple::{self, Stamp};
+use super::tuple;
 use crate::rows::{Dataset, Row};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,12 +38,10 @@ fn between(dataset: &dyn Dataset, table: usize, first: u64, end: u64) -> Vec<u64
     let reserve = SIZE * (100 - t.fillfactor as usize) / 100;
     let mut row = Row::default();
     row.draft = true;
-    let (mut made, mut pages, mut free) = (Vec::new(), Vec::new(), 0);
+    let (mut pages, mut free) = (Vec::new(), 0);
     for number in first..end {
         dataset.row(table, number, &mut row);
-        made.clear();
-        tuple::append(&row, &kinds, Stamp::default(), &mut made);
-        let needs = made.len().next_multiple_of(8) + LINE_POINTER;
+        let needs = tuple::length(&row, &kinds).next_multiple_of(8) + LINE_POINTER;
         if pages.is_empty() || free < needs + reserve {
             pages.push(number);
             free = SIZE - HEADER;

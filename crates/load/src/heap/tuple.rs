@@ -48,6 +48,25 @@ pub fn append(row: &Row, kinds: &[Kind], stamp: Stamp, out: &mut Vec<u8>) {
     header[22] = data as u8;
 }
 
+/// Bytes of the tuple that [`append`] makes of `row`.
+pub fn length(row: &Row, kinds: &[Kind]) -> usize {
+    let bitmap = if row.values.contains(&Value::Null) { row.values.len().div_ceil(8) } else { 0 };
+    let mut at = (FIXED_HEADER + bitmap).next_multiple_of(8);
+    for (value, kind) in row.values.iter().zip(kinds) {
+        at = match *value {
+            Value::Null => at,
+            Value::Int4(_) => at.next_multiple_of(4) + 4,
+            Value::Int8(_) | Value::Float8(_) => at.next_multiple_of(8) + 8,
+            Value::Text(first, end) => match padded(end - first, *kind) {
+                n if n as u64 <= SHORT_VARLENA => at + 1 + n,
+                n => at.next_multiple_of(4) + 4 + n,
+            },
+            Value::Numeric(v) => at + numeric_length(Digits::of(v, kind.scale()).count),
+        };
+    }
+    at
+}
+
 /// Appends the values of `row`, aligned as in a tuple that begins at `start`; returns whether one is of varying width. So they
 /// stand in heap tuples and in index tuples alike.
 #[inline]
@@ -101,15 +120,27 @@ fn numeric(out: &mut Vec<u8>, value: i64, scale: u8) {
     let d = Digits::of(value, scale);
     let sign = if d.negative { NEGATIVE } else { 0 };
     let header = SHORT | sign | u16::from(scale) << SCALE_SHIFT | (d.weight as u16 & WEIGHT_BITS);
-    let length = 1 + 2 + 2 * d.count;
+    let length = numeric_length(d.count);
     out.push(((length << 1) | 1) as u8);
     out.extend_from_slice(&header.to_le_bytes());
     d.digits[..d.count].iter().for_each(|digit| out.extend_from_slice(&digit.to_le_bytes()));
 }
 
+/// With both headers.
+#[inline]
+fn numeric_length(digits: usize) -> usize {
+    1 + 2 + 2 * digits
+}
+
+/// Bytes of a text of `length`, which `char(n)` pads.
+#[inline]
+fn padded(length: usize, kind: Kind) -> usize {
+    if let Kind::Char(n) = kind { length.max(usize::from(n)) } else { length }
+}
+
 #[inline]
 fn text(out: &mut Vec<u8>, start: usize, bytes: &[u8], kind: Kind) {
-    let length = if let Kind::Char(n) = kind { bytes.len().max(usize::from(n)) } else { bytes.len() };
+    let length = padded(bytes.len(), kind);
     if length as u64 <= SHORT_VARLENA {
         out.push((((length + 1) << 1) | 1) as u8);
     } else {
@@ -118,4 +149,38 @@ fn text(out: &mut Vec<u8>, start: usize, bytes: &[u8], kind: Kind) {
     }
     out.extend_from_slice(bytes);
     out.resize(out.len() + length - bytes.len(), b' ');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuple_is_as_long_as_is_said() {
+        let texts = [0, 1, 24, 126, 127, 500];
+        for text in texts {
+            for number in [0, 7, -10_000, 123_456_789, i64::MAX] {
+                for null in [false, true] {
+                    let kinds = [
+                        Kind::Int4,
+                        Kind::Char(2),
+                        Kind::Numeric(12, 2),
+                        Kind::Int8,
+                        Kind::Varchar(500),
+                        Kind::Numeric(12, 4),
+                    ];
+                    let mut row = Row::default();
+                    row.push(Value::Int4(1));
+                    row.text(if null { b"" } else { b"OE" });
+                    row.push(Value::Numeric(number));
+                    row.push(if null { Value::Null } else { Value::Int8(2) });
+                    row.text(&vec![b'x'; text]);
+                    row.push(Value::Numeric(number / 3));
+                    let mut out = vec![0; 16];
+                    append(&row, &kinds, Stamp::default(), &mut out);
+                    assert_eq!(length(&row, &kinds), out.len() - 16, "{row:?}");
+                }
+            }
+        }
+    }
 }
