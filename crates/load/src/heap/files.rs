@@ -81,7 +81,9 @@ pub fn write(
     let next = AtomicU64::new(0);
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let pace = Pace::default();
+    let (pace, start) = (Pace::default(), Instant::now());
+    // Once found to be slow it stays so: what is then written past nothing says no more of it.
+    let cached = AtomicBool::new(false);
     let work = || -> Result<(), LoadError> {
         let mut memory = vec![0; PIECE as usize * SIZE + ALIGNMENT];
         let skip = memory.as_ptr().align_offset(ALIGNMENT);
@@ -97,7 +99,10 @@ pub fn write(
             let s = segments.partition_point(|s| s.pieces_before <= piece) - 1;
             let segment = &segments[s];
             let cannot = |doing, e| LoadError::file(doing, &segment.path, e);
-            let direct = options.direct_io && !(options.cache_if_slow && pace.is_the_disks());
+            if options.cache_if_slow && pace.is_the_disks(start.elapsed()) {
+                cached.store(true, Ordering::Relaxed);
+            }
+            let direct = options.direct_io && !cached.load(Ordering::Relaxed);
             let file = match open.take() {
                 Some((number, how, file)) if (number, how) == (s, direct) => file,
                 _ => reopen(&segment.path, direct).map_err(|e| cannot("open", e))?,
@@ -166,7 +171,9 @@ impl Pace {
     /// So many pieces are looked at before anything is said.
     const ENOUGH: u64 = 32;
     /// So many times as long as building a piece takes writing it where the disk is what is waited for.
-    const SLOW: u64 = 3;
+    const SLOWER: u64 = 3;
+    /// A disk that takes more bytes a second is faster than the page cache.
+    const SLOW_BYTES_PER_S: f64 = 600e6;
 
     fn took(&self, building: Duration, writing: Duration) {
         self.building_ns.fetch_add(building.as_nanos() as u64, Ordering::Relaxed);
@@ -174,11 +181,14 @@ impl Pace {
         self.pieces.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The disk is what the load waits for.
-    fn is_the_disks(&self) -> bool {
+    /// The disk is slow, and what the load waits for; the pieces have taken `elapsed` so far.
+    fn is_the_disks(&self, elapsed: Duration) -> bool {
         let [pieces, building, writing] =
             [&self.pieces, &self.building_ns, &self.writing_ns].map(|n| n.load(Ordering::Relaxed));
-        pieces >= Pace::ENOUGH && writing > Pace::SLOW * building
+        let bytes = (pieces * PIECE) as f64 * SIZE as f64;
+        pieces >= Pace::ENOUGH
+            && writing > Pace::SLOWER * building
+            && bytes < Pace::SLOW_BYTES_PER_S * elapsed.as_secs_f64()
     }
 }
 
@@ -265,13 +275,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_is_slow_when_writing_takes_much_longer_than_building() {
-        let (fast, slow) = (Pace::default(), Pace::default());
-        for n in 0..2 * Pace::ENOUGH {
-            assert!(!slow.is_the_disks() || n >= Pace::ENOUGH, "said after {n} pieces");
-            fast.took(Duration::from_millis(4), Duration::from_millis(10));
-            slow.took(Duration::from_millis(4), Duration::from_millis(30));
-        }
-        assert!(slow.is_the_disks() && !fast.is_the_disks());
+    fn a_disk_is_slow_when_it_is_what_is_waited_for() {
+        let paces = || {
+            let pace = Pace::default();
+            (0..2 * Pace::ENOUGH).for_each(|_| pace.took(Duration::from_millis(4), Duration::from_millis(30)));
+            pace
+        };
+        // 64 pieces of 4 MiB: 268 MB.
+        assert!(paces().is_the_disks(Duration::from_millis(500)));
+        assert!(!paces().is_the_disks(Duration::from_millis(400)), "more than 600 MB/s");
+        let rows = paces();
+        rows.took(Duration::from_secs(1), Duration::ZERO);
+        assert!(!rows.is_the_disks(Duration::from_secs(1)), "making rows is what takes the time");
+        let few = Pace::default();
+        few.took(Duration::from_millis(1), Duration::from_secs(1));
+        assert!(!few.is_the_disks(Duration::from_secs(1)), "of one piece nothing can be said");
     }
 }
