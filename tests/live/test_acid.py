@@ -61,7 +61,8 @@ def test_acknowledged_orders_survive_a_kill_and_the_audit_can_fail() -> None:
     assert durability["acknowledged"] > 100 and durability["lost"] == 0
     # WAL that nobody waits for, and that is written rarely, is lost with the server's memory.
     risky = pgdyno("tpcc", "acid", "--isolation", "repeatable read", "--seconds", 2, "--json",
-                   "--set", "synchronous_commit=off", "--set", "wal_writer_delay=10s")  # fmt: skip
+                   "--set", "synchronous_commit=off", "--set", "wal_writer_delay=10s",
+                   "--set", "wal_writer_flush_after=1GB")  # fmt: skip
     lost = risky.json["durability"]
     assert risky.code == 1 and lost["lost"] > 0 and len(lost["examples"]) > 0
     # What is left is consistent all the same.
