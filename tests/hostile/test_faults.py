@@ -48,13 +48,14 @@ def carried_out(verb: str, proxy: Proxy, dbname: str, folder: Path) -> tuple[int
         said, _ = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         told = True
-        assert psutil.Process(process.pid).memory_info().rss < MEMORY_MIB << 20
+        used = psutil.Process(process.pid).memory_info().rss
         process.send_signal(signal.SIGTERM)
         try:
             said, _ = process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+        assert used < MEMORY_MIB << 20, used
     return process.returncode, said, told
 
 

@@ -61,8 +61,7 @@ def written(path: Path, *, cache: bool, procs: Path | None = None) -> tuple[str,
 
 @pytest.mark.slow
 def test_on_a_slow_disk_tables_stay_in_memory(limited: Path, tmp_path: Path) -> None:
-    digest, resident = written(tmp_path / "fast", cache=True)
-    assert resident < 16 << 20, "writing was fast, so nothing stays"
+    digest, _ = written(tmp_path / "as it is", cache=False)
     for cache in (False, True):
         path = tmp_path / f"slow{cache}"
         same, resident = written(path, cache=cache, procs=limited)

@@ -139,7 +139,7 @@ pub fn run(
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
     let (sender, messages) = mpsc::channel();
-    let backlog = matches!(plan.voice, Voice::Pgbench { .. }).then(Arc::default);
+    let backlog = matches!(plan.voice, Voice::Pgbench { .. }).then(|| Arc::new(Backlog::new(stop.clone())));
     let mut threads = Vec::new();
     for (number, (range, streams)) in plan.deal().into_iter().zip(streams(&plan)).enumerate() {
         let job = Job {
@@ -161,6 +161,8 @@ pub fn run(
             Err(e) => {
                 stop.store(STOP_NOW, Ordering::Relaxed);
                 gate.open(None);
+                // Nobody will read what they say: who waits for room finds it.
+                drop(messages);
                 threads.into_iter().for_each(|t| drop(t.join()));
                 return Err(EngineError::System(format!("cannot start a worker thread: {e}")));
             }
@@ -280,10 +282,15 @@ impl Job {
         let (number, name) = (self.number, driver.name());
         let backlog = self.backlog;
         let report = Box::new(move |r| {
-            let _ = messages.send(match r {
-                Report::Interval(interval) => Message::Interval(number, interval),
-                Report::Event(e) => Message::Event(e, backlog.as_ref().map(Backlog::enter).unwrap_or_default()),
-            });
+            let message = match (r, &backlog) {
+                (Report::Interval(interval), _) => Message::Interval(number, interval),
+                (Report::Event(e), None) => Message::Event(e, Place::default()),
+                (Report::Event(e), Some(backlog)) => match backlog.enter(e.text.len()) {
+                    Some(place) => Message::Event(e, place),
+                    None => return,
+                },
+            };
+            let _ = messages.send(message);
         });
         let log = open_log(&self.plan, self.number, &self.streams.sample)?;
         let mut worker = Worker::new(

@@ -189,7 +189,17 @@ fn failures_are_counted_by_sqlstate_and_roll_back() {
 }
 
 #[test]
-fn a_transaction_that_the_end_keeps_from_its_next_try_has_not_failed() {
+fn a_transaction_is_tried_again_behind_the_end_as_well() {
+    // Every first request of a client is refused, however late; the second is not.
+    let server = SimServer { fail: Box::new(|_, n| (n % 2 == 0).then_some("40P01")), ..SimServer::default() };
+    let plan = Plan { clients: 3, limit: seconds(2), max_tries: 9, ..Plan::default() };
+    let (result, recorded) = simulate(server, plan, SELECT);
+    result.unwrap();
+    recorded.check();
+    let outcomes = recorded.outcomes();
+    assert_eq!((outcomes.failed_total(), outcomes.unfinished), (0, 0), "{outcomes:?}");
+    assert!(outcomes.committed > 1000 && outcomes.retried > 500, "{outcomes:?}");
+    // One that never succeeds has not ended when nobody waits any longer.
     let always = || SimServer { fail: Box::new(|_, _| Some("40P01")), ..SimServer::default() };
     for rate in [None, Some(Rate::poisson(100.0))] {
         let plan = Plan { clients: 2, limit: seconds(2), max_tries: 0, rate, ..Plan::default() };

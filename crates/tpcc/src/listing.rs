@@ -86,7 +86,9 @@ impl Pieces {
         let (mut before, mut rest) = (Vec::new(), text);
         while let Some((piece, behind)) = rest.split_once('$') {
             let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
-            before.push((piece.to_owned(), behind[..digits].parse().unwrap_or(1) - 1));
+            // Our statements have no other `$`.
+            let number: usize = behind[..digits].parse().unwrap_or(1);
+            before.push((piece.to_owned(), number.saturating_sub(1)));
             rest = &behind[digits..];
         }
         Pieces { before, rest: rest.to_owned() }

@@ -46,6 +46,20 @@ proptest! {
     }
 
     #[test]
+    fn rows_read_back_and_cut_ones_are_refused(values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..20)), 0..8), cut in 1usize..200) {
+        let mut body = (values.len() as u16).to_be_bytes().to_vec();
+        for value in &values {
+            body.extend(value.as_ref().map_or(-1, |v| v.len() as i32).to_be_bytes());
+            body.extend(value.iter().flatten());
+        }
+        let row = backend::DataRow::parse(&body).unwrap();
+        prop_assert_eq!(row.len(), values.len());
+        prop_assert!(row.eq(values.iter().map(Option::as_deref)));
+        let cut = cut.min(body.len());
+        prop_assert!(backend::DataRow::parse(&body[..body.len() - cut]).is_err());
+    }
+
+    #[test]
     fn bound_parameters_read_back(values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..20)), 0..8)) {
         let mut out = Vec::new();
         frontend::bind(&mut out, "P1", values.len(), |n, o| match &values[n] {

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Entries of the submission queue; it is flushed when full, so this bounds nothing.
 const ENTRIES: u32 = 512;
-/// So many sockets are registered, which spares the kernel to look each up for each operation. A limit on descriptors
-/// bounds it; those beyond are used as they are.
+/// So many sockets are registered, which spares the kernel to look each up for each operation: those that are made
+/// first, where the limit on descriptors allows so many. Others are used as they are; so are those of clients that connect
+/// anew, since kernels before 6.13 let go of a registered one only when all operations of before have ended.
 const REGISTERED: u32 = 1024;
 /// Bytes received at a time.
 const INPUT: usize = 8192;
@@ -29,6 +30,8 @@ const RECV: u64 = 2;
 /// A connection and the buffers that the kernel may be using.
 struct Slot {
     fd: OwnedFd,
+    /// It is registered under the slot's number.
+    is_registered: bool,
     /// The worker's name for it; `None` once it is closed, while the kernel still holds operations of it.
     token: Option<Token>,
     /// What is being sent; not touched while `sending`.
@@ -60,7 +63,7 @@ pub struct Uring {
     /// A slot moves only as a box: its buffers stay where the kernel knows them.
     slots: Vec<Option<Box<Slot>>>,
     free: Vec<usize>,
-    /// Sockets of slots below this one are registered.
+    /// So many sockets may be registered.
     registered: usize,
     /// Token to slot.
     by_token: Vec<Option<usize>>,
@@ -114,7 +117,7 @@ impl Uring {
         let Some(slot) = self.slots[at].as_mut() else { return Ok(()) };
         slot.sending = true;
         let (bytes, length) = (slot.output.as_ptr(), slot.output.len() as u32);
-        let send = if at < self.registered {
+        let send = if slot.is_registered {
             opcode::Send::new(types::Fixed(at as u32), bytes, length)
         } else {
             opcode::Send::new(types::Fd(slot.fd.as_raw_fd()), bytes, length)
@@ -127,7 +130,7 @@ impl Uring {
         let Some(slot) = self.slots[at].as_mut() else { return Ok(()) };
         slot.receiving = true;
         let (bytes, length) = (slot.input.as_mut_ptr(), INPUT as u32);
-        let recv = if at < self.registered {
+        let recv = if slot.is_registered {
             opcode::Recv::new(types::Fixed(at as u32), bytes, length)
         } else {
             opcode::Recv::new(types::Fd(slot.fd.as_raw_fd()), bytes, length)
@@ -135,19 +138,18 @@ impl Uring {
         self.push(&recv.ioprio(POLL_FIRST).build().user_data((at as u64) << 2 | RECV))
     }
 
-    /// Registers a slot's socket, or none (-1).
-    fn register(&mut self, at: usize, fd: RawFd) {
-        if at < self.registered && self.ring.submitter().register_files_update(at as u32, &[fd]).is_err() {
-            // Never seen: operations would be on nothing.
-            self.registered = at;
-        }
+    /// Registers a slot's socket, or none (-1); whether that was done.
+    fn register(&mut self, at: usize, fd: RawFd) -> bool {
+        at < self.registered && self.ring.submitter().register_files_update(at as u32, &[fd]).is_ok()
     }
 
     /// Frees a closed slot once the kernel has let go of it.
     fn release(&mut self, at: usize) {
         if self.slots[at].as_ref().is_some_and(|s| s.token.is_none() && !s.pending()) {
-            // The ring's own hold on the socket goes first: only then it is closed.
-            self.register(at, -1);
+            if self.slots[at].as_ref().is_some_and(|s| s.is_registered) {
+                // The ring holds the socket as well.
+                self.register(at, -1);
+            }
             self.slots[at] = None;
             self.free.push(at);
         }
@@ -216,8 +218,9 @@ impl Driver for Uring {
     fn connect(&mut self, token: Token, address: &Address) -> io::Result<()> {
         let fd = socket::connect(address)?;
         self.close(token);
-        let slot = Slot {
+        let mut slot = Slot {
             fd,
+            is_registered: false,
             token: Some(token),
             output: Vec::new(),
             sending: false,
@@ -228,11 +231,11 @@ impl Driver for Uring {
             end: None,
             polling: false,
         };
-        let at = self.free.pop().unwrap_or_else(|| {
+        let at = self.free.pop().unwrap_or(self.slots.len());
+        if at == self.slots.len() {
             self.slots.push(None);
-            self.slots.len() - 1
-        });
-        self.register(at, slot.fd.as_raw_fd());
+            slot.is_registered = self.register(at, slot.fd.as_raw_fd());
+        }
         self.slots[at] = Some(Box::new(slot));
         if self.by_token.len() <= token {
             self.by_token.resize(token + 1, None);

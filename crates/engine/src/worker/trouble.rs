@@ -112,8 +112,8 @@ impl<D: Driver> Worker<D> {
         }
         let tries_left = self.plan.max_tries == 0 || t.retries + 1 < u64::from(self.plan.max_tries);
         let in_time = self.plan.latency_limit.is_none_or(|limit| now - t.due <= limit);
-        let may_be_tried = code.is_retryable() && tries_left && in_time;
-        let again = may_be_tried && !over;
+        // Also behind the end: what is under way is brought to its end, as long as the drain lasts.
+        let again = code.is_retryable() && tries_left && in_time;
         ask_policy!(self, i, now, tried, &t, again);
         self.tally.command_error(command, again);
         if again {
@@ -122,25 +122,11 @@ impl<D: Driver> Worker<D> {
             client.actor.retry();
             return self.drive(i, now);
         }
-        if may_be_tried {
-            // It has tries left, and no time: that is no failure of the server's.
-            self.give_up(i)?;
-        } else {
-            self.fail(i, code, now)?;
-        }
+        self.fail(i, code, now)?;
         if self.plan.connect_each {
             self.hang_up(i);
         }
         self.next_transaction(i, now)
-    }
-
-    /// Counts the client's transaction, which is rolled back, as unfinished.
-    fn give_up(&mut self, i: Token) -> Result<(), EngineError> {
-        let t = std::mem::take(&mut self.clients[i].transaction);
-        self.settled(i, Settled::Failed)?;
-        self.clients[i].actor.abandon();
-        self.tally.unfinished(&t);
-        Ok(())
     }
 
     /// Counts the client's transaction as failed; the script begins anew.

@@ -81,7 +81,8 @@ pub fn write(
     let next = AtomicU64::new(0);
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let (pace, start) = (Pace::default(), Instant::now());
+    let pace = Pace { threads: options.threads as u64, ..Pace::default() };
+    let start = Instant::now();
     // Once found to be slow it stays so: what is then written past nothing says no more of it.
     let cached = AtomicBool::new(false);
     let work = || -> Result<(), LoadError> {
@@ -120,7 +121,7 @@ pub fn write(
             let built = Instant::now();
             file.write_all_at(out, from * SIZE as u64).map_err(|e| cannot("write", e))?;
             if direct {
-                pace.took(built - began, built.elapsed());
+                pace.took(out.len(), built - began, built.elapsed());
             }
             bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
             let done = relation.rows_before(block + pages) - relation.rows_before(block);
@@ -162,20 +163,24 @@ pub fn write(
 /// How long pieces take that are written past the page cache, all threads together.
 #[derive(Default)]
 struct Pace {
+    threads: u64,
     pieces: AtomicU64,
+    bytes: AtomicU64,
     building_ns: AtomicU64,
     writing_ns: AtomicU64,
 }
 
 impl Pace {
-    /// So many pieces are looked at before anything is said.
+    /// So many pieces are looked at before anything is said, in all and of each thread: those under way are not counted.
     const ENOUGH: u64 = 32;
+    const ENOUGH_OF_EACH: u64 = 5;
     /// So many times as long as building a piece takes writing it where the disk is what is waited for.
     const SLOWER: u64 = 3;
     /// A disk that takes more bytes a second is faster than the page cache.
     const SLOW_BYTES_PER_S: f64 = 600e6;
 
-    fn took(&self, building: Duration, writing: Duration) {
+    fn took(&self, bytes: usize, building: Duration, writing: Duration) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.building_ns.fetch_add(building.as_nanos() as u64, Ordering::Relaxed);
         self.writing_ns.fetch_add(writing.as_nanos() as u64, Ordering::Relaxed);
         self.pieces.fetch_add(1, Ordering::Relaxed);
@@ -183,12 +188,11 @@ impl Pace {
 
     /// The disk is slow, and what the load waits for; the pieces have taken `elapsed` so far.
     fn is_the_disks(&self, elapsed: Duration) -> bool {
-        let [pieces, building, writing] =
-            [&self.pieces, &self.building_ns, &self.writing_ns].map(|n| n.load(Ordering::Relaxed));
-        let bytes = (pieces * PIECE) as f64 * SIZE as f64;
-        pieces >= Pace::ENOUGH
+        let [pieces, bytes, building, writing] =
+            [&self.pieces, &self.bytes, &self.building_ns, &self.writing_ns].map(|n| n.load(Ordering::Relaxed));
+        pieces >= Pace::ENOUGH.max(Pace::ENOUGH_OF_EACH * self.threads)
             && writing > Pace::SLOWER * building
-            && bytes < Pace::SLOW_BYTES_PER_S * elapsed.as_secs_f64()
+            && (bytes as f64) < Pace::SLOW_BYTES_PER_S * elapsed.as_secs_f64()
     }
 }
 
@@ -276,19 +280,22 @@ mod tests {
 
     #[test]
     fn a_disk_is_slow_when_it_is_what_is_waited_for() {
-        let paces = || {
-            let pace = Pace::default();
-            (0..2 * Pace::ENOUGH).for_each(|_| pace.took(Duration::from_millis(4), Duration::from_millis(30)));
-            pace
+        let took = |pace: &Pace, pieces: u64, building: u64, writing: u64| {
+            let piece = PIECE as usize * SIZE;
+            (0..pieces).for_each(|_| pace.took(piece, Duration::from_millis(building), Duration::from_millis(writing)));
         };
         // 64 pieces of 4 MiB: 268 MB.
-        assert!(paces().is_the_disks(Duration::from_millis(500)));
-        assert!(!paces().is_the_disks(Duration::from_millis(400)), "more than 600 MB/s");
-        let rows = paces();
-        rows.took(Duration::from_secs(1), Duration::ZERO);
-        assert!(!rows.is_the_disks(Duration::from_secs(1)), "making rows is what takes the time");
-        let few = Pace::default();
-        few.took(Duration::from_millis(1), Duration::from_secs(1));
+        let pace = Pace { threads: 4, ..Pace::default() };
+        took(&pace, 2 * Pace::ENOUGH, 4, 30);
+        assert!(pace.is_the_disks(Duration::from_millis(500)));
+        assert!(!pace.is_the_disks(Duration::from_millis(400)), "more than 600 MB/s");
+        took(&pace, 1, 1000, 0);
+        assert!(!pace.is_the_disks(Duration::from_secs(1)), "making rows is what takes the time");
+        let few = Pace { threads: 4, ..Pace::default() };
+        took(&few, 1, 1, 1000);
         assert!(!few.is_the_disks(Duration::from_secs(1)), "of one piece nothing can be said");
+        let many = Pace { threads: 128, ..Pace::default() };
+        took(&many, 2 * Pace::ENOUGH, 4, 300);
+        assert!(!many.is_the_disks(Duration::from_secs(1)), "twice as many are under way");
     }
 }
