@@ -299,6 +299,24 @@ class Table:
     index_bytes: int
     key_level: int
 
+class ColumnStatistics:
+    """Of a column, as pg_stats has it. Values are integers (of a timestamp the microseconds since 2000, of a numeric
+    units of its last digit), floats or texts, less the blanks that a char(n) is padded with.
+    """
+
+    column: str
+    #: As CREATE TABLE spells it.
+    kind: str
+    null_fraction: float
+    #: Bytes.
+    average_width: int
+    #: Below 0: by the number of rows, negated.
+    distinct: float
+    #: Values, and their fractions of all rows.
+    common: list[tuple[int | float | str, float]]
+    bounds: list[int | float | str]
+    correlation: float | None
+
 class Dataset:
     """Tables and their rows: "tpcb" of a scale, "pk" of so many rows, "feed" of so many rows in each of its tables,
     "tpcc" of so many warehouses in each of its sets, drawn from a seed.
@@ -308,6 +326,11 @@ class Dataset:
     def __init__(
         self, kind: str, size: int, *, tables: int = 1, partitions: int = 0, fillfactor: int = 100, seed: int = 1
     ) -> None: ...
+    def statistics(self, table: int, target: int) -> list[ColumnStatistics]:
+        """What ANALYZE would find of a table's columns with that default_statistics_target, by a random sample of its
+        rows (300 for each entry), texts compared as bytes.
+        """
+
     def rows(self, table: int, first: int, end: int) -> bytes:
         """Rows first..end of a table in COPY's binary format, less its header and trailer."""
 

@@ -13,6 +13,7 @@ pub mod numeric;
 pub mod rows;
 pub mod session;
 pub mod size;
+pub mod statistics;
 
 pub use error::LoadError;
 pub use rows::{Dataset, Row, Table};

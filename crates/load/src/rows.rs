@@ -137,6 +137,15 @@ impl Row {
         result
     }
 
+    /// The next `count` values, texts of one length, which `write` appends all together.
+    #[inline]
+    pub fn texts_with(&mut self, count: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let each = (self.bytes.len() - start) / count;
+        self.values.extend((0..count).map(|n| Value::Text(start + n * each, start + (n + 1) * each)));
+    }
+
     /// What is known of group `tag`; `work` finds it out, unless the last row that was asked for was of the same group.
     #[inline]
     pub fn group_of(&mut self, tag: u64, work: impl FnOnce() -> Vec<u32>) -> &[u32] {
@@ -267,6 +276,10 @@ pub trait Dataset: Send + Sync {
     fn tables(&self) -> &[Table];
     /// Fills `row` with row `number` of table `table`.
     fn row(&self, table: usize, number: u64, row: &mut Row);
+    /// Of how many rows, from row `number` on, it is known without making them that they are as long as that one: at least 1.
+    fn as_long(&self, _table: usize, _number: u64, _row: &mut Row) -> u64 {
+        1
+    }
     /// The key of row `number` of table `table`, without making the whole row; `row` is there for [`Row::group_of`].
     fn key(&self, table: usize, number: u64, row: &mut Row) -> Key;
     /// The row that stands at `place` (counted as rows are) in the order of index `index` of table `table`, texts compared as

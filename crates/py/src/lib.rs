@@ -20,6 +20,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<config::ConnConfig>()?;
     m.add_class::<histogram::Histogram>()?;
     m.add_class::<interval::Interval>()?;
+    m.add_class::<load::ColumnStatistics>()?;
     m.add_class::<load::Dataset>()?;
     m.add_class::<load::Table>()?;
     #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ use pgdyno_load::heap::relation::{self, Part, Places, Relation, Scratch};
 use pgdyno_load::heap::tuple::Stamp;
 use pgdyno_load::rows::{Kind, Value};
 use pgdyno_load::size::PAGE;
+use pgdyno_load::statistics::{Sampled, Statistics};
 use pgdyno_load::{LoadError, binary};
 use pgdyno_tpcc::Tpcc;
 use pyo3::prelude::*;
@@ -45,13 +46,37 @@ pub struct Table {
     key_level: u32,
 }
 
+/// What ANALYZE would find of a column; values are int, float, or the bytes of a text.
+#[pyclass(frozen, get_all, module = "pgdyno._core")]
+pub struct ColumnStatistics {
+    column: &'static str,
+    /// As [`Kind::sql`] has it.
+    kind: String,
+    null_fraction: f64,
+    average_width: u32,
+    distinct: f64,
+    common: Vec<(PyDatum, f64)>,
+    bounds: Vec<PyDatum>,
+    correlation: Option<f64>,
+}
+
+/// A value on its way to Python.
+#[derive(Clone, IntoPyObject)]
+pub enum PyDatum {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
 /// A dataset: tables and their rows.
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct Dataset {
     inner: Arc<dyn pgdyno_load::Dataset>,
     /// Where the rows of each table stand, once that was worked out.
-    places: Mutex<HashMap<usize, Places>>,
+    places: Arc<Known>,
 }
+
+type Known = Mutex<HashMap<usize, Places>>;
 
 /// A step of a job: SQL, or COPY with a table's number and rows `first..end`.
 #[derive(FromPyObject)]
@@ -81,7 +106,7 @@ impl Dataset {
             }
             _ => return Err(errors::other(format!("there is no dataset \"{kind}\": tpcb, pk, feed, tpcc"))),
         };
-        Ok(Dataset { inner, places: Mutex::default() })
+        Ok(Dataset { inner, places: Arc::default() })
     }
 
     #[getter]
@@ -116,6 +141,32 @@ impl Dataset {
         self.inner.tables().iter().map(table).collect()
     }
 
+    /// What ANALYZE would find of a table's columns with that `default_statistics_target`, by a sample of its rows. A numeric is in
+    /// units of its last digit.
+    fn statistics(&self, py: Python<'_>, table: usize, target: usize) -> PyResult<Vec<ColumnStatistics>> {
+        self.range(table)?;
+        let columns = &self.inner.tables()[table].columns;
+        let found = py.detach(|| Sampled::of(self.inner.as_ref(), table, target));
+        let datum = |value: Value| match value {
+            Value::Null => PyDatum::Integer(0),
+            Value::Int4(v) => PyDatum::Integer(v.into()),
+            Value::Int8(v) | Value::Numeric(v) => PyDatum::Integer(v),
+            Value::Float8(v) => PyDatum::Float(v),
+            Value::Text(start, end) => PyDatum::Text(String::from_utf8_lossy(found.text(start, end)).into_owned()),
+        };
+        let column = |c: &Statistics| ColumnStatistics {
+            column: columns[c.column].name,
+            kind: columns[c.column].kind.sql(),
+            null_fraction: c.null_fraction,
+            average_width: c.average_width,
+            distinct: c.distinct,
+            common: c.common.iter().map(|(value, fraction)| (datum(*value), *fraction)).collect(),
+            bounds: c.bounds.iter().copied().map(datum).collect(),
+            correlation: c.correlation,
+        };
+        Ok(found.columns.iter().map(column).collect())
+    }
+
     /// Rows `first..end` of a table, each in COPY's binary format.
     fn rows<'py>(&self, py: Python<'py>, table: usize, first: u64, end: u64) -> PyResult<Bound<'py, PyBytes>> {
         let there = self.range(table)?;
@@ -146,7 +197,8 @@ impl Dataset {
         checksums: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.range(table)?;
-        let places = self.places(table, 1);
+        let places = places(self.inner.as_ref(), &self.places, table, 1, &AtomicBool::new(false));
+        let places = places.map_err(|e| errors::load(&e))?;
         let relation = Relation::new(self.inner.as_ref(), table, self.part(table, part)?, Stamp { xmin, cmin }, places);
         let count = count.min(relation.pages().saturating_sub(first));
         let mut out = vec![0; count as usize * SIZE];
@@ -204,18 +256,19 @@ impl Dataset {
         let mut checked = Vec::new();
         for (table, part, path) in parts {
             self.range(table)?;
-            checked.push((table, self.part(table, &part)?, path, py.detach(|| self.places(table, threads))));
+            checked.push((table, self.part(table, &part)?, path));
         }
-        let dataset = self.inner.clone();
+        let (dataset, known) = (self.inner.clone(), self.places.clone());
         let options = files::Options { threads, checksums, direct_io, cache_if_slow, mode };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, sender| {
-            let job = |(table, part, path, places)| files::Job {
-                relation: Relation::new(dataset.as_ref(), table, part, stamp, places),
-                path,
+            let dataset = dataset.as_ref();
+            let job = |(table, part, path)| {
+                let places = places(dataset, &known, table, threads, interrupt)?;
+                Ok(files::Job { relation: Relation::new(dataset, table, part, stamp, places), path })
             };
-            let jobs: Vec<_> = checked.into_iter().map(job).collect();
+            let jobs = checked.into_iter().map(job).collect::<Result<Vec<_>, LoadError>>()?;
             files::write(&jobs, options, interrupt, sender)
         })?;
         Ok((written.bytes, written.files))
@@ -223,18 +276,6 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// Where the rows of a table stand.
-    fn places(&self, table: usize, threads: usize) -> Places {
-        let found = self.places.lock().ok().and_then(|p| p.get(&table).cloned());
-        found.unwrap_or_else(|| {
-            let places = Places::of(self.inner.as_ref(), table, threads);
-            if let Ok(mut known) = self.places.lock() {
-                known.insert(table, places.clone());
-            }
-            places
-        })
-    }
-
     /// The part of a table that is called so: heap, visibility, key, or "index N", from 0.
     fn part(&self, table: usize, name: &str) -> PyResult<Part> {
         let indexes = self.inner.tables()[table].indexes.len();
@@ -254,6 +295,24 @@ impl Dataset {
         let found = self.inner.tables().get(table).map(|t| t.rows.clone());
         found.ok_or_else(|| errors::other(format!("there is no table {table}")))
     }
+}
+
+/// Where the rows of a table stand, which is worked out once.
+fn places(
+    dataset: &dyn pgdyno_load::Dataset,
+    known: &Known,
+    table: usize,
+    threads: usize,
+    interrupt: &AtomicBool,
+) -> Result<Places, LoadError> {
+    if let Some(places) = known.lock().ok().and_then(|k| k.get(&table).cloned()) {
+        return Ok(places);
+    }
+    let places = Places::of(dataset, table, threads, interrupt)?;
+    if let Ok(mut known) = known.lock() {
+        known.insert(table, places.clone());
+    }
+    Ok(places)
 }
 
 /// Does `work` on a thread of its own, so that this one can look for signals whatever the work is waiting for.

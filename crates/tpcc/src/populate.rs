@@ -139,12 +139,21 @@ impl Tpcc {
     /// A district's customers, from 0, by last and first name.
     fn by_name<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
         let work = || {
-            let name = |c: u64| {
-                let (mut first, mut last) = (Vec::new(), Vec::new());
-                self.names(set, district * CUSTOMERS + c, false, &mut first, &mut last);
-                (last, first, c as u32)
+            // A name of letters, with zeroes behind it, stands among numbers as it does among texts.
+            let number = |name: &[u8]| {
+                let mut bytes = [0; 16];
+                bytes[..name.len()].copy_from_slice(name);
+                u128::from_be_bytes(bytes)
             };
-            let mut all: Vec<_> = (0..CUSTOMERS).map(name).collect();
+            let (mut first, mut last) = (Vec::new(), Vec::new());
+            let mut all: Vec<_> = (0..CUSTOMERS)
+                .map(|c| {
+                    first.clear();
+                    last.clear();
+                    self.names(set, district * CUSTOMERS + c, false, &mut first, &mut last);
+                    (number(&last), number(&first), c as u32)
+                })
+                .collect();
             all.sort_unstable();
             all.into_iter().map(|(.., c)| c).collect()
         };
@@ -174,7 +183,7 @@ impl Tpcc {
         row.text(b"OE");
         row.text(&last);
         address(&mut rng, row);
-        row.text_with(|o| digits(&mut rng, 16, o));
+        row.text_with(|o| digits(&mut rng, 16, draft, o));
         row.push(Value::Int8(EPOCH));
         row.text(if rng.range_u64(1, 10) == 1 { b"BC" } else { b"GC" });
         row.push(Value::Numeric(dollars(50_000)));
@@ -230,9 +239,7 @@ impl Tpcc {
         int(row, number % ITEMS + 1);
         int(row, number / ITEMS + 1);
         int(row, rng.range_u64(10, 100));
-        for _ in 0..DISTRICTS {
-            row.text_with(|o| letters(&mut rng, 24, 24, draft, o));
-        }
+        row.texts_with(DISTRICTS as usize, |o| letters(&mut rng, DISTRICTS * 24, DISTRICTS * 24, draft, o));
         row.push(Value::Int8(0));
         int(row, 0);
         int(row, 0);
@@ -292,7 +299,7 @@ fn address(rng: &mut Prng, row: &mut Row) {
     }
     row.text_with(|o| letters(rng, 2, 2, draft, o));
     row.text_with(|o| {
-        digits(rng, 4, o);
+        digits(rng, 4, draft, o);
         o.extend_from_slice(b"11111");
     });
 }
@@ -347,6 +354,26 @@ impl Dataset for Tpcc {
         }
     }
 
+    fn as_long(&self, table: usize, number: u64, row: &mut Row) -> u64 {
+        let (set, name) = self.of[table];
+        // Delivered orders have a carrier, those that are not have none; delivered lines a date, and all the same amount.
+        match name {
+            Name::Orders => match number % CUSTOMERS + 1 {
+                order if order < FIRST_NEW_ORDER => FIRST_NEW_ORDER - order,
+                order => CUSTOMERS + 1 - order,
+            },
+            Name::OrderLine => {
+                let (district, order, _) = self.line(set, number, row);
+                if order + 1 >= FIRST_NEW_ORDER {
+                    return 1;
+                }
+                let delivered = self.orders(set, district, row)[FIRST_NEW_ORDER as usize - 1];
+                self.lines[set as usize][district as usize] + u64::from(delivered) - number
+            }
+            _ => 1,
+        }
+    }
+
     fn key(&self, table: usize, number: u64, row: &mut Row) -> Key {
         let (set, name) = self.of[table];
         let in_district = |district: u64, third: u64, fourth: u64| {
@@ -389,7 +416,8 @@ impl Dataset for Tpcc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_load::heap::place;
+    use pgdyno_load::heap::{place, tuple};
+    use std::sync::atomic::AtomicBool;
 
     fn rows(tpcc: &Tpcc, name: Name) -> Vec<Vec<Value>> {
         let table = NAMES.iter().position(|n| *n == name).unwrap_or_default();
@@ -501,11 +529,29 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_as_long_as_is_known() {
+        let tpcc = Tpcc::new(1, 1, 0, 100, 7);
+        let length = |table: usize, number: u64, row: &mut Row| {
+            tpcc.row(table, number, row);
+            tuple::length(row, &tpcc.tables()[table].kinds())
+        };
+        for (number, table) in tpcc.tables().iter().enumerate() {
+            let (mut at, mut row) = (0, Row::default());
+            while at < table.count() {
+                let (first, known) = (length(number, at, &mut row), tpcc.as_long(number, at, &mut row));
+                assert!((1..=table.count() - at).contains(&known));
+                assert!((at..at + known).all(|n| length(number, n, &mut row) == first), "{} {at}", table.name);
+                at += known;
+            }
+        }
+    }
+
+    #[test]
     fn pages_begin_where_they_must_whoever_looks() {
         let tpcc = Tpcc::new(2, 1, 0, 100, 7);
         for (number, table) in tpcc.tables().iter().enumerate().filter(|(_, t)| !t.breaks.is_empty()) {
-            let pages = place::pages(&tpcc, number, 1);
-            assert_eq!(pages, place::pages(&tpcc, number, 4));
+            let pages = place::pages(&tpcc, number, 1, &AtomicBool::new(false));
+            assert_eq!(pages, place::pages(&tpcc, number, 4, &AtomicBool::new(false)));
             assert!(pages.windows(2).all(|w| w[0] < w[1]), "{}", table.name);
             assert!(table.breaks.iter().all(|b| pages.binary_search(b).is_ok()), "{}", table.name);
             assert_eq!(pages.last(), Some(&table.rows.end));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -117,16 +117,18 @@ class Connected:
             self.listener.loaded()
         return done
 
-    def vacuum(self) -> None:
+    def vacuum(self, statistics: Mapping[str, str] | None = None) -> None:
         """VACUUM and ANALYZE. Only then it is what a run may find and use: without statistics its figures would be
-        others.
+        others. `statistics`: statements that take the place of ANALYZE, by table.
         """
         data = self.dataset
+        known = statistics or {}
         # ANALYZE of a partitioned table does its partitions as well.
         # The largest first: so no connection is left with one at the end.
         tables = sorted(data.tables, key=lambda t: -t.heap_bytes)
-        ways = {t.name: "freeze" if t.partition else "freeze, analyze" for t in tables}
-        self.carry_out([[f"vacuum ({way}) {name}"] for name, way in ways.items()])
+        ways = {t.name: "freeze" if t.partition or t.name in known else "freeze, analyze" for t in tables}
+        handed_over = {name: [known[name]] if name in known else [] for name in ways}
+        self.carry_out([[f"vacuum ({way}) {name}", *handed_over[name]] for name, way in ways.items()])
         self.carry_out([[f"analyze {parent}"] for parent in data.parents])
         self.carry_out(_batches(data.marks()))
 

@@ -8,6 +8,7 @@ schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgsql_tmp_pgdyno
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,7 @@ from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
 from pgdyno.load import drop as dropping
+from pgdyno.load import statistics
 from pgdyno.load.connected import FOR_INDEXES, Connected
 from pgdyno.load.dataset import Dataset, literal, quoted
 from pgdyno.load.find import Connection, Table
@@ -85,6 +87,8 @@ class Direct:
         self._written: list[tuple[Path, Path]] = []
         #: Indexes on texts can be written as well: the database compares them as bytes.
         self._bytewise = False
+        #: The server's default_statistics_target, where it takes statistics of ours; 0: ANALYZE finds them.
+        self._statistics_target = 0
 
     def make(self, drop: list[Table]) -> Loaded:
         """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
@@ -102,22 +106,21 @@ class Direct:
                 datadir.refuse_if_attached(segment)
             with datadir.kept_stopped(directory):
                 with done.phase("generate"):
-                    heaps = [f for f in files if f.part in ("heap", "visibility")]
-                    self._write(heaps, checksums, "generate", data.heap_bytes, done)
-                with done.phase("keys"):
-                    keys = [f for f in files if f not in heaps]
-                    self._write(keys, checksums, "keys", data.key_bytes + data.index_bytes, done)
-                with done.phase("generate"), signals_held():
-                    self._put_in_place()
-            with done.phase("start"):
-                self._tell("start")
-                self.server.start()
-            with done.phase("vacuum"):
-                self._tell("vacuum")
-                with self._connection() as conn:
-                    self._move(conn, drop)
-                moved = True
-                self._vacuum()
+                    self._write(files, checksums, done)
+                    with signals_held():
+                        self._put_in_place()
+            with ThreadPoolExecutor(host.cores()) as pool:
+                with done.phase("start"):
+                    self._tell("start")
+                    # Processors have little else to do while a server starts.
+                    found = {t: pool.submit(self._statistics, t) for t in self._tables_with_statistics()}
+                    self.server.start()
+                with done.phase("vacuum"):
+                    self._tell("vacuum")
+                    with self._connection() as conn:
+                        self._move(conn, drop)
+                    moved = True
+                    self._vacuum({data.tables[t].name: future.result() for t, future in found.items()})
         except BaseException as e:
             with signals_held():
                 kept = (
@@ -141,7 +144,7 @@ class Direct:
         with self._connection() as conn:
             shown = {
                 name: conn.execute(f"show {name}".encode()).fetchone()
-                for name in ("block_size", "segment_size", "data_checksums")
+                for name in ("block_size", "segment_size", "data_checksums", "default_statistics_target")
             }
             sizes = {name: row[0] for name, row in shown.items() if row}
             if (sizes["block_size"], sizes["segment_size"]) != (str(_PAGE), "1GB"):
@@ -151,6 +154,8 @@ class Direct:
                     "Load over a connection instead: --method copy.",
                 )
             self._bytewise = _compares_bytes(conn)
+            if self._bytewise and self._major() >= statistics.SINCE:
+                self._statistics_target = int(sizes["default_statistics_target"])
             data = self.dataset
             # All or nothing: a schema without its comment would be taken for somebody else's.
             with conn.transaction():
@@ -193,13 +198,12 @@ class Direct:
                 found.append(_File(number, f"index {n}", row[0]))
         return found
 
-    def _write(self, files: list[_File], checksums: bool, phase: str, total: int, done: Loaded) -> None:
-        if not files:
-            return
-        rows = self.dataset.rows if phase == "generate" else 0
+    def _write(self, files: list[_File], checksums: bool, done: Loaded) -> None:
+        """Writes all files and syncs them: heaps, keys and other indexes in one go, so that the disk never waits."""
+        total = self.dataset.total_bytes
 
-        def watch(written: int, rows_done: int) -> None:
-            self.listener.loading(phase, rows_done, rows, written, total)
+        def watch(written: int, rows: int) -> None:
+            self.listener.loading("generate", rows, self.dataset.rows, written, total)
 
         parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
         for folder in {self.server.data / f.staging for f in files} - self._folders.keys():
@@ -256,7 +260,21 @@ class Direct:
                 conn.execute(statement.encode())
             conn.execute(f"drop schema {SCHEMA}".encode())
 
-    def _vacuum(self) -> None:
+    def _tables_with_statistics(self) -> list[int]:
+        """The tables of which we hand over statistics. Of a partitioned table ANALYZE finds those of the whole, and with
+        them those of its partitions.
+        """
+        if not self._statistics_target:
+            return []
+        return [n for n, t in enumerate(self.dataset.tables) if t.end > t.first and not t.partition]
+
+    def _statistics(self, number: int) -> str:
+        """A statement that hands over those of a table."""
+        table = self.dataset.tables[number]
+        columns = self.dataset.core.statistics(number, self._statistics_target)
+        return statistics.handed_over(self.schema, table.name, table.end - table.first, columns)
+
+    def _vacuum(self, known: dict[str, str]) -> None:
         data = self.dataset
         vacuum = Connected(
             self.server.target,
@@ -268,7 +286,7 @@ class Direct:
             connect_timeout_s=30.0,
             listener=self.listener,
         )
-        vacuum.vacuum()
+        vacuum.vacuum(known)
         vacuum.carry_out([["checkpoint"]])
 
     # ------------------------------------------------------------ what killed loads left

@@ -33,7 +33,8 @@ def loading(data: RunData) -> Table:
                 d.method,
                 f"{d.rows:,}",
                 f"{phases.get('generate', 0):.2f}",
-                f"{phases.get('keys', 0):.2f}",
+                # Direct loading writes keys together with the tables.
+                f"{phases['keys']:.2f}" if "keys" in phases else "–",
                 f"{phases.get('vacuum', 0):.2f}",
                 f"{total:.2f}",
                 f"{written / total / 1e6:,.0f}" if total else "–",

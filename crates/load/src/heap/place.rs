@@ -3,19 +3,19 @@
 use super::page::{HEADER, LINE_POINTER, SIZE};
 use super::tuple;
 use crate::rows::{Dataset, Row};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The number of the first row of each page of table `table`, and behind the last one the end of the table: rising, one
 /// more than there are pages. Rows are made to find out how wide they are, on `threads` threads, between the
-/// breaks of the table ([`crate::Table::breaks`]).
-pub fn pages(dataset: &dyn Dataset, table: usize, threads: usize) -> Vec<u64> {
+/// breaks of the table ([`crate::Table::breaks`]). Incomplete once `interrupt` is true.
+pub fn pages(dataset: &dyn Dataset, table: usize, threads: usize, interrupt: &AtomicBool) -> Vec<u64> {
     let t = &dataset.tables()[table];
     let next = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
         loop {
             let n = next.fetch_add(1, Ordering::Relaxed);
-            let Some(first) = t.breaks.get(n) else { return found };
+            let Some(first) = t.breaks.get(n).filter(|_| !interrupt.load(Ordering::Relaxed)) else { return found };
             let end = t.breaks.get(n + 1).copied().unwrap_or(t.rows.end);
             found.push((n, between(dataset, table, *first, end)));
         }
@@ -38,15 +38,21 @@ fn between(dataset: &dyn Dataset, table: usize, first: u64, end: u64) -> Vec<u64
     let reserve = SIZE * (100 - t.fillfactor as usize) / 100;
     let mut row = Row::default();
     row.draft = true;
-    let (mut pages, mut free) = (Vec::new(), 0);
-    for number in first..end {
+    let (mut pages, mut free, mut number) = (Vec::new(), 0, first);
+    while number < end {
         dataset.row(table, number, &mut row);
         let needs = tuple::length(&row, &kinds).next_multiple_of(8) + LINE_POINTER;
-        if pages.is_empty() || free < needs + reserve {
-            pages.push(number);
-            free = SIZE - HEADER;
+        let alike = (number + dataset.as_long(table, number, &mut row).max(1)).min(end);
+        while number < alike {
+            if pages.is_empty() || free < needs + reserve {
+                pages.push(number);
+                free = SIZE - HEADER;
+            }
+            // The first row of a page stands there even if the fill factor leaves no room for it.
+            let fitting = (free.saturating_sub(reserve) / needs).max(1).min((alike - number) as usize);
+            free -= fitting * needs;
+            number += fitting as u64;
         }
-        free -= needs;
     }
     pages
 }

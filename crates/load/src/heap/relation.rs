@@ -4,10 +4,12 @@ use super::btree::{Entry, Key, Keys, Layout};
 use super::page::{self, ALL_VISIBLE, HEADER, LINE_POINTER, SIZE};
 use super::tuple::{self, Stamp};
 use super::{place, visibility};
+use crate::error::LoadError;
 use crate::rows::{Dataset, Kind, Row, Table};
 use crate::size::{heap_pages, rows_on_page};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which file of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +52,23 @@ pub enum Places {
 }
 
 impl Places {
-    /// Of table `table`. Where its rows differ in width this takes as long as making all of them, on `threads` threads.
-    pub fn of(dataset: &dyn Dataset, table: usize, threads: usize) -> Places {
+    /// Of table `table`. Where its rows differ in width this takes nearly as long as making all of them, on `threads` threads,
+    /// until `interrupt` becomes true.
+    pub fn of(
+        dataset: &dyn Dataset,
+        table: usize,
+        threads: usize,
+        interrupt: &AtomicBool,
+    ) -> Result<Places, LoadError> {
         let t = &dataset.tables()[table];
         if t.breaks.is_empty() {
-            return Places::Even { first: t.rows.start, on_page: rows_on_page(&t.widths, t.fillfactor) };
+            return Ok(Places::Even { first: t.rows.start, on_page: rows_on_page(&t.widths, t.fillfactor) });
         }
-        Places::Listed(Arc::new(place::pages(dataset, table, threads)))
+        let pages = place::pages(dataset, table, threads, interrupt);
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(LoadError::Interrupted);
+        }
+        Ok(Places::Listed(Arc::new(pages)))
     }
 
     /// Rows on a page.
@@ -122,6 +134,11 @@ impl<'a> Relation<'a> {
 
     fn table(&self) -> &Table {
         &self.dataset.tables()[self.table]
+    }
+
+    /// It holds rows.
+    pub fn is_heap(&self) -> bool {
+        self.part == Part::Heap
     }
 
     /// Pages of the file.

@@ -57,14 +57,29 @@ pub fn length(row: &Row, kinds: &[Kind]) -> usize {
             Value::Null => at,
             Value::Int4(_) => at.next_multiple_of(4) + 4,
             Value::Int8(_) | Value::Float8(_) => at.next_multiple_of(8) + 8,
-            Value::Text(first, end) => match padded(end - first, *kind) {
-                n if n as u64 <= SHORT_VARLENA => at + 1 + n,
-                n => at.next_multiple_of(4) + 4 + n,
+            Value::Text(..) => match width(*value, *kind) {
+                n if n as u64 <= SHORT_VARLENA + 1 => at + n,
+                n => at.next_multiple_of(4) + n,
             },
-            Value::Numeric(v) => at + numeric_length(Digits::of(v, kind.scale()).count),
+            Value::Numeric(_) => at + width(*value, *kind),
         };
     }
     at
+}
+
+/// Bytes of a value in a tuple, a varlena's header included.
+#[inline]
+pub fn width(value: Value, kind: Kind) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Int4(_) => 4,
+        Value::Int8(_) | Value::Float8(_) => 8,
+        Value::Text(first, end) => match padded(end - first, kind) {
+            n if n as u64 <= SHORT_VARLENA => 1 + n,
+            n => 4 + n,
+        },
+        Value::Numeric(v) => numeric_length(Digits::of(v, kind.scale()).count),
+    }
 }
 
 /// Appends the values of `row`, aligned as in a tuple that begins at `start`; returns whether one is of varying width. So they

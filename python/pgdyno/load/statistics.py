@@ -1,0 +1,75 @@
+"""Statistics of tables that were written directly: SQL that hands them to the server.
+
+From version 18 on a server takes statistics as it takes rows, for pg_upgrade's sake. Ours are what ANALYZE's own formulas
+make of a random sample of the rows, as many as ANALYZE would take. It would read nearly all of a table of some 100 MB
+again to find them; rows are functions of their numbers, so no page is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from pgdyno import _core
+from pgdyno.load.dataset import block, literal
+
+#: The first version that takes them.
+SINCE = 18
+_TIMESTAMPS_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.ColumnStatistics]) -> str:
+    """A statement that hands over those of a table's columns, and the sizes of its B-trees, which a server otherwise
+    learns from ANALYZE as well. What it does not take, ANALYZE finds.
+    """
+    calls = ", ".join(f"({_of_column(schema, table, c)})" for c in columns)
+    qualified = literal(f"{schema}.{table}")
+    pages = "(pg_catalog.pg_relation_size(i.indexrelid) operator(pg_catalog./) 8192)::int4"
+    index = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),
+             ("reltuples", f"{rows}::float4")]  # fmt: skip
+    return block(
+        f"perform pg_catalog.pg_restore_relation_stats({_arguments(index)}) "
+        "from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) i.indexrelid "
+        "join pg_catalog.pg_am a on a.oid operator(pg_catalog.=) c.relam "
+        f"where i.indrelid operator(pg_catalog.=) {qualified}::pg_catalog.regclass "
+        "and a.amname operator(pg_catalog.=) 'btree'::name; "
+        f"if (select pg_catalog.bool_and(taken) from (values {calls}) as v (taken)) is not true "
+        f"then analyze {table}; end if;"
+    )
+
+
+def _of_column(schema: str, table: str, c: _core.ColumnStatistics) -> str:
+    words = [("schemaname", literal(schema)), ("relname", literal(table)), ("attname", literal(c.column)),
+             ("inherited", "false"), ("null_frac", f"'{c.null_fraction!r}'::float4"),
+             ("avg_width", f"{c.average_width}::int4"), ("n_distinct", f"'{c.distinct!r}'::float4")]  # fmt: skip
+    if c.common:
+        fractions = ",".join(repr(fraction) for _, fraction in c.common)
+        words.append(("most_common_vals", array(c.kind, (value for value, _ in c.common))))
+        words.append(("most_common_freqs", f"'{{{fractions}}}'::float4[]"))
+    if c.bounds:
+        words.append(("histogram_bounds", array(c.kind, c.bounds)))
+    if c.correlation is not None:
+        words.append(("correlation", f"'{c.correlation!r}'::float4"))
+    return f"pg_catalog.pg_restore_attribute_stats({_arguments(words)})"
+
+
+def _arguments(words: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"'{name}', {value}" for name, value in words)
+
+
+def array(kind: str, values: Iterable[float | str]) -> str:
+    """The text of an array of values of a column of that type, as a string constant."""
+    return literal("{" + ",".join(_element(kind, value) for value in values) + "}") + "::text"
+
+
+def _element(kind: str, value: float | str) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", r"\\").replace('"', r"\"")
+        return f'"{escaped}"'
+    if kind.startswith("timestamp"):
+        return f'"{(_TIMESTAMPS_BEGIN + timedelta(microseconds=value)).isoformat(sep=" ")}"'
+    if kind.startswith("numeric"):
+        # In units of the last digit.
+        scale = int(kind.rstrip(")").rpartition(",")[2])
+        return f"{value}e-{scale}"
+    return repr(value)
