@@ -19,6 +19,7 @@ from pgdyno.load.drop import BATCH
 from pgdyno.load.find import Connection, Table, find
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.result import Loaded
+from pgdyno.load.statistics import HandedOver
 
 Step = str | tuple[str, int, int, int]
 Watch = Callable[[int, int], object]
@@ -117,18 +118,21 @@ class Connected:
             self.listener.loaded()
         return done
 
-    def vacuum(self, statistics: Mapping[str, str] | None = None) -> None:
-        """VACUUM and ANALYZE. Only then it is what a run may find and use: without statistics its figures would be
-        others. `statistics`: statements that take the place of ANALYZE, by table.
+    def vacuum(self, statistics: Mapping[str, HandedOver] | None = None) -> None:
+        """VACUUM and ANALYZE, or the `statistics` of a table in its place. Only then it is what a run may find and use:
+        without statistics its figures would be others.
         """
         data = self.dataset
         known = statistics or {}
-        # ANALYZE of a partitioned table does its partitions as well.
+
+        def steps(t: _core.Table) -> list[Step]:
+            if t.name in known:
+                return [known[t.name].rows, f"vacuum (freeze) {t.name}", known[t.name].rest]
+            # ANALYZE of a partitioned table does its partitions as well.
+            return [f"vacuum ({'freeze' if t.partition else 'freeze, analyze'}) {t.name}"]
+
         # The largest first: so no connection is left with one at the end.
-        tables = sorted(data.tables, key=lambda t: -t.heap_bytes)
-        ways = {t.name: "freeze" if t.partition or t.name in known else "freeze, analyze" for t in tables}
-        handed_over = {name: [known[name]] if name in known else [] for name in ways}
-        self.carry_out([[f"vacuum ({way}) {name}", *handed_over[name]] for name, way in ways.items()])
+        self.carry_out([steps(t) for t in sorted(data.tables, key=lambda t: -t.heap_bytes)])
         self.carry_out([[f"analyze {parent}"] for parent in data.parents])
         self.carry_out(_batches(data.marks()))
 

@@ -104,11 +104,10 @@ class Direct:
                 segment = datadir.shared_memory_of(self.server.data)
                 self.server.stop()
                 datadir.refuse_if_attached(segment)
-            with datadir.kept_stopped(directory):
-                with done.phase("generate"):
-                    self._write(files, checksums, done)
-                    with signals_held():
-                        self._put_in_place()
+            with datadir.kept_stopped(directory), done.phase("generate"):
+                self._write(files, checksums, done)
+                with signals_held():
+                    self._put_in_place()
             with ThreadPoolExecutor(host.cores()) as pool:
                 with done.phase("start"):
                     self._tell("start")
@@ -154,8 +153,9 @@ class Direct:
                     "Load over a connection instead: --method copy.",
                 )
             self._bytewise = _compares_bytes(conn)
-            if self._bytewise and self._major() >= statistics.SINCE:
-                self._statistics_target = int(sizes["default_statistics_target"])
+            target = int(sizes["default_statistics_target"])
+            if self._bytewise and self._major() >= statistics.SINCE and target <= statistics.TARGET_MAX:
+                self._statistics_target = target
             data = self.dataset
             # All or nothing: a schema without its comment would be taken for somebody else's.
             with conn.transaction():
@@ -219,7 +219,9 @@ class Direct:
                 watch,
                 threads=self.threads,
                 checksums=checksums,
-                cache_if_slow=self.dataset.total_bytes <= _CACHED * host.memory_bytes(),
+                # ANALYZE reads them again.
+                cache_if_slow=not self._tables_with_statistics()
+                and self.dataset.total_bytes <= _CACHED * host.memory_bytes(),
                 mode=mode,
             )
         done.moved_bytes += written
@@ -261,20 +263,20 @@ class Direct:
             conn.execute(f"drop schema {SCHEMA}".encode())
 
     def _tables_with_statistics(self) -> list[int]:
-        """The tables of which we hand over statistics. Of a partitioned table ANALYZE finds those of the whole, and with
-        them those of its partitions.
+        """The tables of which we hand over statistics. Of a partitioned table ANALYZE finds those of the whole, and
+        those of its partitions with them.
         """
         if not self._statistics_target:
             return []
         return [n for n, t in enumerate(self.dataset.tables) if t.end > t.first and not t.partition]
 
-    def _statistics(self, number: int) -> str:
-        """A statement that hands over those of a table."""
+    def _statistics(self, number: int) -> statistics.HandedOver:
+        """Those of a table."""
         table = self.dataset.tables[number]
         columns = self.dataset.core.statistics(number, self._statistics_target)
         return statistics.handed_over(self.schema, table.name, table.end - table.first, columns)
 
-    def _vacuum(self, known: dict[str, str]) -> None:
+    def _vacuum(self, known: dict[str, statistics.HandedOver]) -> None:
         data = self.dataset
         vacuum = Connected(
             self.server.target,

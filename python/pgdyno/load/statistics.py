@@ -1,40 +1,58 @@
 """Statistics of tables that were written directly: SQL that hands them to the server.
 
-From version 18 on a server takes statistics as it takes rows, for pg_upgrade's sake. Ours are what ANALYZE's own formulas
-make of a random sample of the rows, as many as ANALYZE would take. It would read nearly all of a table of some 100 MB
-again to find them; rows are functions of their numbers, so no page is read here.
+From version 18 on a server takes statistics as it takes rows, for pg_upgrade's sake. Ours are what ANALYZE's own
+formulas make of a random sample of the rows, as many as ANALYZE would take. It would read nearly all of a table of some
+100 MB again to find them; rows are functions of their numbers, so no page is read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pgdyno import _core
-from pgdyno.load.dataset import block, literal
+from pgdyno.load.dataset import block, literal, quoted
 
 #: The first version that takes them.
 SINCE = 18
+#: Of the settings default_statistics_target may have, the largest for which a sample is a matter of a second or two.
+TARGET_MAX = 1_000
 _TIMESTAMPS_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.ColumnStatistics]) -> str:
-    """A statement that hands over those of a table's columns, and the sizes of its B-trees, which a server otherwise
-    learns from ANALYZE as well. What it does not take, ANALYZE finds.
-    """
+@dataclass(frozen=True)
+class HandedOver:
+    """Statements that take the place of ANALYZE, before and behind VACUUM."""
+
+    #: The table's count of rows: where VACUUM skips all pages it lets that stand, and reports it.
+    rows: str
+    #: The statistics of its columns, and the sizes of its indexes. What the server does not take, ANALYZE finds.
+    rest: str
+
+
+def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.ColumnStatistics]) -> HandedOver:
+    """Those of a table of so many rows."""
     calls = ", ".join(f"({_of_column(schema, table, c)})" for c in columns)
-    qualified = literal(f"{schema}.{table}")
-    pages = "(pg_catalog.pg_relation_size(i.indexrelid) operator(pg_catalog./) 8192)::int4"
-    index = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),
-             ("reltuples", f"{rows}::float4")]  # fmt: skip
-    return block(
-        f"perform pg_catalog.pg_restore_relation_stats({_arguments(index)}) "
-        "from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) i.indexrelid "
-        "join pg_catalog.pg_am a on a.oid operator(pg_catalog.=) c.relam "
-        f"where i.indrelid operator(pg_catalog.=) {qualified}::pg_catalog.regclass "
-        "and a.amname operator(pg_catalog.=) 'btree'::name; "
-        f"if (select pg_catalog.bool_and(taken) from (values {calls}) as v (taken)) is not true "
-        f"then analyze {table}; end if;"
+    relation = f"{literal(f'{quoted(schema)}.{quoted(table)}')}::pg_catalog.regclass"
+
+    def size(where: str) -> str:
+        pages = "(pg_catalog.pg_relation_size(c.oid) operator(pg_catalog./) 8192)::int4"
+        words = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),
+                 ("reltuples", f"{rows}::float4")]  # fmt: skip
+        return f"pg_catalog.pg_restore_relation_stats({_arguments(words)}) from pg_catalog.pg_class c {where}"
+
+    indexes = (
+        "join pg_catalog.pg_index i on i.indexrelid operator(pg_catalog.=) c.oid "
+        f"where i.indrelid operator(pg_catalog.=) {relation}"
+    )
+    return HandedOver(
+        f"select {size(f'where c.oid operator(pg_catalog.=) {relation}')}",
+        block(
+            f"perform {size(indexes)}; "
+            f"if (select pg_catalog.bool_and(taken) from (values {calls}) as v (taken)) is not true "
+            f"then analyze {table}; end if;"
+        ),
     )
 
 
