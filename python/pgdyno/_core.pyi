@@ -347,6 +347,9 @@ class Dataset:
     ) -> bytes:
         """Pages of 8 kB, as they would be written: part is "heap", "visibility" or "key"; fewer at the end."""
 
+    def place(self, threads: int) -> None:
+        """Finds out where the rows of all tables stand, as `write` does unless it is known. Nothing stops it."""
+
     def carry_out(
         self,
         config: ConnConfig,
@@ -368,7 +371,6 @@ class Dataset:
         threads: int = 1,
         checksums: bool = False,
         direct_io: bool = True,
-        cache_if_slow: bool = False,
         mode: int = 0o600,
     ) -> tuple[int, list[Path]]:
         """Writes files anew, all segments of each (table, part, path), and syncs them.

@@ -2,6 +2,7 @@
 //! time. Which jobs, is the caller's to say.
 
 use crate::binary;
+use crate::crew::together;
 use crate::error::LoadError;
 use crate::rows::{Dataset, Row};
 use crate::session::Session;
@@ -81,29 +82,22 @@ pub fn carry_out(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..sessions)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut guard = Stops { stop: &stop, armed: true };
-                    match work() {
-                        Ok(()) => guard.armed = false,
-                        // First the cause is noted; then the others end as interrupted, because of it.
-                        Err(e) => {
-                            if let Ok(mut failed) = failed.lock() {
-                                failed.get_or_insert(e);
-                            }
-                        }
-                    }
-                })
-            })
-            .collect();
-        while !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            std::thread::sleep(LOOK);
-            watch(rows.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-            if interrupt.load(Ordering::Relaxed) {
-                stop.store(true, Ordering::Relaxed);
+    let guarded = || {
+        let mut guard = Stops { stop: &stop, armed: true };
+        match work() {
+            Ok(()) => guard.armed = false,
+            // First the cause is noted; then the others end as interrupted, because of it.
+            Err(e) => {
+                if let Ok(mut failed) = failed.lock() {
+                    failed.get_or_insert(e);
+                }
             }
+        }
+    };
+    together(sessions, LOOK, guarded, || {
+        watch(rows.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        if interrupt.load(Ordering::Relaxed) {
+            stop.store(true, Ordering::Relaxed);
         }
     });
     match failed.into_inner() {

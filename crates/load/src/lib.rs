@@ -6,6 +6,7 @@
 
 pub mod binary;
 pub mod copy;
+mod crew;
 pub mod datasets;
 pub mod error;
 pub mod heap;

@@ -292,7 +292,8 @@ mod tests {
 
     #[test]
     fn few_values_are_all_listed() {
-        let values: Vec<Value> = (0..3_000).map(|i| if i % 3 == 0 { Value::Null } else { Value::Int4(i % 3) }).collect();
+        let values: Vec<Value> =
+            (0..3_000).map(|i| if i % 3 == 0 { Value::Null } else { Value::Int4(i % 3) }).collect();
         let found = of(&values, &[], 1e9);
         assert_eq!((found.null_fraction, found.distinct, found.average_width), (1.0 / 3.0, 2.0, 4));
         assert_eq!(found.common, [(Value::Int4(1), 1.0 / 3.0), (Value::Int4(2), 1.0 / 3.0)]);

@@ -209,6 +209,16 @@ impl Dataset {
         Ok(PyBytes::new(py, &out))
     }
 
+    /// Finds out where the rows of all tables stand, which writing needs.
+    fn place(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
+        let work = || {
+            (0..self.inner.tables().len()).try_for_each(|table| {
+                places(self.inner.as_ref(), &self.places, table, threads, &AtomicBool::new(false)).map(drop)
+            })
+        };
+        py.detach(work).map_err(|e| errors::load(&e))
+    }
+
     /// Carries out jobs, lists of steps, over `connections` sessions; returns rows and bytes sent. `watch(rows, bytes)` is called
     /// several times a second; an exception in it (KeyboardInterrupt) cancels everything and is raised again.
     #[pyo3(signature = (config, jobs, watch, *, connections=1, connect_timeout_s=10.0))]
@@ -240,7 +250,7 @@ impl Dataset {
 
     /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises
     /// stops it; the files then stay as they are.
-    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, cache_if_slow=false, mode=0o600))]
+    #[pyo3(signature = (parts, watch, *, threads=1, checksums=false, direct_io=true, mode=0o600))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn write(
         &self,
@@ -250,7 +260,6 @@ impl Dataset {
         threads: usize,
         checksums: bool,
         direct_io: bool,
-        cache_if_slow: bool,
         mode: u32,
     ) -> PyResult<(u64, Vec<std::path::PathBuf>)> {
         let mut checked = Vec::new();
@@ -259,7 +268,7 @@ impl Dataset {
             checked.push((table, self.part(table, &part)?, path));
         }
         let (dataset, known) = (self.inner.clone(), self.places.clone());
-        let options = files::Options { threads, checksums, direct_io, cache_if_slow, mode };
+        let options = files::Options { threads, checksums, direct_io, mode };
         // Frozen rows are nobody's: FrozenTransactionId.
         let stamp = Stamp { xmin: 2, cmin: 0 };
         let written = watched(py, watch, move |interrupt, sender| {

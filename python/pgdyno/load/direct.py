@@ -40,8 +40,8 @@ _SCHEMA_COMMENT = "pgdyno: tables that are being loaded; drop this schema if no 
 #: called so, if a killed load has left it there.
 STAGING = "pgsql_tmp_pgdyno"
 _PAGE = 8192
-#: On a disk that is slower than we are, tables stay in the page cache up to such a part of memory.
-_CACHED = 0.25
+#: Where so many rows stand is found within a second or two, so that nobody need interrupt it.
+_PLACED_SOON = 50_000_000
 
 
 class Server(Protocol):
@@ -96,30 +96,33 @@ class Direct:
         moved = False
         done = Loaded("direct", data.rows, data.total_bytes, threads=self.threads)
         directory = datadir.DataDirectory(self.server.data, self._major(), self.server.account)
+        # For what needs neither the server nor the disk, while others wait for them.
+        aside = ThreadPoolExecutor(host.cores())
         try:
             with done.phase("create"):
                 self._tell("create")
+                placing = aside.submit(data.core.place, max(1, host.cores() - 1)) if data.rows <= _PLACED_SOON else None
                 self._clean()
                 files, checksums = self._create(drop)
                 segment = datadir.shared_memory_of(self.server.data)
                 self.server.stop()
                 datadir.refuse_if_attached(segment)
             with datadir.kept_stopped(directory), done.phase("generate"):
+                if placing is not None:
+                    placing.result()
+                found = {t: aside.submit(self._statistics, t) for t in self._tables_with_statistics()}
                 self._write(files, checksums, done)
                 with signals_held():
                     self._put_in_place()
-            with ThreadPoolExecutor(host.cores()) as pool:
-                with done.phase("start"):
-                    self._tell("start")
-                    # Processors have little else to do while a server starts.
-                    found = {t: pool.submit(self._statistics, t) for t in self._tables_with_statistics()}
-                    self.server.start()
-                with done.phase("vacuum"):
-                    self._tell("vacuum")
-                    with self._connection() as conn:
-                        self._move(conn, drop)
-                    moved = True
-                    self._vacuum({data.tables[t].name: future.result() for t, future in found.items()})
+            with done.phase("start"):
+                self._tell("start")
+                self.server.start()
+            with done.phase("vacuum"):
+                self._tell("vacuum")
+                with self._connection() as conn:
+                    self._move(conn, drop)
+                moved = True
+                self._vacuum({data.tables[t].name: future.result() for t, future in found.items()})
         except BaseException as e:
             with signals_held():
                 kept = (
@@ -133,6 +136,7 @@ class Direct:
                 raise type(e)(e.message, kept) from e
             raise
         finally:
+            aside.shutdown(cancel_futures=True)
             self.listener.loaded()
         return done
 
@@ -219,9 +223,6 @@ class Direct:
                 watch,
                 threads=self.threads,
                 checksums=checksums,
-                # ANALYZE reads them again.
-                cache_if_slow=not self._tables_with_statistics()
-                and self.dataset.total_bytes <= _CACHED * host.memory_bytes(),
                 mode=mode,
             )
         done.moved_bytes += written

@@ -7,6 +7,7 @@
 use super::checksum;
 use super::page::SIZE;
 use super::relation::{Relation, Scratch};
+use crate::crew::together;
 use crate::error::LoadError;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
@@ -14,12 +15,14 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Pages of a segment: 1 GB.
 const SEGMENT: u64 = (1 << 30) / SIZE as u64;
 /// Pages that are written at a time. Divides a segment.
 const PIECE: u64 = 512;
+/// How often the caller hears how far it is.
+const LOOK: Duration = Duration::from_millis(10);
 /// What direct I/O wants buffers aligned to.
 const ALIGNMENT: usize = 4096;
 
@@ -40,9 +43,6 @@ pub struct Options {
     pub checksums: bool,
     /// Past the page cache, where the file system can.
     pub direct_io: bool,
-    /// But through it when the disk is what the load waits for: then copying costs nothing, and whoever reads next
-    /// (ANALYZE) finds the pages in memory. For what memory has room for.
-    pub cache_if_slow: bool,
     /// Permissions of the files.
     pub mode: u32,
 }
@@ -83,16 +83,12 @@ pub fn write(
     let next = AtomicU64::new(0);
     let (bytes, rows) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
-    let pace = Pace { threads: options.threads as u64, ..Pace::default() };
-    let start = Instant::now();
-    // Once found to be slow it stays so: what is then written past nothing says no more of it.
-    let cached = AtomicBool::new(false);
     let work = || -> Result<(), LoadError> {
         let mut memory = vec![0; PIECE as usize * SIZE + ALIGNMENT];
         let skip = memory.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut memory[skip..skip + PIECE as usize * SIZE];
         let mut scratch = Scratch::default();
-        let mut open: Option<(usize, bool, File)> = None;
+        let mut open: Option<(usize, File)> = None;
         while !stop.load(Ordering::Relaxed) {
             let turn = next.fetch_add(1, Ordering::Relaxed);
             if turn >= pieces {
@@ -103,60 +99,44 @@ pub fn write(
             let s = segments.partition_point(|s| s.pieces_before <= piece) - 1;
             let segment = &segments[s];
             let cannot = |doing, e| LoadError::file(doing, &segment.path, e);
-            if options.cache_if_slow && pace.is_the_disks(start.elapsed()) {
-                cached.store(true, Ordering::Relaxed);
-            }
-            let direct = options.direct_io && !cached.load(Ordering::Relaxed);
             let file = match open.take() {
-                Some((number, how, file)) if (number, how) == (s, direct) => file,
-                _ => reopen(&segment.path, direct).map_err(|e| cannot("open", e))?,
+                Some((number, file)) if number == s => file,
+                _ => reopen(&segment.path, options.direct_io).map_err(|e| cannot("open", e))?,
             };
             let relation = &jobs[segment.job].relation;
             let from = (piece - segment.pieces_before) * PIECE;
             let pages = PIECE.min(segment.pages - from);
             let block = segment.first + from;
             let out = &mut buffer[..pages as usize * SIZE];
-            let began = Instant::now();
             relation.build(block, out, &mut scratch);
             if options.checksums {
                 (block..).zip(out.chunks_exact_mut(SIZE)).for_each(|(b, page)| checksum::seal(page, b as u32));
             }
-            let built = Instant::now();
             file.write_all_at(out, from * SIZE as u64).map_err(|e| cannot("write", e))?;
-            if direct {
-                pace.took(out.len(), built - began, built.elapsed());
-            }
             bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
             let done = relation.rows_before(block + pages) - relation.rows_before(block);
             rows.fetch_add(done, Ordering::Relaxed);
             if segment.left.fetch_sub(pages, Ordering::AcqRel) == pages {
                 file.sync_all().map_err(|e| cannot("sync", e))?;
             }
-            open = Some((s, direct, file));
+            open = Some((s, file));
         }
         Ok(())
     };
-    let threads = options.threads.max(1);
-    let results: Vec<Result<(), LoadError>> = std::thread::scope(|scope| {
-        let thread = || {
-            scope.spawn(|| {
-                let _guard = Stops(&stop);
-                work()
-            })
-        };
-        let handles: Vec<_> = (0..threads).map(|_| thread()).collect();
-        while !handles.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            std::thread::sleep(Duration::from_millis(10));
-            watch(bytes.load(Ordering::Relaxed), rows.load(Ordering::Relaxed));
-            if interrupt.load(Ordering::Relaxed) {
-                stop.store(true, Ordering::Relaxed);
-            }
+    let guarded = || {
+        let _guard = Stops(&stop);
+        work()
+    };
+    let results = together(options.threads.max(1), LOOK, guarded, || {
+        watch(bytes.load(Ordering::Relaxed), rows.load(Ordering::Relaxed));
+        if interrupt.load(Ordering::Relaxed) {
+            stop.store(true, Ordering::Relaxed);
         }
-        let crashed = || Err(LoadError::Wire("a writing thread has crashed; this is a defect of pgdyno".into()));
-        handles.into_iter().map(|h| h.join().unwrap_or_else(|_| crashed())).collect()
     });
+    let crashed = || Err(LoadError::Wire("a writing thread has crashed; this is a defect of pgdyno".into()));
+    let results = results.into_iter().map(|r| r.unwrap_or_else(crashed));
     // That others were stopped is no news.
-    results.into_iter().collect::<Result<Vec<()>, _>>()?;
+    results.collect::<Result<(), _>>()?;
     if interrupt.load(Ordering::Relaxed) {
         return Err(LoadError::Interrupted);
     }
@@ -169,42 +149,6 @@ fn interleaved(turn: u64, of_heaps: u64, pieces: u64) -> u64 {
     let others_before = |turn: u64| turn * (pieces - of_heaps) / pieces;
     let others = others_before(turn);
     if others_before(turn + 1) > others { of_heaps + others } else { turn - others }
-}
-
-/// How long pieces take that are written past the page cache, all threads together.
-#[derive(Default)]
-struct Pace {
-    threads: u64,
-    pieces: AtomicU64,
-    bytes: AtomicU64,
-    building_ns: AtomicU64,
-    writing_ns: AtomicU64,
-}
-
-impl Pace {
-    /// So many pieces are looked at before anything is said, in all and of each thread: those under way are not counted.
-    const ENOUGH: u64 = 32;
-    const ENOUGH_OF_EACH: u64 = 5;
-    /// So many times as long as building a piece takes writing it where the disk is what is waited for.
-    const SLOWER: u64 = 3;
-    /// A disk that takes more bytes a second is faster than the page cache.
-    const SLOW_BYTES_PER_S: f64 = 600e6;
-
-    fn took(&self, bytes: usize, building: Duration, writing: Duration) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.building_ns.fetch_add(building.as_nanos() as u64, Ordering::Relaxed);
-        self.writing_ns.fetch_add(writing.as_nanos() as u64, Ordering::Relaxed);
-        self.pieces.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The disk is slow, and what the load waits for; the pieces have taken `elapsed` so far.
-    fn is_the_disks(&self, elapsed: Duration) -> bool {
-        let [pieces, bytes, building, writing] =
-            [&self.pieces, &self.bytes, &self.building_ns, &self.writing_ns].map(|n| n.load(Ordering::Relaxed));
-        pieces >= Pace::ENOUGH.max(Pace::ENOUGH_OF_EACH * self.threads)
-            && writing > Pace::SLOWER * building
-            && (bytes as f64) < Pace::SLOW_BYTES_PER_S * elapsed.as_secs_f64()
-    }
 }
 
 /// Stops the other threads when this one ends before its time: by an error, or a panic. One that has no more to do ends when
@@ -303,26 +247,5 @@ mod tests {
                 assert!((seen - turn as f64 * others as f64 / pieces as f64).abs() < 1.0);
             }
         }
-    }
-
-    #[test]
-    fn a_disk_is_slow_when_it_is_what_is_waited_for() {
-        let took = |pace: &Pace, pieces: u64, building: u64, writing: u64| {
-            let piece = PIECE as usize * SIZE;
-            (0..pieces).for_each(|_| pace.took(piece, Duration::from_millis(building), Duration::from_millis(writing)));
-        };
-        // 64 pieces of 4 MiB: 268 MB.
-        let pace = Pace { threads: 4, ..Pace::default() };
-        took(&pace, 2 * Pace::ENOUGH, 4, 30);
-        assert!(pace.is_the_disks(Duration::from_millis(500)));
-        assert!(!pace.is_the_disks(Duration::from_millis(400)), "more than 600 MB/s");
-        took(&pace, 1, 1000, 0);
-        assert!(!pace.is_the_disks(Duration::from_secs(1)), "making rows is what takes the time");
-        let few = Pace { threads: 4, ..Pace::default() };
-        took(&few, 1, 1, 1000);
-        assert!(!few.is_the_disks(Duration::from_secs(1)), "of one piece nothing can be said");
-        let many = Pace { threads: 128, ..Pace::default() };
-        took(&many, 2 * Pace::ENOUGH, 4, 300);
-        assert!(!many.is_the_disks(Duration::from_secs(1)), "twice as many are under way");
     }
 }
