@@ -16,6 +16,7 @@ import fcntl
 import ipaddress
 import json
 import os
+import re
 import secrets
 import shutil
 import struct
@@ -34,7 +35,6 @@ _BLOCK = "198.18"
 _OURS = 254
 #: An address that no interface has.
 _NOBODY = "02:00:00:00:00:00"
-_INTERFACES = Path("/sys/class/net")
 #: ioctl(TUNSETIFF) with IFF_TUN | IFF_NO_PI: packets of IPv4, and nothing before them.
 _TUNSETIFF, _TUN = 0x400454CA, 0x1001
 #: Of slowed links, bytes a packet: as clouds have them.
@@ -88,7 +88,7 @@ class Network:
     def up(self) -> None:
         """Makes what is not there yet. Raises LocalError, RefusedError."""
         there = set(_names())
-        if not Path(f"/sys/class/net/{self._bridge}").exists():
+        if self._bridge not in _interfaces():
             if self.number in taken():
                 raise RefusedError(
                     f"the network {_BLOCK}.{self.number}.0/24 is in use on this machine by something else",
@@ -124,8 +124,7 @@ class Network:
         return f"{self._bridge}-{self.hosts.index(host) + 1}"
 
     def _is_ours(self) -> bool:
-        alias = Path(f"/sys/class/net/{self._bridge}/ifalias")
-        return alias.exists() and alias.read_text().strip() == self.owner
+        return _interfaces().get(self._bridge) == self.owner
 
     def _add(self, host: str) -> None:
         space, outside = self.namespace(host), self._outside(host)
@@ -281,16 +280,22 @@ def remove_of(folder: Path) -> None:
     """Removes the network of a folder whose pgdyno was killed, if there is one."""
     if not is_possible():
         return
-    for bridge in _INTERFACES.glob("pd??????"):
-        with contextlib.suppress(OSError, LocalError):
-            if (bridge / "ifalias").read_text().strip() == f"pgdyno:{owner_word(folder)}":
-                prefix = f"pgdyno-{bridge.name[2:]}-"
-                for name in _names():
-                    if name.startswith(prefix):
-                        _ip(f"netns del {name}", check=False)
-                for outside in _INTERFACES.glob(f"{bridge.name}-*"):
-                    _ip(f"link del {outside.name}", check=False)
-                _ip(f"link del {bridge.name}", check=False)
+    try:
+        owner = f"pgdyno:{owner_word(folder)}"
+    except FileNotFoundError:
+        return
+    there = _interfaces()
+    for bridge, alias in there.items():
+        if not re.fullmatch("pd.{6}", bridge) or alias != owner:
+            continue
+        with contextlib.suppress(LocalError):
+            for name in _names():
+                if name.startswith(f"pgdyno-{bridge[2:]}-"):
+                    _ip(f"netns del {name}", check=False)
+            for name in there:
+                if name.startswith(f"{bridge}-"):
+                    _ip(f"link del {name}", check=False)
+            _ip(f"link del {bridge}", check=False)
 
 
 def free_number() -> int:
@@ -310,6 +315,11 @@ def taken() -> set[int]:
             used.append(ipaddress.ip_network(route["dst"], strict=False))
     ours = {n: ipaddress.ip_network(f"{_BLOCK}.{n}.0/24") for n in range(1, 255)}
     return {n for n, network in ours.items() if any(network.overlaps(u) for u in used)}
+
+
+def _interfaces() -> dict[str, str]:
+    """Those of this machine, or of the namespace that we are in, with their aliases."""
+    return {link["ifname"]: link.get("ifalias", "") for link in json.loads(_ip("-j link show", check=False) or "[]")}
 
 
 def _names() -> list[str]:
