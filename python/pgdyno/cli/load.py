@@ -25,7 +25,7 @@ from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
-from pgdyno.load.result import Loaded
+from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
 
 METHODS = ("auto", "copy", "direct", "server")
@@ -209,16 +209,21 @@ def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output
         out.print(f"{dataset.name}: it is there already; nothing was done.")
         return
     rate = done.dataset_bytes / done.total_s if done.total_s else 0
-    phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items())
+    phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items() if name != CHECK)
     out.print(
         f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {pg_size(done.dataset_bytes)}, "
         f"{rate / 1e6:,.0f} MB/s by {done.method}",
         soft_wrap=True,
     )
-    writing = done.phases_s.get("generate", 0.0) + done.phases_s.get("keys", 0.0)
+    writing = done.phases_s.get("generate", 0.0)
     if disk and writing:
-        share = f"; its disk takes {disk / 1e6:,.0f} MB/s by the same writer, measured just now" if disk else ""
-        out.print(f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced{share}", soft_wrap=True)
+        out.print(
+            f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced; its disk takes "
+            f"{disk / 1e6:,.0f} MB/s by the same writer, measured just now",
+            soft_wrap=True,
+        )
+    if (checking := done.phases_s.get(CHECK)) is not None:
+        out.print(f"checked in {checking:.2f} s: its rows are as TPC-C has them populated, its conditions hold")
 
 
 def duration(seconds: float) -> str:

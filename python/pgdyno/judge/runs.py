@@ -171,7 +171,7 @@ def _loads(a: Sequence[RunData], b: Sequence[RunData], some: Pair, margin: float
         for n, data in enumerate(runs):
             for label, place in data.manifest.places.items():
                 d = place.dataset
-                if d.loaded and (seconds := sum(d.phases_s.values())) > 0:
+                if d.loaded and (seconds := d.loading_s) > 0:
                     found.setdefault((label, d.name, d.method), {})[n] = seconds
         sides.append(dict(found))
     rows = []

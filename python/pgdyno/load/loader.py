@@ -18,7 +18,7 @@ from pgdyno.load.direct import Direct, Server
 from pgdyno.load.find import Connection, Found
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.plan import refuse_if_too_small
-from pgdyno.load.result import Loaded
+from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
 
 #: What the heap and the key take besides, while they are loaded by a server: WAL, and the sort of the key.
@@ -86,7 +86,7 @@ def into_files(
 
 def _check(target: Target, dataset: Dataset, schema: str, done: Loaded, listener: LoadListener) -> None:
     if dataset.kind == "tpcc" and dataset.check:
-        with done.phase("check"):
+        with done.phase(CHECK):
             populated.check(target, dataset, schema, listener)
 
 

@@ -132,6 +132,11 @@ class LoadedDataset(Part):
     bytes: dict[str, int] = {}
     relations: list[Relation] = []
 
+    @property
+    def loading_s(self) -> float:
+        """Seconds of loading. Checks of what was loaded are no part of it."""
+        return sum(seconds for phase, seconds in self.phases_s.items() if phase != "check")
+
 
 class Place(Part):
     """Where trials were run: a server, and a dataset in it."""
