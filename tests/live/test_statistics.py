@@ -137,10 +137,17 @@ def test_what_is_not_taken_is_analyzed(server: Server, database: str) -> None:
         taken = conn.execute(query, [table]).fetchall()
         assert [name for name, _ in taken] == sorted(name for name, *_ in data.tables[0].columns)
         assert conn.execute("select reltuples from pg_class where oid = 'pk'::regclass").fetchone() == (1000,)
-        # A bound that is no value of the type, as a defect of ours could give: ANALYZE finds an empty table.
-        wrong = statements.rest.replace("'histogram_bounds', '{", "'histogram_bounds', '{x,", 1)
-        conn.execute(wrong.encode())
-        assert conn.execute("select reltuples from pg_class where oid = 'pk'::regclass").fetchone() == (0,)
+        # Defects that we could have: a bound that is no value of the type, which is a warning, and a column that is
+        # not there, which is an error: ANALYZE finds an empty table.
+        for right, wrong in (
+            ("'histogram_bounds', '{", "'histogram_bounds', '{x,"),
+            ("'attname', 'id'", "'attname', 'x'"),
+        ):
+            conn.execute(statements.rest.encode())
+            assert conn.execute("select reltuples from pg_class where oid = 'pk'::regclass").fetchone() == (1000,)
+            assert right in statements.rest
+            conn.execute(statements.rest.replace(right, wrong, 1).encode())
+            assert conn.execute("select reltuples from pg_class where oid = 'pk'::regclass").fetchone() == (0,)
 
 
 def test_values_are_written_as_the_server_reads_them(server: Server) -> None:

@@ -47,6 +47,13 @@ pub struct Options {
     pub timeout: Duration,
 }
 
+/// What of a statement stands in messages.
+fn beginning(sql: &str) -> &str {
+    const MOST: usize = 200;
+    let end = (0..=MOST.min(sql.len())).rev().find(|n| sql.is_char_boundary(*n));
+    &sql[..end.unwrap_or(0)]
+}
+
 /// Carries out all jobs, in the order given, as many at a time as there are connections; `watch` is told of rows and bytes sent so
 /// far. The first error cancels what the other sessions are doing. So does `interrupt`.
 pub fn carry_out(
@@ -68,7 +75,7 @@ pub fn carry_out(
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             for step in job {
                 match step {
-                    Step::Sql(sql) => session.execute(sql, sql)?,
+                    Step::Sql(sql) => session.execute(beginning(sql), sql)?,
                     Step::Copy { sql, table, rows: range } => {
                         let mut next = range.clone();
                         let count = |r, b| {

@@ -536,13 +536,18 @@ mod tests {
             tuple::length(row, &tpcc.tables()[table].kinds())
         };
         for (number, table) in tpcc.tables().iter().enumerate() {
-            let (mut at, mut row) = (0, Row::default());
+            let (mut at, mut runs, mut row) = (0, 0, Row::default());
             while at < table.count() {
+                runs += 1;
                 let (first, known) = (length(number, at, &mut row), tpcc.as_long(number, at, &mut row));
                 assert!((1..=table.count() - at).contains(&known));
                 assert!((at..at + known).all(|n| length(number, n, &mut row) == first), "{} {at}", table.name);
                 at += known;
             }
+            // 20 of orders; of lines those that are delivered, 70%, are ten.
+            let share = runs as f64 / table.count() as f64;
+            let most = [("tpcc_orders", 0.001), ("tpcc_order_line", 0.31)];
+            assert!(most.iter().all(|(name, most)| *name != table.name || share < *most), "{} {share}", table.name);
         }
     }
 

@@ -281,10 +281,9 @@ def remove_of(folder: Path) -> None:
     if not is_possible():
         return
     try:
-        owner = f"pgdyno:{owner_word(folder)}"
-    except FileNotFoundError:
+        owner, there = f"pgdyno:{owner_word(folder)}", _interfaces()
+    except (OSError, LocalError):
         return
-    there = _interfaces()
     for bridge, alias in there.items():
         if not re.fullmatch("pd.{6}", bridge) or alias != owner:
             continue
@@ -319,7 +318,7 @@ def taken() -> set[int]:
 
 def _interfaces() -> dict[str, str]:
     """Those of this machine, or of the namespace that we are in, with their aliases."""
-    return {link["ifname"]: link.get("ifalias", "") for link in json.loads(_ip("-j link show", check=False) or "[]")}
+    return {link["ifname"]: link.get("ifalias", "") for link in json.loads(_ip("-j link show") or "[]")}
 
 
 def _names() -> list[str]:

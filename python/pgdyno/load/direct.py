@@ -97,11 +97,14 @@ class Direct:
         done = Loaded("direct", data.rows, data.total_bytes, threads=self.threads)
         directory = datadir.DataDirectory(self.server.data, self._major(), self.server.account)
         # For what needs neither the server nor the disk, while others wait for them.
-        aside = ThreadPoolExecutor(host.cores())
+        processors = min(self.threads, host.cores())
+        aside = ThreadPoolExecutor(min(processors, statistics.TOGETHER))
         try:
             with done.phase("create"):
                 self._tell("create")
-                placing = aside.submit(data.core.place, max(1, host.cores() - 1)) if data.rows <= _PLACED_SOON else None
+                # One is left for the server.
+                beside = max(1, processors - 1)
+                placing = aside.submit(data.core.place, beside) if data.rows <= _PLACED_SOON else None
                 self._clean()
                 files, checksums = self._create(drop)
                 segment = datadir.shared_memory_of(self.server.data)
@@ -112,6 +115,9 @@ class Direct:
                     placing.result()
                 found = {t: aside.submit(self._statistics, t) for t in self._tables_with_statistics()}
                 self._write(files, checksums, done)
+                # Waited for before the server is started: processes are not forked beside threads. What could not be
+                # sampled, ANALYZE finds.
+                known = {data.tables[t].name: f.result() for t, f in found.items() if f.exception() is None}
                 with signals_held():
                     self._put_in_place()
             with done.phase("start"):
@@ -122,9 +128,10 @@ class Direct:
                 with self._connection() as conn:
                     self._move(conn, drop)
                 moved = True
-                self._vacuum({data.tables[t].name: future.result() for t, future in found.items()})
+                self._vacuum(known)
         except BaseException as e:
             with signals_held():
+                aside.shutdown(cancel_futures=True)
                 kept = (
                     "The tables are in place, but not analyzed; the next load makes them again."
                     if moved
@@ -136,7 +143,7 @@ class Direct:
                 raise type(e)(e.message, kept) from e
             raise
         finally:
-            aside.shutdown(cancel_futures=True)
+            aside.shutdown()
             self.listener.loaded()
         return done
 
@@ -269,7 +276,11 @@ class Direct:
         """
         if not self._statistics_target:
             return []
-        return [n for n, t in enumerate(self.dataset.tables) if t.end > t.first and not t.partition]
+
+        def fits(t: _core.Table) -> bool:
+            return max(t.heap_bytes, t.key_bytes, t.index_bytes) < statistics.BYTES_MAX
+
+        return [n for n, t in enumerate(self.dataset.tables) if t.end > t.first and not t.partition and fits(t)]
 
     def _statistics(self, number: int) -> statistics.HandedOver:
         """Those of a table."""

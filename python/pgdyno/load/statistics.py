@@ -16,8 +16,12 @@ from pgdyno.load.dataset import block, literal, quoted
 
 #: The first version that takes them.
 SINCE = 18
-#: Of the settings default_statistics_target may have, the largest for which a sample is a matter of a second or two.
-TARGET_MAX = 1_000
+#: Of what default_statistics_target may be, the largest for which samples take moments, and 100 MB each.
+TARGET_MAX = 300
+#: Samples at a time.
+TOGETHER = 4
+#: Of tables and indexes: more pages of 8 kB than an int4 counts are ANALYZE's.
+BYTES_MAX = 2**31 * 8192
 _TIMESTAMPS_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -25,33 +29,31 @@ _TIMESTAMPS_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 class HandedOver:
     """Statements that take the place of ANALYZE, before and behind VACUUM."""
 
-    #: The table's count of rows: where VACUUM skips all pages it lets that stand, and reports it.
+    #: The table's count of rows: where VACUUM skips pages it lets that stand, and reports it.
     rows: str
-    #: The statistics of its columns, and the sizes of its indexes. What the server does not take, ANALYZE finds.
+    #: The statistics of its columns, and the sizes of its indexes; ANALYZE where the server does not take all of them.
     rest: str
 
 
 def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.ColumnStatistics]) -> HandedOver:
     """Those of a table of so many rows."""
-    calls = ", ".join(f"({_of_column(schema, table, c)})" for c in columns)
     relation = f"{literal(f'{quoted(schema)}.{quoted(table)}')}::pg_catalog.regclass"
-
-    def size(where: str) -> str:
-        pages = "(pg_catalog.pg_relation_size(c.oid) operator(pg_catalog./) 8192)::int4"
-        words = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),
-                 ("reltuples", f"{rows}::float4")]  # fmt: skip
-        return f"pg_catalog.pg_restore_relation_stats({_arguments(words)}) from pg_catalog.pg_class c {where}"
-
+    pages = "(pg_catalog.pg_relation_size(c.oid) operator(pg_catalog./) 8192)::int4"
+    words = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),
+             ("reltuples", f"{rows}::float4")]  # fmt: skip
+    sizes = f"select pg_catalog.bool_and(pg_catalog.pg_restore_relation_stats({_arguments(words)})) from"
+    whole = f"c.oid operator(pg_catalog.=) {relation}"
     indexes = (
-        "join pg_catalog.pg_index i on i.indexrelid operator(pg_catalog.=) c.oid "
-        f"where i.indrelid operator(pg_catalog.=) {relation}"
+        "pg_catalog.pg_class c left join pg_catalog.pg_index i on i.indexrelid operator(pg_catalog.=) c.oid "
+        f"where {whole} or i.indrelid operator(pg_catalog.=) {relation}"
     )
+    calls = ", ".join(f"({_of_column(schema, table, c)})" for c in columns)
     return HandedOver(
-        f"select {size(f'where c.oid operator(pg_catalog.=) {relation}')}",
+        block(f"perform ({sizes} pg_catalog.pg_class c where {whole}); exception when others then null;"),
         block(
-            f"perform {size(indexes)}; "
-            f"if (select pg_catalog.bool_and(taken) from (values {calls}) as v (taken)) is not true "
-            f"then analyze {table}; end if;"
+            f"if ({sizes} {indexes}) is not true "
+            f"or (select pg_catalog.bool_and(taken) from (values {calls}) as v (taken)) is not true "
+            f"then analyze {table}; end if; exception when others then analyze {table};"
         ),
     )
 
