@@ -6,7 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
+from pgdyno.load.direct import Direct
+from pgdyno.load.listener import LoadListener
 from pgdyno.load.statistics import array, handed_over
 
 from tests.live.test_load import direct, stopped
@@ -117,6 +121,17 @@ def test_elsewhere_analyze_finds_them(version: int, locale: str, options: tuple[
             assert analyzed(conn) >= {t for t in named - alone if t.endswith(("_1", "_2")) or not options}
     finally:
         server.remove()
+
+
+def test_what_cannot_be_sampled_is_analyzed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Direct, "_statistics", fails)
+    with EmbeddedCluster([]) as cluster:
+        loader.into_server(cluster, Dataset("pk", 1_000), force=False, replace=False, listener=LoadListener())
+        with psycopg.connect(cluster.target.conninfo) as after:
+            assert analyzed(after) == {"pk"}
 
 
 def test_what_is_not_taken_is_analyzed(server: Server, database: str) -> None:

@@ -68,7 +68,7 @@ def test_files_written_directly_hold_what_copy_loads(loaded: str, version: int, 
     s = stopped(bin_folder=DEBIAN_15 if version == 15 else None, initdb=(f"--locale={locale}",))
     try:
         done = direct(s, "tpcc", "--warehouses", 2)
-        assert done.code == 0, done.err
+        assert done.code == 0 and re.search(r"^checked in [\d.]+ s", done.out, re.MULTILINE), done.err
         with s:
             assert content(s.conninfo()) == content(loaded)
             check(s)

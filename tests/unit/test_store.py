@@ -12,9 +12,11 @@ from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.judge import history, runs
+from pgdyno.load.result import CHECK, Loaded
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import markdown, view
 from pgdyno.store import hlog, query, reading, rundir
+from pgdyno.store.manifest import LoadedDataset
 
 from tests.support import synthetic
 
@@ -385,3 +387,8 @@ def test_trials_of_another_form_are_named(tmp_path: Path, change: dict[str, Any]
     # Comparisons stand on fewer repetitions then, and say why.
     warnings = runs.compare_runs([reading.read(made(tmp_path, name="whole"))], [data]).warnings
     assert any("trial.json cannot be read" in w and why in w for w in warnings)
+
+
+def test_the_time_of_loading_is_without_checks() -> None:
+    phases = {"generate": 1.0, "vacuum": 0.5, CHECK: 20.0}
+    assert LoadedDataset(phases_s=phases).loading_s == Loaded("direct", 1, 1, phases_s=phases).total_s == 1.5
