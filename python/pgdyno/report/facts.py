@@ -46,7 +46,7 @@ def loading(data: RunData) -> Table:
         ["place", "dataset", "method", "rows", "generate s", "keys s", "vacuum s", "all s", "MB/s"],
         cells,
         "Loaded once, so these times have no spread. MB/s: bytes of tables and keys by the time of all phases, without "
-        "checks.",
+        "checks. Loading by direct writes keys and other indexes together with the tables.",
         3,
         ["place", "method"],
     )

@@ -314,6 +314,7 @@ ZH = {
     "HOT: updates that left the indexes alone.": "HOT:未触及索引的更新所占比例。",
     "Tables, indexes: growth of all of the database.": "表、索引:整个数据库的增长。",
     "Loaded once, so these times have no spread.": "只加载一次,因此没有离散度。",
+    "Loading by direct writes keys and other indexes together with the tables.": "direct 方式把键和其他索引与表一起写入。",
     "MB/s: bytes of tables and keys by the time of all phases, without checks.": "MB/s:表与键的字节数除以各阶段(不含检查)的总时间。",
     "Rows: as the planner estimates them.": "行数:优化器的估计值。",
     "Level: of a B-tree's root, by bt_metap (0: one page).": "层级:B-tree 根页的层级,来自 bt_metap(0 表示只有一页)。",
