@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,6 +41,30 @@ def opened_to_append(path: Path) -> BinaryIO:
         return os.open(name, flags | os.O_NOFOLLOW, mode=0o600)
 
     return open(path, "ab", opener=opener)
+
+
+@contextlib.contextmanager
+def replacement(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of `path` if the block succeeds, and leaves nothing if it fails. Its name
+    cannot be guessed: in a folder that somebody else has made, a link of that name would lead anywhere.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        with os.fdopen(fd, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def replace_file(path: Path, text: str, *, mode: int = 0o666) -> None:
+    """Write a file whole: after a kill the old one exists, or the new one. Raise OSError."""
+    with replacement(path, mode=mode) as f:
+        f.write(text.encode("utf-8", "surrogateescape"))
 
 
 def sync(folder: Path) -> None:

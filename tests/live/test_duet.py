@@ -7,13 +7,21 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from pgdyno.errors import ClusterError
 from pgdyno.model import UNCOUNTED
+from pgdyno.run.listener import Listener
+from pgdyno.run.order import decided
+from pgdyno.run.prepared import prepare
+from pgdyno.run.provision import Options
+from pgdyno.run.session import run_experiment
+from pgdyno.run.steps import TrialSteps
 from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -111,6 +119,29 @@ def test_an_interrupted_duet_is_kept_and_continued(tmp_path: Path) -> None:
     done = pgdyno("run", run, "--json")
     assert done.code == 0, done.err
     assert [t["state"] for t in done.json["trials"]] == ["finished"] * 2
+
+
+def test_a_side_that_cannot_be_prepared_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other side's trial is closed, too, and nothing is collected for it any more."""
+    before, prepared = TrialSteps.before_load, list[TrialSteps]()
+
+    def fails_the_second_time(steps: TrialSteps) -> None:
+        prepared.append(steps)
+        before(steps)
+        if len(prepared) == 2:
+            raise ClusterError("side B cannot be prepared")
+
+    monkeypatch.setattr(TrialSteps, "before_load", fails_the_second_time)
+    file = tmp_path / "x.toml"
+    file.write_text(EXPERIMENT)
+    options = Options(embedded=True)
+    plan = decided(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
+    outcome = run_experiment(plan, options, Listener())
+    assert "side B" in outcome.error and outcome.exit_code == ClusterError.exit_code
+    (run,) = (tmp_path / "runs").iterdir()
+    states = [json.loads(f.read_text())["state"] for f in sorted(run.glob("trials/*/trial.json"))]
+    assert states == ["failed", "failed"]
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("pgdyno-")]
 
 
 @pytest.mark.slow

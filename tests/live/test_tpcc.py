@@ -324,6 +324,17 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
     assert len(list(tmp_path.glob("runs/*/trials/*/checks.json"))) == 3
 
 
+def test_a_duet_on_one_server_is_checked(tmp_path: Path) -> None:
+    """Two sides that share a server: the tables are checked once, for both, and what cannot be told apart is a gap."""
+    axes = 'variables = { isolation = ["read committed", "serializable"] }'
+    found = run(tmp_path, "--order", "duet", "--duration", 2, axes=axes)
+    assert found["manifest"]["run"]["order"] == "duet" and len(found["trials"]) == 2
+    assert {c["trial"] for c in found["checks"]} == {1, 2} and len(found["checks"]) == 2 * 12
+    assert all(c["holds"] for c in found["checks"])
+    for events in tmp_path.glob("runs/*/trials/*/events.jsonl"):
+        assert "both sides of the duet share one server" in events.read_text()
+
+
 @pytest.mark.slow
 def test_sets_partners_and_isolation(tmp_path: Path) -> None:
     levels = '["read committed", "repeatable read", "serializable"]'

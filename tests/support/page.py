@@ -69,6 +69,62 @@ RULER = """<script>addEventListener("load", async () => {
 });</script>"""
 
 
+#: Every control of a page, used as a reader does; and what must hold of any page.
+EVERYTHING = """<script>addEventListener("load", async () => {
+  const out = {tables: {}, broken: []};
+  try { await use(out); } catch (e) { wrong.push(String(e.stack)); }
+  out.wrong = wrong;
+  fetch("http://127.0.0.1:PORT/", {method: "POST", mode: "no-cors", body: JSON.stringify(out)});
+});
+async function use(out) {
+  const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
+  out.twice = ids.filter((id, i) => ids.indexOf(id) !== i);
+  out.nowhere = [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute("href").slice(1)).filter(id => !document.getElementById(id));
+  const wanted = document.querySelectorAll(".chart").length;
+  for (let i = 0; i < 600 && document.querySelectorAll(".chart svg").length < wanted; i++) await new Promise(r => setTimeout(r, 50));
+  out.undrawn = wanted - document.querySelectorAll(".chart svg").length;
+  let saved = null;
+  const make = URL.createObjectURL; URL.createObjectURL = blob => { saved = blob; return make.call(URL, blob); };
+  for (const details of document.querySelectorAll("details")) {
+    details.querySelector("summary").click();
+    await new Promise(r => setTimeout(r));
+    if (!details.open) out.broken.push("details " + details.textContent.slice(0, 40));
+  }
+  for (const table of document.querySelectorAll("table[data-table]")) {
+    const name = table.dataset.table, texts = () => [...table.tBodies[0].rows].map(r => r.textContent), before = texts();
+    const at = c => [...table.tBodies[0].rows].map(r => r.cells[c].textContent);
+    const t = out.tables[name] = {rows: before.length, sorted: 0};
+    for (const button of table.querySelectorAll("thead button")) {
+      const c = button.closest("th").cellIndex;
+      button.click();
+      const up = at(c);
+      button.click();
+      const down = at(c);
+      if (new Set(up).size > 1 && up.join("|") === down.join("|")) out.broken.push(`sort ${name} ${button.textContent}`);
+      if ([...texts()].sort().join("|") !== [...before].sort().join("|")) out.broken.push(`rows of ${name}`);
+      const plain = at(c).filter(x => /^[0-9][0-9,]*([.][0-9]+)?$/.test(x)).map(x => Number(x.replaceAll(",", "")));
+      if (plain.some((x, i) => i && x > plain[i - 1])) out.broken.push(`order of ${name} ${button.textContent}: ${plain}`);
+      t.sorted++;
+    }
+    saved = null;
+    document.querySelector(`[data-csv="${name}"]`).click();
+    if (!saved) { out.broken.push("csv " + name); continue; }
+    t.csv = await saved.text();
+    const input = document.querySelector(`[data-filter="${name}"]`);
+    if (!input) continue;
+    input.value = "no row has this"; input.dispatchEvent(new Event("input"));
+    if (texts().length) out.broken.push("filter " + name);
+    input.value = ""; input.dispatchEvent(new Event("input"));
+    if (texts().length !== before.length) out.broken.push("filter cleared " + name);
+  }
+  for (const a of document.querySelectorAll('table:not([data-table="trials"]) a[data-trials]')) {
+    a.click();
+    const shown = [...document.querySelectorAll('[data-table="trials"] tbody tr')].map(r => r.id).sort().join();
+    if (shown !== a.dataset.trials.split(",").map(n => "trial-" + n).sort().join()) out.broken.push("figure " + a.textContent);
+  }
+}</script>"""
+
+
 def _profile() -> tempfile.TemporaryDirectory[str]:
     # Some of the browser's processes may still be writing when it ends.
     return tempfile.TemporaryDirectory(prefix="pgdyno-test-", ignore_cleanup_errors=True)
@@ -83,6 +139,11 @@ def measured(page: str, folder: Path, width: int, *, printed: bool = False, dark
 def opened(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any]:
     """What the page's reader saw. Raises TimeoutError when the page does not answer."""
     return _shown(page, folder, HANDS, patience_s)
+
+
+def used(page: str, folder: Path, *, patience_s: float = 120) -> dict[str, Any]:
+    """What came of using every control of a page once."""
+    return _shown(page, folder, EVERYTHING, patience_s)
 
 
 def _shown(

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.cluster.target import Target
-from pgdyno.collect import logformat, plans, serverlog, statements, totals
+from pgdyno.collect import collection, logformat, plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.serverlog import Log
 from pgdyno.collect.sources import devices, processes
@@ -29,10 +30,11 @@ from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.totals import Totals
 from pgdyno.load.listener import LoadListener
+from pgdyno.model import TrialPlan
 from pgdyno.run import phases
 from pgdyno.run.counting import Counting
 from pgdyno.run.phases import PhasesOnDevices
-from pgdyno.store import samples
+from pgdyno.store import rundir, samples
 from pgdyno.store.samples import SampleWriter
 
 from tests.support.waiting import wait_until
@@ -451,6 +453,55 @@ def test_a_source_that_takes_long_to_fail_is_asked_less_often() -> None:
     c.stop()
     # And once more at the end.
     assert slow.calls <= 3 and good.calls >= 8
+
+
+class _Stuck:
+    """A connection whose source waits until it is let go of, and then finds that it is closed."""
+
+    def __init__(self) -> None:
+        self.asked, self.closed = threading.Event(), threading.Event()
+        self.sources: list[Any] = [self]
+        self.waits = None
+        self.name, self.period_s = "server", 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        return self.closed.is_set()
+
+    def renew(self) -> None:
+        raise OSError("no")
+
+    def rows(self, seconds: float) -> list[Row]:
+        self.asked.set()
+        self.closed.wait()
+        raise OSError("connection already closed")
+
+
+def test_a_source_that_outlasts_its_trial_says_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it finds is that pgdyno has closed the connection itself: no event of the trial, and no file is touched."""
+    monkeypatch.setattr(collection, "_END_S", 0.05)
+    run = rundir.RunDirectory.create(tmp_path, "t", "")
+    writer = run.begin_trial(TrialPlan(1, "w", 1.0, 1, 1), {})
+    writer.start(time.time_ns())
+    server, notes = _Stuck(), list[str]()
+    c = Collection(
+        [], server, writer.samples, notes.append, event=writer.event, period_s=0.01, start_ns=lambda: writer.start_ns
+    )
+    failures: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    c.start()
+    assert server.asked.wait(10)
+    c.stop()
+    writer.finish("finished", None, [])
+    server.closed.set()
+    c._thread.join(10)
+    assert not c._thread.is_alive() and failures == []
+    assert notes == ["a source did not answer any more"]
+    assert (writer.folder / "events.jsonl").read_text() == ""
+    # Whoever else holds the writer may say what it likes.
+    writer.event(0, "late", "x")
+    writer.samples("late", 0, 1, [{"n": 1.0}])
+    assert (writer.folder / "events.jsonl").read_text() == ""
 
 
 def _as_nobody(look: Callable[[], list[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pgdyno._core import Histogram
-from pgdyno.errors import LocalError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.judge import history, runs
 from pgdyno.load.result import CHECK, Loaded
@@ -121,6 +121,30 @@ def test_replacing_a_file_leaves_no_half_of_it(tmp_path: Path) -> None:
     rundir.replace_file(tmp_path / "f", "two")
     assert (tmp_path / "f").read_text() == "two" and [p.name for p in tmp_path.iterdir()] == ["f"]
     assert json.dumps(rundir.now_text())
+
+
+def test_no_file_is_written_through_a_link(tmp_path: Path) -> None:
+    """A run directory may come from a stranger: links of any name that pgdyno writes lead nowhere."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    run = rundir.RunDirectory.create(tmp_path, "t", "")
+    for name in (".f.new", "f", ".manifest.json.new", "manifest.json"):
+        (run.path / name).symlink_to(victim)
+    run.write_text("f", "report")
+    run.update_manifest(title="T")
+    assert victim.read_text() == "precious" and (run.path / "f").read_text() == "report"
+    del run
+    path = next(p for p in tmp_path.iterdir() if p.is_dir())
+    (path / ".lock").unlink()
+    (path / ".lock").symlink_to(victim)
+    with pytest.raises(LocalError, match="symbolic links"):
+        rundir.RunDirectory.resume(path)
+    (path / ".lock").unlink()
+    (path / "trials").rmdir()
+    (path / "trials").symlink_to(tmp_path)
+    with pytest.raises(RefusedError, match="is a link"):
+        rundir.RunDirectory.resume(path)
+    assert victim.read_text() == "precious" and sorted(p.name for p in tmp_path.iterdir()) == [path.name, "victim"]
 
 
 def test_a_warm_up_that_was_left_out_is_in_no_table(tmp_path: Path) -> None:

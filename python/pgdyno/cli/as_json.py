@@ -34,7 +34,7 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
     return {
         "exit_code": exit_code,
         "error": error,
-        "answer": view.answered(data, groups, along, causes),
+        "answer": view.answered(data, groups, along, causes.findings),
         "comparisons": [row(r) for r in along.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
@@ -52,7 +52,8 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
             for t in data.trials
         ],
         "pooled": pooled,
-        "findings": [f.as_json() for f in causes],
+        "findings": [f.as_json() for f in causes.findings],
+        "not_judged": [n.as_json() for n in causes.not_judged],
         "tpcc": tpcc.as_json(data, groups),
         "replication": replication.as_json(data, groups),
         "checks": [{"trial": n, **c} for n, found in data.checks.items() for c in found],

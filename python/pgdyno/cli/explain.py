@@ -35,20 +35,21 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
         raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
-    found = explain.of_run(data, chosen)
-    not_judged = explain.not_judged(data, chosen)
+    diagnosis = explain.of_run(data, chosen)
+    found, not_judged = diagnosis.findings, diagnosis.not_judged
     if json_output:
         d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(data, chosen)}
-        as_json.write({**d, "not_judged": not_judged})
+        as_json.write({**d, "not_judged": [n.as_json() for n in not_judged]})
         return 0
     out = console.output()
     most = None if every or workload is not None or clients is not None else 4
     shown = chosen if most is None else findings.fastest(chosen)[:most]
     told = findings.explained(found, shown, None)
+    looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
         out.print(Text(e.title, style="bold"))
         if not e.findings:
-            out.print(Padding(_nothing(data, [g], len(every_cause()) - len(not_judged)), (0, 0, 0, 2)))
+            out.print(Padding(_nothing(data, [g], looked_for), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
             out.print(Padding(Text(f"{n}. {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
@@ -56,8 +57,8 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
                     out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
         out.print()
     _print_dips(data, shown, out)
-    for name, why in not_judged.items():
-        out.print(f"{name} could not be looked for: what was recorded is not as expected ({why})", markup=False)
+    for gap in not_judged:
+        out.print(gap.sentence, markup=False)
     if len(told) < len(chosen):
         out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
     return 0

@@ -15,6 +15,7 @@ from typing import TextIO
 
 import psutil
 
+from pgdyno import home
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import Account, server_account
 from pgdyno.cluster.datadir import PID_FILE
@@ -136,7 +137,7 @@ class ManagedCluster:
     def remember(self, programs: binaries.Binaries) -> None:
         """Notes which programs the cluster belongs to."""
         facts = {"programs": str(programs.folder), "version": programs.version}
-        (self.base / FACTS).write_text(json.dumps(facts, indent=2) + "\n")
+        home.replace_file(self.base / FACTS, json.dumps(facts, indent=2) + "\n")
         if self._unfinished is not None:
             (self.base / _UNFINISHED).unlink(missing_ok=True)
             self._unfinished.close()

@@ -73,6 +73,10 @@ class Collection:
         self._retry: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._noted: set[str] = set()
+        #: Nothing is passed on any more: whoever takes samples and events may be closed by now.
+        self._is_closed = False
+        #: Held while something is passed on, and while it is closed.
+        self._passing = threading.Lock()
         #: The connection is known to be lost; and when it is tried again.
         self._is_lost = False
         self._again_s = 0.0
@@ -83,12 +87,16 @@ class Collection:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends: the last sample is taken, if the sources answer; else the thread is left to its end."""
+        """End sampling: the last sample is taken, if the sources answer; otherwise the thread is left behind, and
+        nothing that it says later is passed on.
+        """
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_END_S)
         if self._thread.is_alive():
             self._tell("collection", "a source did not answer any more")
+        with self._passing:
+            self._is_closed = True
 
     @property
     def _sources(self) -> list[Source]:
@@ -132,7 +140,7 @@ class Collection:
             self._failures.pop(source.name, None)
             self._last.pop(source.name, None)
         self._is_lost = False
-        self._event(time.time_ns(), "connection made again", "pgdyno asks the server again")
+        self._happened("connection made again", "pgdyno asks the server again")
 
     def _look_until(self, due: float) -> None:
         """Looks at waits as often as is due, until a moment or the end."""
@@ -167,7 +175,7 @@ class Collection:
             return
         self._last[source.name] = now
         if before is not None and rows:
-            self._carefully(source.name, lambda: self._sink(source.name, int(before * 1e9), int(now * 1e9), rows))
+            self._carefully(source.name, lambda: self._pass_on(source.name, int(before * 1e9), int(now * 1e9), rows))
 
     def _carefully(self, name: str, act: Callable[[], _T]) -> _T | None:
         began = time.time()
@@ -192,9 +200,20 @@ class Collection:
     def _lose(self, words: str) -> None:
         if not self._is_lost:
             self._is_lost = True
-            self._event(time.time_ns(), "connection lost", f"pgdyno's own, by which it asks the server: {words}")
+            self._happened("connection lost", f"pgdyno's own, by which it asks the server: {words}")
+
+    def _happened(self, kind: str, words: str) -> None:
+        with self._passing:
+            if not self._is_closed:
+                self._event(time.time_ns(), kind, words)
+
+    def _pass_on(self, name: str, start_ns: int, end_ns: int, rows: list[Row]) -> None:
+        with self._passing:
+            if not self._is_closed:
+                self._sink(name, start_ns, end_ns, rows)
 
     def _tell(self, what: str, words: str) -> None:
-        if what not in self._noted:
-            self._noted.add(what)
-            self._note(words)
+        with self._passing:
+            if what not in self._noted and not self._is_closed:
+                self._noted.add(what)
+                self._note(words)

@@ -14,12 +14,11 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, MissingColumnError, Part
 from pgdyno.model import Event, IntervalRow, TrialRecord
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 
-Row = dict[str, Any]
 #: Of a sample, the part that must lie within the measurement.
 _WITHIN = 0.5
 #: A statement that ends a transaction.
@@ -31,6 +30,13 @@ _SAMPLE_NS = 100_000_000
 #: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
 #: much is busy: a scheduler may put backends in a queue beside an idle processor.
 _FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
+
+
+class Row(dict[str, Any]):
+    """A row of a source."""
+
+    def __missing__(self, column: str) -> Any:
+        raise MissingColumnError(column)
 
 
 class Recorded:
@@ -65,16 +71,17 @@ class Recorded:
     def rows(self, source: str) -> list[Row]:
         """What a source says of the measurement."""
         if source not in self._rows:
-            found = [row for row in self.data.samples[self.trial.plan.number, source] if self._is_within(row)]
+            every = self.data.samples[self.trial.plan.number, source]
+            found = [Row(row) for row in every if self._is_within(row)]
             self._rows[source] = found
         return self._rows[source]
 
     def before(self, source: str) -> list[Row]:
         """What a source says of the warm-up."""
         rows = self.data.samples[self.trial.plan.number, source]
-        return [row for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
+        return [Row(row) for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
 
-    def _is_within(self, row: Row) -> bool:
+    def _is_within(self, row: dict[str, Any]) -> bool:
         start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
         if start is None or end is None:
             return True

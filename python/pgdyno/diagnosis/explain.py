@@ -1,13 +1,14 @@
-"""All findings of a run, in the order of what matters."""
+"""All findings of a run, in the order of what matters, and what could not be judged."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind
+from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind, MissingColumnError, NotJudged
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.store.reading import RunData
 
@@ -16,39 +17,46 @@ _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
 _TROUBLE = 0.05
 
 
-def of_run(data: RunData, groups: Sequence[Group] | None = None) -> list[Finding]:
-    """The findings of each configuration, in the order of its configurations."""
-    found = []
-    for g in groups_of(data) if groups is None else groups:
-        found += of_configuration(data, g)
+@dataclass(frozen=True)
+class Diagnosis:
+    """The findings of some configurations, and the causes that could not be judged in some of them."""
+
+    findings: list[Finding] = field(default_factory=list)
+    not_judged: list[NotJudged] = field(default_factory=list)
+
+    def as_json(self) -> list[dict[str, object]]:
+        """For the run's record: findings, then what was not judged."""
+        return [*(f.as_json() for f in self.findings), *(n.as_json() for n in self.not_judged)]
+
+
+def of_run(data: RunData, groups: Sequence[Group] | None = None) -> Diagnosis:
+    """Judge every cause in each configuration, in the order of the configurations."""
+    found = [of_configuration(data, g) for g in (groups_of(data) if groups is None else groups)]
+    # Of a cause that fails in all configurations for one reason one is enough.
+    not_judged = dict.fromkeys(n for d in found for n in d.not_judged)
+    return Diagnosis([f for d in found for f in d.findings], list(not_judged))
+
+
+def of_configuration(data: RunData, group: Group) -> Diagnosis:
+    """Judge every cause in one configuration: troubles of some size first, then limits, each by what it costs."""
+    return _judged(Evidence(data, group.trials), every_cause())
+
+
+def _judged(evidence: Evidence, causes: Iterable[Cause]) -> Diagnosis:
+    found = Diagnosis()
+    for cause in causes:
+        try:
+            finding = cause.judge(evidence)
+        except MissingColumnError as e:
+            found.not_judged.append(NotJudged(cause.name, missing=str(e)))
+        # A cause that fails is no reason to have no report, and no reason to keep silent about it.
+        except Exception as e:
+            found.not_judged.append(NotJudged(cause.name, defect=f"{type(e).__name__}: {e}"))
+        else:
+            if finding is not None:
+                found.findings.append(finding)
+    found.findings.sort(key=_rank)
     return found
-
-
-def of_configuration(data: RunData, group: Group) -> list[Finding]:
-    """The findings of one configuration: troubles of some size first, then limits, each by what it costs."""
-    evidence = Evidence(data, group.trials)
-    found = [f for cause in every_cause() if isinstance(f := _judged(cause, evidence), Finding)]
-    return sorted(found, key=_rank)
-
-
-def not_judged(data: RunData, groups: Sequence[Group]) -> dict[str, str]:
-    """The causes that could not be looked for in some configuration, and why."""
-    found: dict[str, str] = {}
-    for g in groups:
-        evidence = Evidence(data, g.trials)
-        judged = {cause.name: _judged(cause, evidence) for cause in every_cause()}
-        found |= {name: why for name, why in judged.items() if isinstance(why, str)}
-    return found
-
-
-def _judged(cause: Cause, evidence: Evidence) -> Finding | str | None:
-    """A finding, if any; in words, why it cannot be known. A column that a server did not have, or a file that is
-    damaged, is no reason to have no report at all.
-    """
-    try:
-        return cause.judge(evidence)
-    except (KeyError, TypeError, ValueError, ArithmeticError, IndexError) as e:
-        return f"{type(e).__name__}: {e}"
 
 
 def _rank(f: Finding) -> tuple[int, float]:

@@ -73,14 +73,33 @@ class Finding:
         """For the run's record."""
         return {**asdict(self), "kind": self.kind.value, "confidence": self.confidence.value}
 
-    @classmethod
-    def from_json(cls, d: dict[str, Any]) -> Finding:
-        """As it was written. Raises KeyError, TypeError, ValueError."""
-        more = {
-            "kind": Kind(d["kind"]), "confidence": Confidence(d["confidence"]), "cost": Part(**d["cost"]),
-            "facts": [Fact(**f) for f in d["facts"]],
-        }  # fmt: skip
-        return cls(**{**d, **more})
+
+class MissingColumnError(KeyError):
+    """A source was sampled without a column that a cause needs: by another version of pgdyno, or of the server."""
+
+    def __str__(self) -> str:
+        return f"nothing was recorded of {self.args[0]}"
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """A cause that was not judged in some configuration: what is `missing` in the record, or which `defect` of pgdyno
+    kept it from that.
+    """
+
+    cause: str
+    missing: str | None = None
+    defect: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """For reports."""
+        why = self.missing or f"a defect of pgdyno, please report it: {self.defect}"
+        return f"{self.cause} could not be judged: {why}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the run's record."""
+        return {"kind": "not judged", **asdict(self)}
 
 
 @dataclass(frozen=True)

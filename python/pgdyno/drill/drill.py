@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from pgdyno import home
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import environment
 from pgdyno.drill import foreign, modes, verdict
@@ -78,9 +79,7 @@ class Drill:
 
     def save(self) -> None:
         """Writes it beside its rounds."""
-        part = self.folder / f"{FILE}.part"
-        part.write_text(json.dumps(self.as_json(), indent=2) + "\n")
-        part.rename(self.folder / FILE)
+        home.replace_file(self.folder / FILE, json.dumps(self.as_json(), indent=2) + "\n")
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from pgdyno import home
 from pgdyno.cluster import target as targets
 from pgdyno.drill import ledger
 from pgdyno.drill.beside import Beside
@@ -188,9 +189,7 @@ def play(
 
 
 def _write(folder: Path, found: Round) -> None:
-    part = folder / "round.json.part"
-    part.write_text(json.dumps(found.as_json(), indent=2) + "\n")
-    part.rename(folder / "round.json")
+    home.replace_file(folder / "round.json", json.dumps(found.as_json(), indent=2) + "\n")
 
 
 def _before(load: Load, fault_ns: int) -> float | None:
@@ -317,7 +316,7 @@ def write_lost(path: Path, lost: list[ledger.Entry]) -> None:
     """All lost rows; without any there is no such file."""
     if lost:
         rows = [f"{e.client},{e.sequence},{e.at_ns},{'warned' if e.warned else ''}" for e in lost]
-        path.write_text("\n".join(["client,sequence,acknowledged_ns,warning", *rows]) + "\n")
+        home.replace_file(path, "\n".join(["client,sequence,acknowledged_ns,warning", *rows]) + "\n")
 
 
 def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -> None:

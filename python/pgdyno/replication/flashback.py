@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from pgdyno import home
 from pgdyno.cluster import clone
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.administration import is_plain_table
@@ -150,10 +151,10 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
     standbys = [m for m in cluster.members if states[m.name].streaming == "streaming"]
     member = min(standbys, key=lambda m: states[m.name].lag_bytes or 0) if standbys else cluster.primary
     began = time.monotonic()
-    home = archives.snapshots_of(cluster.base)
-    home.mkdir(mode=0o700, exist_ok=True)
+    snapshots = archives.snapshots_of(cluster.base)
+    snapshots.mkdir(mode=0o700, exist_ok=True)
     archives.remove_unfinished_snapshots(cluster.base)
-    folder = home / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{member.name}"
+    folder = snapshots / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{member.name}"
     folder.mkdir(mode=0o700)
     try:
         with targets.administrative(member.local, patience_s=None) as conn:
@@ -164,9 +165,7 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
         )  # fmt: skip
         facts = {k: v for k, v in asdict(found).items() if k != "folder"}
         # Last: without it the folder is no snapshot.
-        part = folder / f"{archives.SNAPSHOT}.part"
-        part.write_text(json.dumps(facts, indent=2) + "\n")
-        part.rename(folder / archives.SNAPSHOT)
+        home.replace_file(folder / archives.SNAPSHOT, json.dumps(facts, indent=2) + "\n")
     except BaseException:
         Made.at(folder).remove()
         raise

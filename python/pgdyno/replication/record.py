@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pgdyno import home
 from pgdyno.errors import RefusedError
 
 #: In the cluster's folder.
@@ -65,15 +66,7 @@ class Record:
 
     def save(self, base: Path) -> None:
         """Writes it; only we may read it."""
-        path = base / FILE
-        part = path.with_suffix(f".{os.getpid()}")
-        part.unlink(missing_ok=True)
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as f:
-            f.write(json.dumps({"format": 1, **asdict(self)}, indent=2) + "\n")
-            f.flush()
-            os.fsync(f.fileno())
-        part.rename(path)
+        home.replace_file(base / FILE, json.dumps({"format": 1, **asdict(self)}, indent=2) + "\n", mode=0o600)
 
 
 def load(base: Path) -> Record:

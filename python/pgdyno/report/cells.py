@@ -72,6 +72,19 @@ class Table:
         """The cells as text."""
         return [[str(c) for c in row] for row in self.cells]
 
+    def numbers(self) -> list[list[float | None]]:
+        """The cells as numbers in base units; None where a cell is text, or in a column of text."""
+
+        def number(cell: str | Cell, column: int) -> float | None:
+            if column < self.text_columns:
+                return None
+            try:
+                return float(_base(cell, self.columns[column]))
+            except ValueError:
+                return None
+
+        return [[number(c, i) for i, c in enumerate(row)] for row in self.cells]
+
     def as_csv(self) -> str:
         """With a heading, for programs: numbers in base units (seconds, bytes, parts), which the headings name."""
         out = io.StringIO()

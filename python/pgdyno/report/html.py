@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -34,11 +35,18 @@ def render(view: View) -> str:
         view=view,
         say=partial(words.said, lang=view.lang),
         sections=sections(view),
-        large={t.name for t in view.tables if len(t.cells) > LARGE or t.name == "trials"},
-        tables=embedded({t.name: _as_data(t) for t in view.tables}),
+        **tables_for(view.tables),
         specs=embedded(specs),
         library=library() if specs else "",
     )
+
+
+def tables_for(tables: Sequence[Table]) -> dict[str, Any]:
+    """Return what tables.html.j2 and tables.js need of a page's tables."""
+    return {
+        "large": {t.name for t in tables if len(t.cells) > LARGE or t.name == "trials"},
+        "tables": embedded({t.name: _as_data(t) for t in tables}),
+    }
 
 
 def template(name: str) -> jinja2.Template:
@@ -54,12 +62,15 @@ def template(name: str) -> jinja2.Template:
 
 
 def _as_data(t: Table) -> dict[str, object]:
-    """What the page's script needs of a table: a cell is its text, or its text and its trials."""
+    """Return what the page's script needs of a table: a cell is its text, or its text and its trials; `values` are
+    what it is sorted by, where that is no text.
+    """
     rows = [[[c.text, c.trials] if isinstance(c, Cell) and c.trials else str(c) for c in row] for row in t.cells]
     data: dict[str, object] = {
         "columns": t.columns,
         "text_columns": t.text_columns,
         "rows": rows,
+        "values": t.numbers(),
         "folders": t.folders,
         "csv": t.as_csv(),
     }

@@ -34,6 +34,7 @@ def render(view: View, chart_files: dict[str, str]) -> str:
             out.append(f"{n}. **{_flat(f.sentence)}** ({_flat(f.cost)})")
             out += [f"   - {_flat(x)}" for x in (f.facts, f"{say('Try:')} {f.remedy}") if x]
         out += [""] if e.findings else [say("Nothing stands out."), ""]
+    out += [line for words in view.not_judged for line in (_flat(words), "")]
     for table in view.tables:
         out += _table(table, say)
     for chart in view.charts:

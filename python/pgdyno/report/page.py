@@ -47,5 +47,9 @@ def render(page: Page) -> str:
     """The page; it needs no network."""
     specs = {c.name: c.spec for c in page.charts}
     return html.template("page.html.j2").render(
-        page=page, specs=html.embedded(specs), library=html.library() if specs else ""
+        page=page,
+        say=str,
+        **html.tables_for([*page.tables, *page.details]),
+        specs=html.embedded(specs),
+        library=html.library() if specs else "",
     )

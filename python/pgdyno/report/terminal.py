@@ -82,7 +82,7 @@ def _why(view: View, console: Console) -> None:
     """What was found of the first configurations; pgdyno explain has all."""
     say = partial(words.said, lang=view.lang)
     told = [e for e in view.why if e.findings][:2]
-    if not told:
+    if not told and not view.not_judged:
         return
     for e in told:
         console.print(Text(f"{say('Why')}: {e.title}", style="bold"))
@@ -92,6 +92,8 @@ def _why(view: View, console: Console) -> None:
             elif len(e.findings) > 1:
                 console.print(Padding(Text(f"{n}. {say('What limits it, above.')}"), (0, 0, 0, 2)))
             console.print(Padding(Text(f"{say('Try:')} {f.remedy}", style="dim"), (0, 0, 0, 5)))
+    for words_of_it in view.not_judged:
+        console.print(Text(words_of_it))
     console.print()
 
 

@@ -63,6 +63,8 @@ class View:
     caveats: list[tuple[str, str, str]]
     #: Why: what was found of some configurations.
     why: list[Explained]
+    #: Causes that could not be judged, in sentences.
+    not_judged: list[str]
     #: In the order of reading, without empty ones.
     tables: list[Table]
     environment: list[tuple[str, str]] = field(default_factory=list)
@@ -86,7 +88,8 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     """The view of a run, in one of words.LANGUAGES."""
     m = data.manifest
     groups = groups_of(data)
-    found_causes = explain.of_run(data, groups)
+    diagnosis = explain.of_run(data, groups)
+    found_causes = diagnosis.findings
     along = along_axes(data, groups, margin)
     every = [
         findings.table(data, found_causes),
@@ -130,6 +133,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
         why=findings.explained(found_causes, groups),
+        not_judged=[n.sentence for n in diagnosis.not_judged],
         tables=found,
         environment=facts.environment(data),
         settings=facts.settings(data),
@@ -166,6 +170,7 @@ def _printable(view: View) -> View:
         answer=[printable(s) for s in view.answer],
         error=printable(view.error),
         shrunk=[printable(s) for s in view.shrunk],
+        not_judged=[printable(s) for s in view.not_judged],
         caveats=[(printable(a), printable(b), printable(c)) for a, b, c in view.caveats],
         tables=[replace(t, cells=[[cell(c) for c in row] for row in t.cells]) for t in view.tables],
         environment=[(printable(a), printable(b)) for a, b in view.environment],

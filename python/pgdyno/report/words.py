@@ -89,6 +89,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
         view,
         lang=lang,
         why=why,
+        not_judged=[said(x, lang) for x in view.not_judged],
         title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
         answer=[_limit(a, short) or said(a, lang) for a in view.answer],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import psycopg
 
@@ -17,9 +18,9 @@ from pgdyno.store.rundir import TrialWriter, replace_file
 from pgdyno.tpcc.conditions import CONSISTENCY, Condition, checked
 
 
-def after_trial(target: Target, dataset: Dataset, writer: TrialWriter, listener: Listener) -> list[Caveat]:
-    """Checks, and writes what was found into the trial's folder. A server that is away, or will not let us, is no
-    reason to end the run: then the trial says that it was not checked.
+def after_trial(target: Target, dataset: Dataset, writers: Sequence[TrialWriter], listener: Listener) -> list[Caveat]:
+    """Check the data, and write the result into the folder of each trial that has worked on them. A server that is
+    away, or refuses, does not end the run: the trials are then marked as not checked.
     """
 
     def began(condition: Condition, number: int, of: int) -> None:
@@ -30,11 +31,13 @@ def after_trial(target: Target, dataset: Dataset, writer: TrialWriter, listener:
         with targets.administrative(target, patience_s=None) as conn:
             found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began))
     except (psycopg.Error, PgdynoError) as e:
-        writer.event(0, "checking", " ".join(str(e).split()))
+        for writer in writers:
+            writer.event(0, "checking", " ".join(str(e).split()))
         return [Caveat.UNCHECKED]
     finally:
         listener.loaded()
-    replace_file(writer.folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
-    for c in (c for c in found if not c.holds):
-        writer.event(0, "inconsistent", f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}")
+    for writer in writers:
+        replace_file(writer.folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
+        for c in (c for c in found if not c.holds):
+            writer.event(0, "inconsistent", f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}")
     return [] if all(c.holds for c in found) else [Caveat.INCONSISTENT]

@@ -119,14 +119,16 @@ class Collecting:
         if asked is not None:
             asked.close()
 
-    def end(self) -> None:
-        """Ends sampling, and reads what is read after."""
+    def end(self, *, attributable: bool = True) -> None:
+        """End sampling, and read what is read after. Counters that are not `attributable` to this trial alone (two
+        trials share the server) are not read.
+        """
         if not self._wanted:
             return
         self.stop()
         try:
             with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
-                self._read_after(conn)
+                self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
             self._note(" ".join(str(e).split()))
         if self._log is not None and self._writer.start_ns:
@@ -169,8 +171,8 @@ class Collecting:
                 why = e.strerror if isinstance(e, OSError) else ""
                 self._note(f"the server's log: {why or ' '.join(str(e).split())}")
 
-    def _read_after(self, conn: Connection) -> None:
-        if {"server", "statements"} & self._wanted:
+    def _read_after(self, conn: Connection, *, attributable: bool) -> None:
+        if attributable and {"server", "statements"} & self._wanted:
             after = self._totals(conn)
             if after.were_reset_since(self._before):
                 self._note("tables, indexes, I/O and statements: the server's counters were reset within the trial")

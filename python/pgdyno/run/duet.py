@@ -16,8 +16,8 @@ from pgdyno.errors import ClusterError, PgdynoError, SpecError
 from pgdyno.interrupt import signals_held
 from pgdyno.model import TrialRecord
 from pgdyno.run.trial import (
-    Begun,
     Phases,
+    PreparedTrial,
     close,
     drawn,
     raised_by,
@@ -74,7 +74,7 @@ def order_of(turns: int, seed: int) -> list[int]:
 class _Side:
     """What one side's clients have done."""
 
-    trial: Begun
+    trial: PreparedTrial
     #: Its scripts and commands within the workload: from the first to behind the last.
     scripts: tuple[int, int]
     commands: tuple[int, int]
@@ -136,7 +136,7 @@ class _Observer:
             side.take(i, own=self._together or n == turn)
         for side in self._sides:
             context = side.trial.context
-            context.look_around()
+            context.on_interval()
             if (died := context.cluster_died()) is not None:
                 raise ClusterError(died, "The server's log is in the run directory: server.log.")
 
@@ -152,7 +152,7 @@ class _Nobody:
     def event(self, e: _core.Event) -> None: ...
 
 
-def _typical_latency_s(t: Begun, plan: engine.Plan) -> float:
+def _typical_latency_s(t: PreparedTrial, plan: engine.Plan) -> float:
     """Of a transaction on one side by itself, before anything is measured: a slice must hold many."""
     own = replace(plan, clients=t.plan.clients, duration_s=_PROBE_S, interval_s=_PROBE_S, seed=t.seed)
     result = run_when_ready([t.context], t.compiled(), _Nobody(), own)
@@ -163,7 +163,7 @@ def _typical_latency_s(t: Begun, plan: engine.Plan) -> float:
     return sum(p.latency.mean * p.latency.count for p in parts) / count / 1e9 if count else 0.0
 
 
-def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseException | None]:
+def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRecord], BaseException | None]:
     """Runs two trials in turns. What ended them early, if anything did, is returned beside their records, which are on
     disk by then.
     """
@@ -221,7 +221,7 @@ def run_duet(trials: tuple[Begun, Begun]) -> tuple[list[TrialRecord], BaseExcept
     if result is not None:
         try:
             # Signals are heeded: a server may be slow to answer, or never do.
-            did = [t.did() | drawn(workload, n) for n, t in enumerate(trials)]
+            did = [t.steps.after_load() | drawn(workload, n) for n, t in enumerate(trials)]
         except BaseException as e:
             raised = raised or e
     # What was measured is whole, whatever stops the run now.
@@ -245,7 +245,7 @@ def _closed(
     return record
 
 
-def _together(trials: tuple[Begun, Begun]) -> tuple[_core.Workload, tuple[_Side, _Side]]:
+def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Workload, tuple[_Side, _Side]]:
     """One workload of both sides' scripts, and which of them are whose."""
     a, b = trials
     # Compiled by themselves first: a mistake is said of its own side.

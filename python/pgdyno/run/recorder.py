@@ -262,5 +262,4 @@ class Recorder:
 
     def _write_findings(self, data: RunData) -> None:
         """For those who read the record: reports find them anew."""
-        found = [f.as_json() for f in explain.of_run(data)]
-        self.directory.write_text(FINDINGS, json.dumps(found, indent=2) + "\n")
+        self.directory.write_text(FINDINGS, json.dumps(explain.of_run(data).as_json(), indent=2) + "\n")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import psycopg
 from pgdyno.cluster import pooler
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.collect import activity, processes, server
+from pgdyno.collect import activity, server
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import (
     EXIT_OK,
@@ -29,13 +28,12 @@ from pgdyno.errors import (
     TargetError,
 )
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
-from pgdyno.load.dataset import Dataset
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.replication.private import ReplicatedServer
-from pgdyno.run import checking, dataset, plan, resume
+from pgdyno.run import dataset, plan, resume
 from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
 from pgdyno.run.listener import Listener
@@ -45,14 +43,13 @@ from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers, Site
 from pgdyno.run.standbys import BesideStandbys, Reads
-from pgdyno.run.trial import Begun, TrialContext, run_trial
+from pgdyno.run.steps import PATIENCE_S, TrialSteps, machine_counters
+from pgdyno.run.trial import PreparedTrial, TrialContext, abandon, run_trial
 from pgdyno.run.workloads import compiled, constants
 from pgdyno.spec.load import standby_reads_of
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
-#: How long the server may take to say what it did during a trial.
-_PATIENCE_S = 5.0
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -233,10 +230,14 @@ class Session:
     def _run_duet(self, servers: Servers, first: Planned, second: Planned) -> None:
         one = self._at(servers, first.configuration, second.configuration)
         other = self._at(servers, second.configuration, first.configuration)
-        a, b = self._begin(one, first), self._begin(other, second)
+        a = self._begin(one, first)
+        try:
+            b = self._begin(other, second)
+        except BaseException as e:
+            self.listener.trial_ended(abandon(a, e))
+            raise
         if one is other:
-            # What one server does for both sides is neither's.
-            a, b = (replace(t, did=dict[str, float]) for t in (a, b))
+            a.steps.share_server_with(b.steps)
         records, raised = run_duet((a, b))
         for record in records:
             self.listener.trial_ended(record)
@@ -248,8 +249,8 @@ class Session:
             gone = site.died() if isinstance(raised, PgdynoError) else None
             raise ClusterError(gone, _LOG) if gone else raised
 
-    def _begin(self, site: Site, planned: Planned) -> Begun:
-        """A trial whose server is there: what is done before it, and its folder."""
+    def _begin(self, site: Site, planned: Planned) -> PreparedTrial:
+        """Prepare a trial whose server runs: restore the data, open its folder, start what is collected beside it."""
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
         run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
         if (gone := site.died()) is not None:
@@ -275,21 +276,18 @@ class Session:
         writer = self.recorder.begin_trial(trial, parameters)
         if refused:
             writer.event(0, "preparing", refused)
-        memory = _Memory(site)
         statements = samples_of(scripts, workload, seed) if {"plans", "server", "statements"} & set(run.collect) else []
-        collecting = Collecting(site, run, writer, statements, same_machine=shared)
-
-        def look_around() -> None:
-            self._look_for_others(writer, known)
-            memory.look()
-
-        standbys = self._beside_standbys(site, planned, variables, seed, writer)
-
-        def stop() -> None:
-            collecting.stop()
-            if standbys is not None:
-                standbys.end()
-
+        steps = TrialSteps(
+            site,
+            run,
+            writer,
+            self.listener,
+            known,
+            before,
+            Collecting(site, run, writer, statements, same_machine=shared),
+            self._beside_standbys(site, planned, variables, seed, writer),
+            checks=tpcc is not None and run.check,
+        )
         context = TrialContext(
             site.target,
             run,
@@ -298,25 +296,17 @@ class Session:
             self.listener,
             shared,
             known,
-            look_around,
-            dict if standbys is None else standbys.take,
-            stop,
+            steps.on_interval,
+            steps.extra_histograms,
+            steps.stop,
         )
-        look_around()
-        collecting.begin()
-        if standbys is not None:
-            standbys.begin()
-
-        def did() -> dict[str, float]:
-            if standbys is not None:
-                standbys.end()
-            found = self._activity(site, before, writer, known, memory)
-            collecting.end()
-            if tpcc is not None and run.check and isinstance(site.dataset, Dataset):
-                known.extend(checking.after_trial(site.target, site.dataset, writer, self.listener))
-            return found
-
-        return Begun(context, trial, scripts, variables, seed, writer, did, tpcc)
+        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc)
+        try:
+            steps.before_load()
+        except BaseException as e:
+            self.listener.trial_ended(abandon(prepared, e))
+            raise
+        return prepared
 
     def _beside_standbys(
         self, site: Site, planned: Planned, variables: dict[str, str], seed: int, writer: TrialWriter
@@ -368,10 +358,10 @@ class Session:
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
-            with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
+            with targets.administrative(site.target, patience_s=PATIENCE_S) as conn:
                 # What is missing now is said when it is asked for again.
                 counters, _ = activity.snapshot(conn, record)
-                counters |= _machine(site)
+                counters |= machine_counters(site)
         except RefusedError:
             raise
         except (TargetError, psycopg.Error) as e:
@@ -403,52 +393,3 @@ class Session:
             raise LocalError(
                 f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
             ) from e
-
-    def _look_for_others(self, writer: TrialWriter, known: list[Caveat]) -> None:
-        """At a trial's beginning, with each of its intervals, and at its end: another may come and go meanwhile."""
-        if Caveat.BESIDE_ANOTHER not in known and (others := others_at_work()):
-            known.append(Caveat.BESIDE_ANOTHER)
-            writer.event(0, "beside another", words_for(others))
-
-    def _activity(
-        self, site: Site, before: dict[str, float], writer: TrialWriter, known: list[Caveat], memory: _Memory
-    ) -> dict[str, float]:
-        """What the server did meanwhile. What cannot be asked, of a server that is gone or frozen, or of a table that
-        somebody has locked, is a gap: it is said, and the trial is none the worse.
-        """
-        self._look_for_others(writer, known)
-        after: dict[str, float] = {}
-        try:
-            with targets.administrative(site.target, patience_s=_PATIENCE_S) as conn:
-                activity.wait_until_settled(conn)
-                after, missing = activity.snapshot(conn, self.experiment.run.record)
-                after |= _machine(site)
-        except (PgdynoError, psycopg.Error) as e:
-            missing = [" ".join(str(e).split())]
-        if missing:
-            reason = f"not recorded: {'; '.join(missing)}"
-            writer.event(0, "not_recorded", reason)
-            self.listener.note(reason)
-        return activity.between(before, after) | memory.facts()
-
-
-class _Memory:
-    """The most that a server of ours had to itself at any interval's end."""
-
-    def __init__(self, site: Site) -> None:
-        self._process = site.cluster.process_id if site.cluster is not None else None
-        self._most = 0
-
-    def look(self) -> None:
-        found = processes.private_bytes(self._process) if self._process is not None else None
-        self._most = max(self._most, found or 0)
-
-    def facts(self) -> dict[str, float]:
-        return {"server_private_bytes": float(self._most)} if self._most else {}
-
-
-def _machine(site: Site) -> dict[str, float]:
-    """What a server of ours has used of this machine."""
-    process = site.cluster.process_id if site.cluster is not None else None
-    used = processes.cpu_ns(process) if process is not None else None
-    return {} if used is None else {"server_cpu_ns": float(used)}

@@ -27,6 +27,7 @@ from pgdyno.model import (
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.steadiness import without_warmup
+from pgdyno.run.steps import TrialSteps
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import compiled, message_of
 from pgdyno.spec.experiment import Run, Tpcc
@@ -50,15 +51,15 @@ class TrialContext:
     #: What is known before the trial begins; what is seen meanwhile is added.
     caveats: list[Caveat] = field(default_factory=list)
     #: Called with each interval.
-    look_around: Callable[[], None] = lambda: None
+    on_interval: Callable[[], None] = lambda: None
     #: What was measured beside the trial since the last interval, by the log's tag.
-    beside: Callable[[], dict[str, _core.Histogram]] = dict
+    extra_histograms: Callable[[], dict[str, _core.Histogram]] = dict
     #: Ends what is collected beside the trial; may be called again.
     stop_collecting: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
-class Begun:
+class PreparedTrial:
     """A trial that is about to be run."""
 
     context: TrialContext
@@ -67,8 +68,7 @@ class Begun:
     variables: dict[str, str]
     seed: int
     writer: TrialWriter
-    #: Asked at the end what the server did meanwhile.
-    did: Callable[[], dict[str, float]]
+    steps: TrialSteps
     #: TPC-C in place of the scripts, which then only show it.
     tpcc: Tpcc | None = None
 
@@ -104,9 +104,9 @@ class _Observer:
 
     def interval(self, i: _core.Interval) -> None:
         row, tags = row_of(i), tags_of(i, self._sql)
-        self._writer.interval(row, tags | self._context.beside())
+        self._writer.interval(row, tags | self._context.extra_histograms())
         self._context.listener.interval(self._plan, row, tags)
-        self._context.look_around()
+        self._context.on_interval()
         died = self._context.cluster_died()
         if died is not None:
             raise ClusterError(died, "The server's log is in the run directory: server.log.")
@@ -166,7 +166,7 @@ def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
     )
 
 
-def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
+def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
     workload = trial.compiled()
@@ -200,7 +200,7 @@ def run_trial(trial: Begun) -> tuple[TrialRecord, BaseException | None]:
         did, stopped = {}, None
         try:
             # Signals are heeded: the server may be slow to answer, or never do.
-            did = trial.did() | drawn(workload, 0)
+            did = trial.steps.after_load() | drawn(workload, 0)
         except BaseException as e:
             stopped = e
         # What was measured is whole, whatever stops the run now.
@@ -355,6 +355,15 @@ def _ended(
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
     record = TrialRecord(plan, state, started_at, error, summary, caveats, activity, dropped_until_ns=until)
     return record, raised
+
+
+def abandon(trial: PreparedTrial, reason: BaseException) -> TrialRecord:
+    """Close a trial whose load never began, because of `reason`: nothing is collected any more, and its record says
+    that it failed, or was interrupted.
+    """
+    with signals_held():
+        record, _ = _ended(trial.context, trial.plan, trial.writer, now_text(), None, reason, {})
+    return record
 
 
 def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:

@@ -217,6 +217,7 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
             {"run": folder.name, **{n: f[n] for n in names}, "cost": f["cost"]["mean"], "low": f["cost"]["low"],
              "high": f["cost"]["high"], "varied": ", ".join(f"{k}={v}" for k, v in f["varied"].items())}
             for f in found
+            if f["kind"] != "not judged"
         ]  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError):
         # Of an older version, or damaged: pgdyno explain finds them anew.

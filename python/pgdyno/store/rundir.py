@@ -10,6 +10,7 @@ import fcntl
 import itertools
 import json
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -47,14 +48,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Writes a file whole: after a kill the old one is there, or the new one."""
+    """Write a file whole: after a kill the old one exists, or the new one."""
     with writing(path):
-        temporary = path.with_name(f".{path.name}.new")
-        with temporary.open("w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        temporary.replace(path)
+        home.replace_file(path, text)
 
 
 def now_text() -> str:
@@ -112,9 +108,17 @@ class RunDirectory:
     def _claim(self) -> None:
         """For as long as we live nobody else writes here."""
         with writing(self.path):
-            self._lock = (self.path / _LOCK).open("w", encoding="utf-8")
+            for name in ("trials", "broken"):
+                if (self.path / name).is_symlink():
+                    raise RefusedError(
+                        f"{self.path / name} is a link: nothing is written through it",
+                        "Replace it by the folder itself.",
+                    )
+            # The folder may be somebody else's: a link would lead out of it.
+            fd = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            self._claimed = os.fdopen(fd, "wb")
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as e:
                 raise RefusedError(f"{self.path} is being written by another pgdyno", "Wait until it has ended.") from e
 
@@ -162,6 +166,9 @@ class TrialWriter:
         self._rows: list[IntervalRow] = []
         #: By tag, all intervals but the warm-up's together.
         self._merged: dict[str, Histogram] = {}
+        #: Held by whoever writes: events and samples come from several threads, some of which may outlast the trial.
+        self._lock = threading.Lock()
+        self._is_closed = False
         with writing(folder):
             # Kept open for the length of the trial: lines are flushed one by one.
             self._intervals = (folder / LINES).open("w", encoding="utf-8", buffering=1)
@@ -204,16 +211,18 @@ class TrialWriter:
         self._rows.append(row)
 
     def event(self, at_ns: int, kind: str, text: str, **more: Any) -> None:
-        """Appends one event."""
-        with writing(self.folder):
+        """Append one event. After `finish` it is dropped: it is no longer the trial's."""
+        with self._lock, writing(self.folder):
+            if self._is_closed:
+                return
             self._events.write(json.dumps({"at_ns": at_ns, "kind": kind, "text": text, **more}) + "\n")
 
     def samples(self, name: str, start_ns: int, end_ns: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Appends what a source says of the time between two moments (nanoseconds since 1970), if the load has begun.
-        May be called by another thread than the rest.
+        """Append what a source says of the time between two moments (nanoseconds since 1970), if the load has begun and
+        the trial is not finished.
         """
-        if self._start_ns:
-            with writing(self.folder):
+        with self._lock, writing(self.folder):
+            if self._start_ns and not self._is_closed:
                 self._samples.append(name, start_ns - self._start_ns, end_ns - self._start_ns, rows)
 
     def totals(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -239,7 +248,8 @@ class TrialWriter:
             replace(r, phase="dropped") if r.phase == "measure" and r.start_ns < dropped_until_ns else r
             for r in self._rows
         ]
-        with writing(self.folder):
+        with self._lock, writing(self.folder):
+            self._is_closed = True
             # On the disk before trial.json says that the trial is finished, whatever becomes of the machine.
             for f in (self._intervals, self._latency, self._events):
                 f.flush()
@@ -250,12 +260,8 @@ class TrialWriter:
                 # Whoever reads the file by itself knows which trial it is of, and when.
                 columns["trial"] = [self.plan.number] * len(self._rows)
                 columns["time"] = pa.array([self._start_ns + r.end_ns for r in self._rows], pa.timestamp("ns", "UTC"))
-                temporary = self.folder / ".intervals.parquet.new"
-                with temporary.open("wb") as parquet:
+                with home.replacement(self.folder / INTERVALS) as parquet:
                     pq.write_table(pa.table(columns), parquet)
-                    parquet.flush()
-                    os.fsync(parquet.fileno())
-                temporary.replace(self.folder / INTERVALS)
                 home.sync(self.folder)
                 (self.folder / LINES).unlink(missing_ok=True)
             self._samples.finish()

@@ -9,16 +9,16 @@ statements, plans) the row is of the whole trial, and has no times.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
+
+from pgdyno import home
 
 #: The folder within a trial's.
 FOLDER = "samples"
@@ -55,7 +55,8 @@ class SampleWriter:
         if not rows:
             return
         self._folder.mkdir(exist_ok=True)
-        _replaced(self._folder / f"{name}.parquet", lambda path: pq.write_table(pa.Table.from_pylist(list(rows)), path))
+        with home.replacement(self._folder / f"{name}.parquet") as to:
+            pq.write_table(pa.Table.from_pylist(list(rows)), to)
 
     def finish(self) -> None:
         """Turns the lines into Parquet. Raises OSError."""
@@ -66,22 +67,15 @@ class SampleWriter:
             lines = self._folder / f"{name}.jsonl"
             try:
                 file.close()
-                _replaced(self._folder / f"{name}.parquet", partial(_convert, lines))
+                with home.replacement(self._folder / f"{name}.parquet") as to:
+                    _convert(lines, to)
             except pa.ArrowException:
                 # Torn, on a disk that was full: the lines can be read.
                 continue
             lines.unlink(missing_ok=True)
 
 
-def _replaced(path: Path, write: Callable[[Path], object]) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    write(temporary)
-    with temporary.open("rb") as f:
-        os.fsync(f.fileno())
-    temporary.replace(path)
-
-
-def _convert(lines: Path, to: Path) -> None:
+def _convert(lines: Path, to: BinaryIO) -> None:
     """In blocks: a trial may be of many hours."""
     with (
         pj.open_json(lines, pj.ReadOptions(block_size=_BLOCK)) as reader,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.evidence import Evidence, Row
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
 from pgdyno.diagnosis.said import percent
 from pgdyno.format import integer
@@ -21,7 +21,7 @@ def _plain(name: str) -> str:
 
 
 def _judge(e: Evidence) -> Finding | None:
-    found: list[tuple[float, dict[str, object], float, float]] = []
+    found: list[tuple[float, Row, float, float]] = []
     for row in e.whole("plans"):
         if not row["scan_filters"]:
             continue

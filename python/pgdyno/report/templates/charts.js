@@ -1,4 +1,4 @@
-const specs = JSON.parse(document.getElementById("specs").textContent), dark = matchMedia("(prefers-color-scheme: dark)");
+const specs = JSON.parse(document.getElementById("json-specs").textContent), dark = matchMedia("(prefers-color-scheme: dark)");
 function paint(inDark) {
   const [ink, grid] = inDark ? ["#c8ced6", "#2c323b"] : ["#374151", "#e2e5ea"];
   const words = {labelColor: ink, titleColor: ink};

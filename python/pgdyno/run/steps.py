@@ -1,0 +1,155 @@
+"""The steps around a trial's load: what is started before it, read after it, and checked at its end."""
+
+from __future__ import annotations
+
+import psycopg
+
+from pgdyno import _core
+from pgdyno.cluster import target as targets
+from pgdyno.collect import activity, processes
+from pgdyno.collect.others import others_at_work, words_for
+from pgdyno.errors import PgdynoError
+from pgdyno.load.dataset import Dataset
+from pgdyno.model import Caveat
+from pgdyno.run import checking
+from pgdyno.run.collecting import Collecting
+from pgdyno.run.listener import Listener
+from pgdyno.run.servers import Site
+from pgdyno.run.standbys import BesideStandbys
+from pgdyno.spec.experiment import Run
+from pgdyno.store.rundir import TrialWriter
+
+#: Seconds that the server may take to report its counters.
+PATIENCE_S = 5.0
+#: A gap of both trials of a duet on one server.
+_SHARED = "server activity: both sides of the duet share one server, so its counters are those of both together"
+
+
+class TrialSteps:
+    """`before_load`, `on_interval` with each interval, `after_load` if the load ended; `stop` in any case."""
+
+    def __init__(
+        self,
+        site: Site,
+        run: Run,
+        writer: TrialWriter,
+        listener: Listener,
+        caveats: list[Caveat],
+        before: dict[str, float],
+        collecting: Collecting,
+        standbys: BesideStandbys | None,
+        *,
+        checks: bool,
+    ) -> None:
+        """`before`: the server's counters; `caveats` of the trial are added to; `checks`: the dataset has conditions
+        that must hold after the load.
+        """
+        self._site = site
+        self._run = run
+        self._writer = writer
+        self._listener = listener
+        self._caveats = caveats
+        self._before = before
+        self._collecting = collecting
+        self._standbys = standbys
+        self._checks = checks
+        self._memory = _Memory(site)
+        self._is_shared = False
+        #: The other side of a duet on the same server: one check of the data is both sides' check.
+        self._checked_with: TrialSteps | None = None
+
+    def share_server_with(self, other: TrialSteps) -> None:
+        """Mark both as the sides of a duet on one server, of which this one ends first."""
+        self._is_shared = other._is_shared = True
+        self._checked_with = other
+
+    def before_load(self) -> None:
+        """Start what is collected beside the load."""
+        self.on_interval()
+        self._collecting.begin()
+        if self._standbys is not None:
+            self._standbys.begin()
+
+    def on_interval(self) -> None:
+        """Look for other load on this machine, which may come and go during the trial; and at the server's memory."""
+        if Caveat.BESIDE_ANOTHER not in self._caveats and (others := others_at_work()):
+            self._caveats.append(Caveat.BESIDE_ANOTHER)
+            self._writer.event(0, "beside another", words_for(others))
+        self._memory.look()
+
+    def extra_histograms(self) -> dict[str, _core.Histogram]:
+        """Return what was measured beside the trial since the last interval, by the log's tag."""
+        return {} if self._standbys is None else self._standbys.take()
+
+    def stop(self) -> None:
+        """Stop what is collected; may be called again."""
+        self._collecting.stop()
+        if self._standbys is not None:
+            self._standbys.end()
+
+    def after_load(self) -> dict[str, float]:
+        """Read what the server did during the load, record every gap, and check the data where the workload has
+        conditions. Return the server's counters; none, where they are of both sides of a duet.
+        """
+        if self._standbys is not None:
+            self._standbys.end()
+        self.on_interval()
+        found = {} if self._is_shared else self._activity()
+        if self._is_shared:
+            self._gap(_SHARED)
+        self._collecting.end(attributable=not self._is_shared)
+        if self._checks and isinstance(self._site.dataset, Dataset):
+            self._check(self._site.dataset)
+        return found
+
+    def _check(self, dataset: Dataset) -> None:
+        if self._is_shared and self._checked_with is None:
+            # The other side has checked the same data and recorded it here, too.
+            return
+        sides = [self] if self._checked_with is None else [self, self._checked_with]
+        caveats = checking.after_trial(self._site.target, dataset, [s._writer for s in sides], self._listener)
+        for side in sides:
+            side._caveats.extend(caveats)
+
+    def _activity(self) -> dict[str, float]:
+        """Return the difference of the server's counters. Record a gap for every counter that could not be read (a
+        server that is gone or frozen, a locked table); the trial stays valid.
+        """
+        after: dict[str, float] = {}
+        try:
+            with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
+                activity.wait_until_settled(conn)
+                after, missing = activity.snapshot(conn, self._run.record)
+                after |= machine_counters(self._site)
+        except (PgdynoError, psycopg.Error) as e:
+            missing = [" ".join(str(e).split())]
+        if missing:
+            self._gap("; ".join(missing))
+        return activity.between(self._before, after) | self._memory.facts()
+
+    def _gap(self, what: str) -> None:
+        reason = f"not recorded: {what}"
+        self._writer.event(0, "not_recorded", reason)
+        self._listener.note(reason)
+
+
+class _Memory:
+    """The most memory that a server of ours had to itself at any interval's end."""
+
+    def __init__(self, site: Site) -> None:
+        self._process = site.cluster.process_id if site.cluster is not None else None
+        self._most = 0
+
+    def look(self) -> None:
+        found = processes.private_bytes(self._process) if self._process is not None else None
+        self._most = max(self._most, found or 0)
+
+    def facts(self) -> dict[str, float]:
+        return {"server_private_bytes": float(self._most)} if self._most else {}
+
+
+def machine_counters(site: Site) -> dict[str, float]:
+    """Return what a server of ours has used of this machine so far."""
+    process = site.cluster.process_id if site.cluster is not None else None
+    used = processes.cpu_ns(process) if process is not None else None
+    return {} if used is None else {"server_cpu_ns": float(used)}

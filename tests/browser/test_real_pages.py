@@ -1,0 +1,85 @@
+"""The pages of runs as pgdyno makes them, of every kind: each is opened in Chromium and every control of it is used."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pgdyno.cluster import network as networks
+from pgdyno.replication.cluster import ReplicatedCluster
+
+from tests.support.cli import environment, pgdyno
+from tests.support.folders import reachable
+from tests.support.page import CHROMIUM, used
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+#: As short as each kind of run can be.
+BRIEF = ("--embedded", "--scale", 1, "--duration", 1, "--warmup", 0.2)
+KINDS: dict[str, tuple[Any, ...]] = {
+    "matrix": ("run", "quick", "--embedded", "--scale", 1, "--duration", 0.3, "--warmup", 0.1, "--repetitions", 2),
+    "duet": ("run", "quick", *BRIEF, "--duration", 4, "--clients", 2, "--hot-set", 1, "--vary", "work_mem=4MB,64MB"),
+    "duet-of-settings": (
+        "run", "quick", *BRIEF, "--clients", 2, "--hot-set", 1, "--vary", "shared_buffers=16MB,64MB,128MB",
+        "--restarts", 2,
+    ),
+    "tpcc": ("run", "tpcc", "--embedded", "--shrink", 100, "--duration", 2),
+    "feed": ("run", "iot-brin", "--embedded", "--shrink", 1000),
+    "capacity": ("capacity", "quick", "--embedded", "--scale", 1, "--slo", "p99 < 50ms"),
+}  # fmt: skip
+
+
+def usable(page: Path, tmp_path: Path) -> dict[str, Any]:
+    """Use a page's controls, and require what holds of every page; returns what its tables came to."""
+    found = used(page.read_text(encoding="utf-8"), tmp_path)
+    assert found["wrong"] == [] and found["broken"] == []
+    assert found["twice"] == [] and found["nowhere"] == []
+    assert found["undrawn"] == 0
+    for name, table in found["tables"].items():
+        rows = list(csv.reader(io.StringIO(table["csv"])))
+        assert len(rows) == table["rows"] + 1, name
+        assert table["sorted"] == len(rows[0]), name
+    return dict(found["tables"])
+
+
+def test_the_page_of_a_run_as_make_demo_makes_it(tmp_path: Path) -> None:
+    done = pgdyno(*KINDS["matrix"], "-q", "--runs", tmp_path, timeout=170)
+    assert done.code in (0, 1), done.err
+    tables = usable(next(tmp_path.glob("*/report.html")), tmp_path)
+    assert tables["trials"]["rows"] == 24
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run(tmp_path: Path, kind: str, lang: str) -> None:
+    done = pgdyno(*KINDS[kind], "-q", "--runs", tmp_path, env=environment(LANG=f"{lang}.UTF-8"), timeout=380)
+    assert done.code in (0, 1), done.err
+    run = next(tmp_path.glob("*/report.html"))
+    assert "trials" in usable(run, tmp_path)
+    if lang == "zh":
+        assert pgdyno("report", run.parent, "--lang", "zh").code == 0
+        assert "trials" in usable(run.with_name("report.zh.html"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not networks.is_possible(), reason="network namespaces need root, ip and setpriv")
+def test_standbys_and_a_drill(tmp_path: Path) -> None:
+    words = ("run", "replication-cost", "--shrink", 30, "--set", "round_trip_ms=0", "--duration", 1)
+    done = pgdyno(*words, "-q", "--runs", tmp_path / "a", timeout=170)
+    assert done.code in (0, 1), done.err
+    assert "replication" in usable(next((tmp_path / "a").glob("*/report.html")), tmp_path)
+    with reachable() as base:
+        try:
+            done = pgdyno("cluster", "create", base / "c", "--standbys", 2, "--set", "shared_buffers=32MB")
+            assert done.code == 0, done.err
+            words = ("--before", 1, "--after", 0.3, "--rounds", 1, "--clients", 4, "--fault", "kill-primary")
+            done = pgdyno("drill", base / "c", *words, "-q", "--runs", tmp_path / "b", timeout=170)
+            assert done.code in (0, 1), done.err
+            assert "lost" in usable(next((tmp_path / "b").glob("*/report.html")), tmp_path)
+        finally:
+            if (base / "c").exists():
+                ReplicatedCluster(base / "c").destroy()
