@@ -12,6 +12,11 @@ __version__: str
 class CoreError(Exception):
     """Something went wrong; the message says what."""
 
+    #: Of a server's error; None: it is not one.
+    sqlstate: str | None
+    #: Of a refusal of this machine's operating system.
+    errno: int | None
+
 class ScriptError(CoreError):
     """A mistake in a script: the message with file:line:column and a caret, and the same as pgbench puts it."""
 
@@ -192,6 +197,8 @@ class RunResult:
     def raised(self) -> BaseException | None: ...
     @property
     def error(self) -> str | None: ...
+    @property
+    def error_sqlstate(self) -> str | None: ...
     @property
     def error_in_script(self) -> bool: ...
     def phase(self, name: str) -> Interval | None: ...

@@ -1,7 +1,7 @@
 //! Why a run could not begin or had to end early. What was measured until then has been handed over.
 
 use pgdyno_script::ScriptError;
-use pgdyno_wire::WireError;
+use pgdyno_wire::{SqlState, WireError};
 use std::fmt;
 
 /// What ends a run early.
@@ -42,6 +42,16 @@ impl EngineError {
     pub fn classic(&self) -> Option<&str> {
         match self {
             EngineError::Connect { classic, .. } | EngineError::Session { classic, .. } => Some(classic),
+            _ => None,
+        }
+    }
+}
+
+impl EngineError {
+    /// The server's code, if a server refused a session.
+    pub fn sqlstate(&self) -> Option<SqlState> {
+        match self {
+            EngineError::Session { error: WireError::Server(e), .. } => e.code,
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Why a dataset is not there.
 
-use pgdyno_wire::{ServerError, WireError};
+use pgdyno_wire::{ServerError, SqlState, WireError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,8 @@ pub enum LoadError {
         path: PathBuf,
         /// The system's words.
         reason: String,
+        /// The system's number of it.
+        errno: Option<i32>,
     },
     /// The caller wanted no more.
     Interrupted,
@@ -39,7 +41,25 @@ pub enum LoadError {
 impl LoadError {
     /// A failed operation on a file.
     pub fn file(doing: &'static str, path: &Path, error: std::io::Error) -> LoadError {
-        LoadError::File { doing, path: path.to_path_buf(), reason: error.to_string() }
+        LoadError::File { doing, path: path.to_path_buf(), reason: error.to_string(), errno: error.raw_os_error() }
+    }
+}
+
+impl LoadError {
+    /// The server's code, if it is a server's error.
+    pub fn sqlstate(&self) -> Option<SqlState> {
+        match self {
+            LoadError::Server { error, .. } => error.code,
+            _ => None,
+        }
+    }
+
+    /// The operating system's number, if this machine refused something.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            LoadError::File { errno, .. } => *errno,
+            _ => None,
+        }
     }
 }
 
@@ -60,7 +80,7 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
             LoadError::Server { doing, error } => write!(f, "{doing}: {error}"),
-            LoadError::File { doing, path, reason } => write!(f, "cannot {doing} {}: {reason}", path.display()),
+            LoadError::File { doing, path, reason, .. } => write!(f, "cannot {doing} {}: {reason}", path.display()),
             LoadError::Wire(m) => f.write_str(m),
             LoadError::Interrupted => f.write_str("interrupted"),
         }

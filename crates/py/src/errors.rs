@@ -2,6 +2,7 @@
 
 use pgdyno_engine::EngineError;
 use pgdyno_load::LoadError;
+use pgdyno_wire::SqlState;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -16,16 +17,28 @@ create_exception!(
 create_exception!(_core, ConnectError, CoreError, "No connection or no session: why, and the same in libpq's words.");
 create_exception!(_core, StoppedError, CoreError, "The caller asked to stop.");
 
+/// Gives an exception what programs decide by; its message is for people.
+fn with(error: PyErr, sqlstate: Option<SqlState>, errno: Option<i32>) -> PyErr {
+    Python::attach(|py| {
+        let value = error.value(py);
+        // An exception of ours takes any attribute; one that does not stays as it is.
+        let _ = value.setattr("sqlstate", sqlstate.map(|s| s.to_string()));
+        let _ = value.setattr("errno", errno);
+    });
+    error
+}
+
 /// The exception for an engine's error.
 pub fn engine(e: &EngineError) -> PyErr {
     let text = e.to_string();
-    match e {
+    let error = match e {
         EngineError::Connect { classic, .. } | EngineError::Session { classic, .. } => {
             ConnectError::new_err((text, classic.clone()))
         }
         EngineError::Script(e) => script(e),
         _ => CoreError::new_err(text),
-    }
+    };
+    with(error, e.sqlstate(), None)
 }
 
 /// The exception for a mistake in a script.
@@ -36,11 +49,12 @@ pub fn script(e: &pgdyno_script::ScriptError) -> PyErr {
 /// The exception for a loader's error.
 pub fn load(e: &LoadError) -> PyErr {
     let text = e.to_string();
-    match e {
+    let error = match e {
         LoadError::Connect { .. } => ConnectError::new_err(text),
         LoadError::Interrupted => StoppedError::new_err(text),
         _ => CoreError::new_err(text),
-    }
+    };
+    with(error, e.sqlstate(), e.errno())
 }
 
 /// Any other text as an exception.

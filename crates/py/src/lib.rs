@@ -29,7 +29,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<run::RunResult>()?;
     m.add_class::<script::Command>()?;
     m.add_class::<script::Workload>()?;
-    m.add("CoreError", m.py().get_type::<errors::CoreError>())?;
+    let base = m.py().get_type::<errors::CoreError>();
+    // Where nothing else is set: it is not a server's error, and nothing that this machine refused.
+    base.setattr("sqlstate", m.py().None())?;
+    base.setattr("errno", m.py().None())?;
+    m.add("CoreError", base)?;
     m.add("ScriptError", m.py().get_type::<errors::ScriptError>())?;
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;

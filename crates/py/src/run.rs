@@ -86,6 +86,12 @@ impl RunResult {
         self.summary.phases.get(&phase).cloned().map(Interval::from)
     }
 
+    /// The server's code of that, if it is a server's error.
+    #[getter]
+    fn error_sqlstate(&self) -> Option<String> {
+        self.summary.error.as_ref().and_then(engine::EngineError::sqlstate).map(|s| s.to_string())
+    }
+
     /// Whether that was a mistake in a script.
     #[getter]
     fn error_in_script(&self) -> bool {

@@ -21,7 +21,8 @@ from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tpcc import dataset_in, show_checked
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, TargetError, UsageError
 from pgdyno.load import loader
 from pgdyno.load.claim import Claim
@@ -81,7 +82,7 @@ def main(
                     found = _Found(tests, _checked(target, sets, listener), None)
         except psycopg.Error as e:
             message = " ".join(str(e).split())
-            raise TargetError(f"testing failed: {message}", remedy_for(message)) from e
+            raise TargetError(f"testing failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
             listener.loaded()
             listener.close()

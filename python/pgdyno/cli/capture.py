@@ -14,6 +14,7 @@ from pgdyno.capture import logs, statements
 from pgdyno.capture.statements import Capture
 from pgdyno.capture.write import write
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
 
@@ -25,7 +26,7 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
         found, what, source = _captured(target, log, seconds, top, read_only)
     except psycopg.Error as e:
         reason = " ".join(str(e).split())
-        raise TargetError(f"the capture failed: {reason}", targets.remedy_for(reason)) from e
+        raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     file = write(found, output, source=source, when=when, what=what)
     sys.stdout.write(

@@ -15,7 +15,8 @@ from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError, UsageError
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
@@ -39,7 +40,7 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
                 found = list(checked(conn, sets, wanted, lambda c, n, of: listener.checking(c.clause, n, of)))
         except psycopg.Error as e:
             message = " ".join(str(e).split())
-            raise TargetError(f"checking failed: {message}", remedy_for(message)) from e
+            raise TargetError(f"checking failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
             listener.loaded()
             listener.close()

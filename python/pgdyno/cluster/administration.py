@@ -12,7 +12,8 @@ import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.waiting import Ready, Wait
 
-from pgdyno.cluster.target import LOCK_S, Target, clean, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import LOCK_S, Target, clean
 from pgdyno.errors import TargetError
 from pgdyno.interrupt import Terminated, signals_held
 
@@ -116,4 +117,4 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
         return conn
     except psycopg.Error as e:
         reason = clean(str(e))
-        raise TargetError(reason, remedy_for(reason)) from e
+        raise TargetError(reason, remedy_for(reason, e.sqlstate)) from e

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import conninfo as conninfos
 from pgdyno import libpq
+from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError
 
 if TYPE_CHECKING:
@@ -285,37 +286,6 @@ def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
 def clean(message: str) -> str:
     """In one line."""
     return " ".join(message.split()).removeprefix("connection is bad: ")
-
-
-def remedy_for(reason: str) -> str:
-    """What to do about a connection's failure, by what the server or libpq say of it."""
-    cases = {
-        "password authentication failed": "Set PGPASSWORD, or check the entry in ~/.pgpass (or PGPASSFILE).",
-        "no password supplied": "Set PGPASSWORD, or write the password to ~/.pgpass.",
-        "does not exist": "Create it first: createdb NAME, or createuser NAME.",
-        "Connection refused": "Is the server running, and does it listen there (listen_addresses, port)?",
-        "No such file or directory": "Is the server running? host=/path names the folder of its socket.",
-        "could not translate host name": "Check the spelling of host, or give hostaddr.",
-        "name does not resolve": "Check the spelling of host, or give hostaddr.",
-        "timeout expired": "Is a firewall between? --connect-timeout sets how long to wait.",
-        "no pg_hba.conf entry": "Add a line for this user, database and address to pg_hba.conf and reload.",
-        "too many clients": "Raise max_connections, or use fewer --clients.",
-        "remaining connection slots": "Raise max_connections, or use fewer --clients.",
-        "does not support SSL": "Set ssl=on in the server, or use sslmode=prefer.",
-        "does not offer TLS": "Set ssl=on in the server, or use sslmode=prefer.",
-        "certificate verify failed": "Give the right root certificate: sslrootcert=FILE.",
-        "root certificate file": "Give it as sslrootcert=FILE, or use sslmode=require to go without verification.",
-        "server certificate for": "Connect by a name that the certificate holds, or use sslmode=verify-ca.",
-        "starting up": "Wait until the server has finished its recovery, then try again.",
-        "too many connections for role": "Raise its limit (ALTER ROLE … CONNECTION LIMIT), or use fewer --clients.",
-        "too many connections for database": "Raise its limit (ALTER DATABASE … CONNECTION LIMIT), or fewer --clients.",
-        "read-only transaction": "Is it a standby, or default_transaction_read_only on for this role or database?",
-        "statement timeout": "The role or the database has a statement_timeout: lift it, or use another role.",
-        "idle-session timeout": "The role or the database has an idle_session_timeout: lift it, or use another role.",
-        "is not permitted to log in": "Let the role log in: ALTER ROLE … LOGIN, or use another role.",
-        "not currently accepting connections": "ALTER DATABASE … ALLOW_CONNECTIONS true, or use another database.",
-    }
-    return next((remedy for words, remedy in cases.items() if words in reason), "")
 
 
 def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:

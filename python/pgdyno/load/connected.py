@@ -10,7 +10,8 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, TargetError
 from pgdyno.load import drop as dropping
 from pgdyno.load.claim import Claim
@@ -112,7 +113,7 @@ class Connected:
             left = _KEPT if made and self._remove() else _GONE if made else _UNCHANGED
             left = _PARTLY if dropping_many else left
             if isinstance(e, _core.CoreError):
-                raise explained(str(e), self.target, left) from e
+                raise load_error(str(e), e.sqlstate, self.target, left) from e
             raise
         finally:
             self.listener.loaded()
@@ -169,7 +170,7 @@ class Connected:
                 connect_timeout_s=self._timeout,
             )
         except _core.ConnectError as e:
-            raise TargetError(f"loading failed: {e}", remedy_for(str(e))) from e
+            raise TargetError(f"loading failed: {e}", remedy_for(str(e), e.sqlstate)) from e
 
     def _tell(self, phase: str) -> None:
         self.listener.loading(phase, 0, 0, 0, 0)
@@ -244,19 +245,17 @@ def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
     return row is not None and largest <= int(row[0]) // 2
 
 
-def explained(message: str, target: Target, left: str) -> PgdynoError:
-    """A failed load, with what it has `left`, and what to do about it."""
-    if "53100" in message or "No space left" in message:
+def load_error(message: str, sqlstate: str | None, target: Target, left: str) -> PgdynoError:
+    """Return the error of a failed load, with what it has `left`, and what to do about it."""
+    if sqlstate == "53100":
         return LocalError(
             f"loading failed, the server's disk is full: {message}",
             f"{left} Free some space, or use a smaller --scale.",
         )
-    if "must be owner" in message:
-        return TargetError(f"loading failed: {message}", "Connect as their owner, or use another database.")
-    if "42501" in message:
+    if sqlstate == "42501":
         return TargetError(
             f"loading failed: {message}",
             f'Let "{target.user}" create tables: GRANT CREATE ON SCHEMA public TO "{target.user}", '
-            "or use a database that it owns.",
+            "or connect as the owner of the tables, or use a database that it owns.",
         )
-    return TargetError(f"loading failed: {message}", f"{left} {remedy_for(message)}".strip())
+    return TargetError(f"loading failed: {message}", f"{left} {remedy_for(message, sqlstate)}".strip())

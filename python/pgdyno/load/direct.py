@@ -8,6 +8,7 @@ schema `pgdyno_loading` that nobody uses, and perhaps a folder `pgsql_tmp_pgdyno
 
 from __future__ import annotations
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -384,10 +385,10 @@ def _compares_bytes(conn: Connection) -> bool:
 
 def _explained(error: Exception, kept: str) -> PgdynoError:
     message = " ".join(str(error).split())
-    if "os error 28" in message or "No space left" in message:
+    if getattr(error, "errno", None) == errno.ENOSPC or getattr(error, "sqlstate", None) == "53100":
         return LocalError(
             f"loading failed, the disk is full: {message}", f"{kept} Free some space, or use a smaller --scale."
         )
-    if isinstance(error, OSError) or (isinstance(error, _core.CoreError) and message.startswith("cannot ")):
+    if getattr(error, "errno", None) is not None:
         return LocalError(f"loading failed: {message}", kept)
     return TargetError(f"loading failed: {message}", kept)

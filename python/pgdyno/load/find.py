@@ -8,7 +8,8 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
 from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of
 from pgdyno.load.units import pg_size
@@ -128,7 +129,7 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
         found = find(conn, dataset)
     except psycopg.Error as e:
         reason = " ".join(str(e).split())
-        raise TargetError(f"cannot look for tables in {target.where}: {reason}", remedy_for(reason)) from e
+        raise TargetError(f"cannot look for tables in {target.where}: {reason}", remedy_for(reason, e.sqlstate)) from e
     if found.holds(dataset):
         return found
     # Marks of old name no table; what they say is all there is to go by, and whoever says --replace knows it.

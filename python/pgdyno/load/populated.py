@@ -5,7 +5,8 @@ from __future__ import annotations
 import psycopg
 
 from pgdyno.cluster import target as targets
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.listener import LoadListener
@@ -27,6 +28,7 @@ def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener)
                     )
     except psycopg.Error as e:
         message = " ".join(str(e).split())
-        raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy_for(message)) from e
+        remedy = remedy_for(message, e.sqlstate)
+        raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy) from e
     finally:
         listener.loaded()

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from pgdyno import _core, engine
 from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
-from pgdyno.cluster.target import Target, remedy_for
+from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError
 from pgdyno.interrupt import signals_held
 from pgdyno.model import (
@@ -34,6 +35,9 @@ from pgdyno.spec.experiment import Run, Tpcc
 from pgdyno.store import hlog
 from pgdyno.store.reading import LOG, latency_of
 from pgdyno.store.rundir import TrialWriter, now_text
+
+#: A server that is being restarted: it shuts down, has crashed, or recovers.
+_RESTARTING = ("57P01", "57P02", "57P03")
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,7 @@ def run_when_ready(
             configs = [_core.ConnConfig(**c.target.core_arguments()) for c in contexts]
             return _core.run(configs, workload, observer, plan)
         except _core.ConnectError as e:
-            transient = any(words in message_of(e) for words in ("57P03", "refused", "57P01", "57P02"))
+            transient = e.sqlstate in _RESTARTING or (e.sqlstate is None and "refused" in message_of(e))
             died = any(c.cluster_died() is not None for c in contexts)
             if not transient or time.monotonic() > deadline or died:
                 raise
@@ -279,7 +283,7 @@ def until_steady(
     if result.raised is not None and not isinstance(result.raised, _SteadyError):
         raise result.raised
     if result.error is not None:
-        raise TrialError(result.error, remedy_for(result.error))
+        raise TrialError(result.error, remedy_for(result.error, result.error_sqlstate))
     spent = time.monotonic() - began
     words = "steady" if watcher.steady else "not steady yet: the limit was reached"
     writer.event(0, "warm-up", f"{words} after {spent:.1f} s")
@@ -292,7 +296,7 @@ def raised_by(result: _core.RunResult) -> BaseException | None:
         return result.raised
     if result.error_in_script:
         return SpecError(result.error)
-    return TrialError(result.error, remedy_for(result.error))
+    return TrialError(result.error, remedy_for(result.error, result.error_sqlstate))
 
 
 def close(
@@ -374,7 +378,7 @@ def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
     if isinstance(e, _core.ScriptError):
         return SpecError(text)
     if isinstance(e, _core.ConnectError):
-        return TargetError(text, remedy_for(text))
+        return TargetError(text, remedy_for(text, e.sqlstate))
     return LocalError(text) if "file descriptors" in text else TrialError(text)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.cluster import target as targets
+from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, RefusedError, TargetError
@@ -251,7 +252,7 @@ def make(
                 _mark(conn, data, oids, "")
         except psycopg.Error as e:
             reason = " ".join(str(e).split())
-            raise TargetError(f"loading failed: {reason}", targets.remedy_for(reason)) from e
+            raise TargetError(f"loading failed: {reason}", remedy_for(reason, e.sqlstate)) from e
         finally:
             listener.loaded()
     return done
