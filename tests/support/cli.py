@@ -38,5 +38,5 @@ def pgdyno(*args: Any, env: dict[str, str] | None = None, timeout: float = 120, 
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     # A cause of the diagnosis that raised: shown to the user, and a failure here whatever the test looks at.
-    assert "defect of pgdyno" not in done.stdout and '"defect": "' not in done.stdout, done.stdout
+    assert "could not be judged: a defect" not in done.stdout and '"defect": "' not in done.stdout, done.stdout
     return Result(done.returncode, done.stdout, done.stderr)
