@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from pgdyno.cli import as_json, console
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
-from pgdyno.cli.tpcc import dataset_in, show_checked
+from pgdyno.cli.tpcc import began, dataset_in, show_checked
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, TargetError, UsageError
-from pgdyno.load import loader
+from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.listener import LoadListener
 from pgdyno.run.durability import Durability, killed_under_load
@@ -121,7 +122,10 @@ def _tested(target: Target, sets: int, isolation: str, listener: LoadListener) -
         statements |= {name: _renamed(sql, sets) for name, sql in found}
 
     def connect() -> Connection:
-        return targets.administrative(target, patience_s=None)
+        conn = targets.administrative(target, patience_s=None)
+        # The statements are the workload's own, which name their tables by the search path.
+        conn.execute(f"set search_path to {find.schema_sql(conn)}".encode())
+        return conn
 
     return list(tested(connect, names, statements, isolation, lambda c, n, of: listener.checking(c, n, of)))
 
@@ -133,7 +137,8 @@ def _renamed(sql: str, sets: int) -> str:
 
 def _checked(target: Target, sets: int, listener: LoadListener) -> list[Checked]:
     with targets.administrative(target, patience_s=None) as conn:
-        return list(checked(conn, sets, CONSISTENCY, lambda c, n, of: listener.checking(c.clause, n, of)))
+        schema = find.schema_sql(conn)
+        return list(checked(conn, sets, CONSISTENCY, partial(began, listener), schema=schema))
 
 
 def _show(found: _Found, isolation: str, json_output: bool) -> None:

@@ -17,6 +17,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
+from pgdyno.search_path import user_path
 
 
 def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float, top: int, read_only: bool) -> int:
@@ -39,7 +40,7 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
 def _captured(
     target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool
 ) -> tuple[Capture, str, str]:
-    with closing(targets.administrative(target)) as conn:
+    with closing(targets.administrative(target)) as conn, user_path(conn):
         conn.execute("set default_transaction_read_only to on")
         if log:
             catalog = statements.Catalog(conn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from functools import partial
 
 import psycopg
 from rich import box
@@ -20,9 +21,10 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError, UsageError
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
+from pgdyno.load.listener import LoadListener
 from pgdyno.run.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
-from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Connection, checked
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Condition, Connection, checked
 
 
 def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, json_output: bool, quiet: bool) -> int:
@@ -37,7 +39,8 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
                 name, sets = dataset_in(conn, target)
                 listener.note(f"{name} in {target.where}")
                 wanted = [*CONSISTENCY, *(POPULATION if population else [])]
-                found = list(checked(conn, sets, wanted, lambda c, n, of: listener.checking(c.clause, n, of)))
+                schema = find.schema_sql(conn)
+                found = list(checked(conn, sets, wanted, partial(began, listener), schema=schema))
         except psycopg.Error as e:
             message = " ".join(str(e).split())
             raise TargetError(f"checking failed: {message}", remedy_for(message, e.sqlstate)) from e
@@ -49,6 +52,11 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
     else:
         show_checked(found)
     return 0 if all(c.holds for c in found) else 1
+
+
+def began(listener: LoadListener, c: Condition, number: int, of: int) -> None:
+    """Report that a condition is being checked."""
+    listener.checking(c.clause, number, of)
 
 
 def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:

@@ -16,9 +16,14 @@ from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import LOCK_S, Target, clean
 from pgdyno.errors import TargetError
 from pgdyno.interrupt import Terminated, signals_held
+from pgdyno.search_path import SAFE_PATH
 
 _LIMITS = """
 select name, setting::bigint from pg_catalog.pg_settings where name in ('lock_timeout', 'statement_timeout')"""
+
+
+#: Statements that call nothing by an unqualified name, of which some refuse to be in a transaction block.
+_UTILITIES = ("begin", "commit", "rollback", "savepoint", "release", "set ", "show ", "vacuum", "analyze", "checkpoint")
 
 
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
@@ -28,6 +33,22 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     patience_s: float | None = None
+    #: The search path that the role has in this database, and the schemas of it that exist.
+    user_path: str = ""
+    user_schemas: tuple[str, ...] = ()
+    #: A pooler is between: what a session is set to would be somebody else's next.
+    is_pooled: bool = False
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run a statement; through a pooler each has the safe search path for itself."""
+        if not self.is_pooled or self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            return super().execute(query, params, **more)
+        text = query if isinstance(query, str) else bytes(query).decode("utf-8", "replace")
+        if text.lstrip().lower().startswith(_UTILITIES):
+            return super().execute(query, params, **more)
+        with self.transaction():
+            super().execute(f"set local search_path to {SAFE_PATH}")
+            return super().execute(query, params, **more)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         patience = self.patience_s if timeout is None else timeout
@@ -81,6 +102,16 @@ def is_plain_table(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> bool
     return None if row is None else bool(row[0])
 
 
+def _look_up_safely(conn: _Connection) -> None:
+    """Leave the user's search path, by statements that look nothing up in it."""
+    row = conn.execute("show search_path").fetchone()
+    conn.user_path = str(row[0]) if row else ""
+    row = conn.execute("select pg_catalog.current_schemas(false)").fetchone()
+    conn.user_schemas = tuple(row[0]) if row else ()
+    if not is_pooled(conn):
+        conn.execute(f"set search_path to {SAFE_PATH}")
+
+
 def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
     """See `target.administrative`."""
     try:
@@ -94,7 +125,9 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
         )
         try:
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
+            _look_up_safely(conn)
             if is_pooled(conn):
+                conn.is_pooled = True
                 # What a session is set to stays with the server's, which is somebody else's next; and what it has
                 # prepared the next does not know.
                 conn.prepare_threshold = None

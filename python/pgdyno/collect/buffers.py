@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.collect import extensions
+from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
@@ -48,7 +49,8 @@ def read(conn: Connection, *, is_ours: bool) -> list[Row]:
             conn.execute("set local work_mem = '512MB'")
             found = conn.execute(_HELD.replace("{schema}", schema).encode()).fetchall()
     totals: dict[str, list[float]] = {}
-    for name, *figures in sorted(found, key=lambda row: -row[1]):
+    for qualified, *figures in sorted(found, key=lambda row: -row[1]):
+        name = relation_shown(conn, qualified)
         own = totals.setdefault(name if len(totals) < _MOST or name in totals else _OTHERS, [0.0] * 5)
         for n, value in enumerate(figures):
             own[n] += value

@@ -17,6 +17,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from pgdyno.search_path import use_user_path
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
 #: Statements that have a plan.
@@ -126,6 +128,8 @@ def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> 
 def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
     conn.execute(f"set local statement_timeout = {_PLAN_MS}")
     conn.execute("set local lock_timeout = 200; set local plan_cache_mode = force_generic_plan")
+    # The statements are the workload's: they find their tables as its sessions do.
+    use_user_path(conn)
     count = len(set(re.findall(r"\$(\d+)", s.prepared)))
     _uncounted(conn)
     _one(conn, f"{PREPARE}{s.prepared}")

@@ -8,6 +8,9 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.collect import extensions
+from pgdyno.search_path import qualified
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Many tables alike say no more than some.
 MOST = 50
@@ -20,6 +23,7 @@ def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[
     """
     found = []
     for table in tables[:MOST]:
+        named = qualified(conn, table)
         try:
             rows = conn.execute(
                 """select c.relname, c.relkind, coalesce(am.amname, ''), greatest(c.reltuples, 0)::bigint,
@@ -30,7 +34,7 @@ def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[
                    where c.oid = to_regclass(%s)
                       or c.oid in (select indexrelid from pg_index where indrelid = to_regclass(%s))
                    order by c.relkind desc, 1""",
-                [table, table],
+                [named, named],
             ).fetchall()
         except psycopg.Error:
             continue
@@ -38,24 +42,23 @@ def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[
             facts: dict[str, Any] = {"name": name, "table": table, "kind": "table" if kind in ("r", "p") else "index"}
             facts |= {"method": method, "rows": int(count), "bytes": int(size)}
             if method == "btree" and size:
-                facts["level"] = _level(conn, name, is_ours=is_ours)
+                facts["level"] = _level(conn, int(oid), is_ours=is_ours)
                 facts["buffers"] = _buffers(conn, int(oid))
             found.append(facts)
     return found
 
 
-def _level(conn: Connection, index: str, *, is_ours: bool) -> int | None:
+def _level(conn: Connection, index: int, *, is_ours: bool) -> int | None:
     """The level of the root; 0 is a tree of one page. None where pageinspect is not there, or not ours to use."""
     try:
-        with conn.transaction(force_rollback=True):
-            if conn.execute("select 1 from pg_proc where proname = 'bt_metap'").fetchone() is None:
-                if not is_ours:
-                    return None
-                conn.execute("create extension pageinspect")
-            row = conn.execute("select level from bt_metap(%s)", [index]).fetchone()
+        with conn.transaction(force_rollback=True), extensions.at_hand(conn, "pageinspect", make=is_ours) as schema:
+            if not schema:
+                return None
+            name = conn.execute("select %s::oid::regclass::text", [index]).fetchone()
+            row = name and conn.execute(f"select level from {schema}.bt_metap(%s::text)".encode(), name).fetchone()
     except psycopg.Error:
         return None
-    return None if row is None else int(row[0])
+    return None if not row else int(row[0])
 
 
 def _buffers(conn: Connection, index: int) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.conninfo import looks_secret
+from pgdyno.search_path import qualified
 
 #: Settings that decide what a figure means; recorded also where they have their default.
 KEY_SETTINGS = (
@@ -81,7 +82,7 @@ def relation_sizes(conn: psycopg.Connection[tuple[Any, ...]], tables: list[str])
     for table in tables:
         try:
             row = conn.execute(
-                "select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass(%s::text))", [table]
+                "select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass(%s::text))", [qualified(conn, table)]
             ).fetchone()
         except psycopg.Error:
             continue

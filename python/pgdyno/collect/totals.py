@@ -13,6 +13,7 @@ import psycopg
 
 from pgdyno.collect import extensions, server
 from pgdyno.conninfo import looks_secret
+from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, float | str]
@@ -185,8 +186,12 @@ def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: byt
     if len(rows) >= _LIMITS.get(name, len(rows) + 1):
         totals.cut.add(name)
         totals.missing.append(f"{name}: only the {len(rows):,} that are used most were read")
+    named = name in ("tables", "indexes")
     totals.counted[name] = {
-        tuple(str(v) for v in r[:n]): tuple(None if v is None else float(v) for v in r[n:]) for r in rows
+        tuple(relation_shown(conn, v) if named else str(v) for v in r[:n]): tuple(
+            None if v is None else float(v) for v in r[n:]
+        )
+        for r in rows
     }
 
 

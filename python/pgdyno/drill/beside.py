@@ -74,5 +74,6 @@ class Beside:
         if not self._is_tpcc:
             return []
         with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
-            found = list(conditions.checked(conn, 1, conditions.CONSISTENCY))
+            schema = find.schema_sql(conn)
+            found = list(conditions.checked(conn, 1, conditions.CONSISTENCY, schema=schema))
         return [f"TPC-C {c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}" for c in found if not c.holds]

@@ -216,8 +216,8 @@ def frozen(number: int, table: _core.Table, *guard: str) -> list[Step]:
     wal_level is minimal no WAL is written. `guard` is SQL that fails where it must not be emptied.
     """
     copy = f"copy {table.name} from stdin (format binary, freeze on)"
-    lock = f"lock table {table.name} in access exclusive mode"
-    return ["begin", lock, *guard, f"truncate {table.name}", (copy, number, table.first, table.end), "commit"]
+    lock = f"lock table only {table.name} in access exclusive mode"
+    return ["begin", lock, *guard, f"truncate only {table.name}", (copy, number, table.first, table.end), "commit"]
 
 
 def shared(number: int, table: _core.Table, ranges: Sequence[tuple[int, int]]) -> list[list[Step]]:

@@ -11,15 +11,16 @@ import psycopg
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
-from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of
+from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of, quoted
 from pgdyno.load.units import pg_size
+from pgdyno.search_path import schema_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 #: Whoever may create functions in a schema of the path could lay one that fits better than the server's own: each is
 #: named with its schema, and has arguments of exactly its types.
 _TABLES = """
-with here as (select oid from pg_catalog.pg_namespace where nspname = pg_catalog.current_schema()),
+with here as (select oid from pg_catalog.pg_namespace where nspname = %s::pg_catalog.text),
 named as (
   select c.oid from pg_catalog.pg_class c join here on c.relnamespace = here.oid
     left join pg_catalog.pg_description d
@@ -31,8 +32,7 @@ whole as (  -- Who drops a partitioned table drops what is attached to it.
   union select t.relid::pg_catalog.oid from named n join pg_catalog.pg_class c on c.oid = n.oid and c.relkind = 'p',
     pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) t)
 select c.oid, c.relname, c.relkind::text,
-  case when c.relnamespace = here.oid then '' else pg_catalog.quote_ident(n.nspname::text) || '.' end
-    || pg_catalog.quote_ident(c.relname::text),
+  pg_catalog.quote_ident(n.nspname::text) || '.' || pg_catalog.quote_ident(c.relname::text),
   c.relnamespace = here.oid,
   coalesce(pg_catalog.pg_total_relation_size(c.oid::pg_catalog.regclass), 0),
   c.relkind = 'p' or pg_catalog.pg_relation_size(c.oid::pg_catalog.regclass) > 0,
@@ -49,13 +49,20 @@ class Table:
     name: str
     #: As pg_class has it: "r", "p" and so on.
     kind: str
-    #: Its name as SQL takes it in the schema where we looked.
+    #: Its name as SQL takes it, with its schema.
     sql: str
     #: With indexes and the like.
     bytes: int
     has_rows: bool
     #: What its comment says; None where that is no mark of pgdyno's.
     mark: Mark | None
+    #: It is in the schema where we looked.
+    is_here: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its name for people: without the schema where we looked."""
+        return self.sql.rpartition(".")[2] if self.is_here and '"' not in self.sql else self.sql
 
     @property
     def is_ours(self) -> bool:
@@ -98,11 +105,11 @@ def find(conn: Connection, dataset: Dataset) -> Found:
     """Looks for the dataset's tables in the schema where they would be made; also for those of its kind that another
     size had.
     """
-    rows = conn.execute(_TABLES, [dataset.relations, f"{MARK} {dataset.kind} %"]).fetchall()
+    rows = conn.execute(_TABLES, [schema_of(conn), dataset.relations, f"{MARK} {dataset.kind} %"]).fetchall()
     wanted = set(dataset.relations)
     tables, foreign, ours = [], [], []
     for oid, name, kind, sql, is_here, size, has_rows, comment in rows:
-        table = Table(oid, name, kind, sql, size, has_rows, mark_of(comment))
+        table = Table(oid, name, kind, sql, size, has_rows, mark_of(comment), is_here)
         if is_here and table.is_ours:
             ours.append(table)
         elif not is_here or name in wanted or table.mark is None:
@@ -160,7 +167,7 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
 
 def listed(tables: Sequence[Table]) -> str:
     """As `listed_names`."""
-    return listed_names([t.sql for t in tables])
+    return listed_names([t.shown for t in tables])
 
 
 def listed_names(names: Sequence[str]) -> str:
@@ -188,8 +195,16 @@ def _by_number(name: str) -> tuple[str, int]:
     return (stem, int(digits)) if digits and (digits == "0" or digits[0] != "0") else (name, -1)
 
 
-def refuse_a_standby(conn: Connection, target: Target) -> None:
-    """Nothing can be loaded there."""
+def refuse_unfit(conn: Connection, target: Target) -> None:
+    """Raise RefusedError where nothing can be loaded, or should be: a standby, a template of databases."""
+    row = conn.execute(
+        "select datistemplate from pg_catalog.pg_database where datname = pg_catalog.current_database()"
+    ).fetchone()
+    if row and row[0]:
+        raise RefusedError(
+            f"{target.where} is a template: what is loaded there is in every database that is made from it",
+            "Use a database of its own: createdb bench, then dbname=bench.",
+        )
     row = conn.execute("select pg_catalog.pg_is_in_recovery()").fetchone()
     if row and row[0]:
         raise RefusedError(
@@ -197,11 +212,28 @@ def refuse_a_standby(conn: Connection, target: Target) -> None:
         )
 
 
-def schema_of(conn: Connection, target: Target) -> str:
+def subscribers(conn: Connection) -> list[str]:
+    """Return who gets a copy of every table that is made here: publications of all tables, logical slots."""
+    rows = conn.execute(
+        """select 'the publication ' || pg_catalog.quote_ident(pubname) || ' of all tables'
+           from pg_catalog.pg_publication where puballtables
+           union all
+           select 'the logical replication slot ' || pg_catalog.quote_ident(slot_name)
+           from pg_catalog.pg_replication_slots where database = pg_catalog.current_database() order by 1"""
+    ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def schema_sql(conn: Connection) -> str:
+    """The same as SQL takes it, where the tables are known to be there."""
+    return quoted(schema_of(conn) or "public")
+
+
+def schema_for(conn: Connection, target: Target) -> str:
     """The schema where tables would be made."""
-    row = conn.execute("select pg_catalog.current_schema()").fetchone()
-    if not row or row[0] is None:
+    schema = schema_of(conn)
+    if schema is None:
         raise TargetError(
             f"no schema in the search path of {target.where} exists", "Create one: CREATE SCHEMA, or set search_path."
         )
-    return str(row[0])
+    return schema

@@ -9,7 +9,7 @@ import psycopg
 from pgdyno import _core
 from pgdyno.errors import RefusedError
 from pgdyno.load.dataset import MARK, Dataset
-from pgdyno.load.find import Connection, find
+from pgdyno.load.find import Connection, find, schema_sql
 from pgdyno.load.listener import LoadListener
 from pgdyno.tpcc.schema import signature
 
@@ -37,6 +37,7 @@ def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
     listener.note(f"{len(old)} functions of another pgdyno are replaced: {', '.join(map(signature, old))}")
     try:
         with conn.transaction():
+            conn.execute(f"set local search_path to {schema_sql(conn)}".encode())
             for function in old:
                 conn.execute(function.encode())
     except psycopg.Error as e:

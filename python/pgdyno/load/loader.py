@@ -42,8 +42,9 @@ def over_connections(
     listener: LoadListener,
 ) -> Loaded:
     """The methods copy and server, as long as the `claim` on the database holds."""
-    find.refuse_a_standby(conn, target)
-    schema = find.schema_of(conn, target)
+    find.refuse_unfit(conn, target)
+    tell_subscribers(conn, listener)
+    schema = find.schema_for(conn, target)
     _announce(dataset, found, f'schema "{schema}" of {target.where}', listener)
     local = _local_data(conn, target)
     if local is not None:
@@ -105,7 +106,7 @@ def into_server(
         found = find.look(conn, target, dataset, force=force, replace=replace)
         if found.holds(dataset):
             return None
-        schema = find.schema_of(conn, target)
+        schema = find.schema_for(conn, target)
     return into_files(server, dataset, found, schema, threads=threads, listener=listener)
 
 
@@ -154,6 +155,12 @@ def dataset_of(
         foreign_keys=foreign_keys,
         check=check,
     )
+
+
+def tell_subscribers(conn: Connection, listener: LoadListener) -> None:
+    """Report, before anything is loaded, who will be sent all of it."""
+    for who in find.subscribers(conn):
+        listener.note(f"{who}: its subscribers are sent all that is loaded and changed here")
 
 
 def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener) -> None:

@@ -10,16 +10,19 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.listener import LoadListener
-from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked, of_warehouses
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, of_warehouses
 
 
 def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener) -> None:
     """Raises TargetError where the tables are not what they should be; they stay."""
     try:
         with targets.administrative(target, patience_s=None) as conn:
-            conn.execute(f"set search_path to {quoted(schema)}".encode())
             wanted = [of_warehouses(dataset.size), *POPULATION, *CONSISTENCY]
-            for c in checked(conn, dataset.tables_wanted, wanted, lambda c, n, of: listener.checking(c.clause, n, of)):
+
+            def began(c: Condition, number: int, of: int) -> None:
+                listener.checking(c.clause, number, of)
+
+            for c in checked(conn, dataset.tables_wanted, wanted, began, schema=quoted(schema)):
                 if not c.holds:
                     raise TargetError(
                         f"what was loaded breaks clause {c.clause} of TPC-C, {c.title}: {c.broken:,} times, "

@@ -10,6 +10,7 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
+from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat
 from pgdyno.run.listener import Listener
@@ -29,7 +30,7 @@ def after_trial(target: Target, dataset: Dataset, writers: Sequence[TrialWriter]
     try:
         # Each query reads whole tables: as long as that takes.
         with targets.administrative(target, patience_s=None) as conn:
-            found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began))
+            found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began, schema=find.schema_sql(conn)))
     except (psycopg.Error, PgdynoError) as e:
         for writer in writers:
             writer.event(0, "checking", " ".join(str(e).split()))

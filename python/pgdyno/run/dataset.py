@@ -11,7 +11,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError
-from pgdyno.load import find, functions, loader
+from pgdyno.load import entangled, find, functions, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
@@ -22,6 +22,7 @@ from pgdyno.load.own.columns import Wanted
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
+from pgdyno.search_path import user_path
 from pgdyno.spec import datasets as spec
 
 #: One of pgdyno's, or somebody's own.
@@ -90,11 +91,21 @@ def _own(definition: spec.Dataset) -> OwnDataset:
 
 
 def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, replace: bool) -> None:
-    """Raises RefusedError where other tables stand in the dataset's place."""
+    """Raise RefusedError where other tables stand in the dataset's place, or where nothing should be loaded."""
+    if not is_there(conn, wanted):
+        find.refuse_unfit(conn, target)
     if isinstance(wanted, OwnDataset):
         own.refuse_another(conn, target, wanted, force=force, replace=replace)
+        if wanted.kind != "none":
+            entangled.refuse(conn, target, [t.oid for t in own.made(conn)])
     else:
-        find.look(conn, target, wanted, force=force, replace=replace)
+        _look(conn, target, wanted, force=force, replace=replace)
+
+
+def _look(conn: Connection, target: Target, wanted: Dataset, *, force: bool, replace: bool) -> find.Found:
+    found = find.look(conn, target, wanted, force=force, replace=replace)
+    entangled.refuse(conn, target, [t.oid for t in found.ours])
+    return found
 
 
 def is_there(conn: Connection, wanted: AnyDataset) -> bool:
@@ -123,13 +134,14 @@ def ensure_own(
 
 def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
     """Of the tables that pgdyno has made for it, those without a row, as SQL names them."""
-    names = [t.sql for t in own.made(conn) if t.kind != "f"] if isinstance(wanted, OwnDataset) else wanted.relations
+    tables = own.made(conn) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).ours
+    names = [t.sql if t.kind == "p" else f"only {t.sql}" for t in tables if t.kind != "f"]
     return [n for n in names if conn.execute(f"select from {n} limit 1".encode()).fetchone() is None]
 
 
 def carry_out(conn: Connection, file: str) -> None:
     """A file of SQL, as a whole or not at all."""
-    with conn.transaction():
+    with user_path(conn), conn.transaction():
         SqlFile.read(Path(file)).carry_out(conn)
 
 
@@ -145,7 +157,7 @@ def ensure(
     listener: LoadListener,
 ) -> dict[str, Any]:
     """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
-    found = find.look(conn, target, dataset, force=force, replace=replace)
+    found = _look(conn, target, dataset, force=force, replace=replace)
     if found.holds(dataset):
         functions.renew(conn, dataset, listener)
         return _found(dataset, target, listener)
@@ -183,19 +195,23 @@ def _facts(dataset: AnyDataset, done: Loaded) -> dict[str, Any]:
     }
 
 
-def refresh(conn: Connection, dataset: AnyDataset) -> None:
+def refresh(conn: Connection, target: Target, dataset: AnyDataset) -> None:
     """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike. What
     is emptied is the table that pgdyno made or was given, or this fails.
     """
     if isinstance(dataset, Dataset) and dataset.kind == "tpcb":
+        find.schema_for(conn, target)
+        schema = find.schema_sql(conn)
         for name in ("pgbench_branches", "pgbench_tellers"):
-            conn.execute(f"vacuum {name}".encode())
+            conn.execute(f"vacuum {schema}.{name}".encode())
         with conn.transaction():
-            conn.execute("lock table pgbench_history in access exclusive mode")
-            there = [t for t in find.find(conn, dataset).tables if t.name == "pgbench_history" and t.is_usable]
-            if not there:
+            conn.execute(f"lock table only {schema}.pgbench_history in access exclusive mode".encode())
+            there = find.find(conn, dataset)
+            if not any(t.name == "pgbench_history" and t.is_usable for t in there.tables):
                 raise RefusedError(
                     "pgbench_history is another table by now: it was not emptied",
                     "Who else is at work in this database?",
                 )
-            conn.execute("truncate pgbench_history")
+            # Since the run began somebody may have tied something to our tables.
+            entangled.refuse(conn, target, [t.oid for t in there.ours])
+            conn.execute(f"truncate only {schema}.pgbench_history".encode())

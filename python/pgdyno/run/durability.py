@@ -16,6 +16,7 @@ from pgdyno import _core, engine
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.errors import TrialError
+from pgdyno.search_path import qualified
 from pgdyno.tpcc.schema import table
 
 #: Orders that are shown of those that are lost.
@@ -130,6 +131,9 @@ def _select(cluster: HeldCluster, options: engine.Tpcc, sql: str) -> set[tuple[i
     found = set()
     with targets.administrative(cluster.target, patience_s=None) as conn:
         for n in range(options.sets):
-            names = {"orders": table("orders", n, options.sets), "lines": table("order_line", n, options.sets)}
+            names = {
+                "orders": qualified(conn, table("orders", n, options.sets)),
+                "lines": qualified(conn, table("order_line", n, options.sets)),
+            }
             found |= {(n + 1, *r) for r in conn.execute(sql.format(**names).encode())}
     return found

@@ -39,6 +39,7 @@ from pgdyno.run.listener import Listener
 from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.run.plan import Configuration, Place
 from pgdyno.run.provision import Options, Provision
+from pgdyno.search_path import qualified, user_path
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 
@@ -455,7 +456,7 @@ class Servers:
         statements = self.experiment.all_datasets[site.place.dataset].setup
         if not statements:
             return
-        with targets.administrative(site.target, patience_s=None) as conn, conn.transaction():
+        with targets.administrative(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
             # All or nothing.
             for n, statement in enumerate(statements):
                 try:
@@ -478,8 +479,9 @@ def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) ->
     them, as pgbench finds it: the rows of pgbench_branches.
     """
     if isinstance(guess, OwnDataset):
+        name = qualified(conn, "pgbench_branches")
         try:
-            row = conn.execute("select count(*) from pgbench_branches").fetchone()
+            row = conn.execute(f"select count(*) from {name}".encode()).fetchone()
         except psycopg.errors.UndefinedTable:
             return None
         return int(row[0]) or None if row is not None else None

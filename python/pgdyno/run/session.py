@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from pgdyno.errors import (
     TargetError,
 )
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
+from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
@@ -46,6 +48,7 @@ from pgdyno.run.standbys import BesideStandbys, Reads
 from pgdyno.run.steps import PATIENCE_S, TrialSteps, machine_counters
 from pgdyno.run.trial import PreparedTrial, TrialContext, abandon, run_trial
 from pgdyno.run.workloads import compiled, constants
+from pgdyno.search_path import option_for
 from pgdyno.spec.load import standby_reads_of
 from pgdyno.store.rundir import TrialWriter
 
@@ -135,6 +138,7 @@ class Session:
             self.recorder.begin(site, facts, missing)
             self.recorder.probe_storage(servers)
         servers.load(site)
+        self._keep_to_the_tables(site)
         if isinstance(site.dataset, OwnDataset):
             texts = [text for scripts in self.prepared.scripts.values() for _, text, _ in scripts]
             with targets.administrative(site.target) as conn:
@@ -142,6 +146,20 @@ class Session:
             self._refuse_missing(site, texts)
         self.recorder.record_place(site, facts)
         return site
+
+    def _keep_to_the_tables(self, site: Site) -> None:
+        """Where statements and tables are pgdyno's own, let sessions look names up in the tables' schema alone. What is
+        the user's keeps the user's search path.
+        """
+        used = {c.workload for c in self.configurations}
+        workloads = [self.experiment.workloads[name] for name in used]
+        built_in = all(w.tpcc is not None or all(s.builtin for s in w.scripts) for w in workloads)
+        if site.claim is None or site.claim.is_pooled or not built_in or isinstance(site.dataset, OwnDataset):
+            return
+        option = option_for(find.schema_for(site.claim.conn, site.target))
+        given = site.target.options.get("options", "")
+        if option not in given:
+            site.target = replace(site.target, options={**site.target.options, "options": f"{given} {option}".strip()})
 
     def _refuse_missing(self, site: Site, texts: list[str]) -> None:
         """Raises SpecError where scripts ask a table for what it has not."""
@@ -346,7 +364,7 @@ class Session:
                 site.claim.renew()
             with targets.administrative(site.target) as conn:
                 try:
-                    dataset.refresh(conn, site.dataset)
+                    dataset.refresh(conn, site.target, site.dataset)
                     self._restore(conn, site)
                 except psycopg.Error as e:
                     refused.append(" ".join(str(e).split()))

@@ -86,7 +86,7 @@ class BesideStandbys:
         try:
             with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
                 conn.execute(f"create table if not exists {TABLE} (beat bigint not null)".encode())
-                conn.execute(f"truncate {TABLE}".encode())
+                conn.execute(f"truncate only {TABLE}".encode())
                 conn.execute(f"insert into {TABLE} values (%s)".encode(), [self._first])
         except (PgdynoError, psycopg.Error) as e:
             self._note(f"how old standbys' answers are: {' '.join(str(e).split())}")

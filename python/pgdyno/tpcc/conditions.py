@@ -322,15 +322,17 @@ def checked(
     sets: int,
     conditions: list[Condition],
     began: Callable[[Condition, int, int], object] = lambda *_: None,
+    *,
+    schema: str = "",
 ) -> Iterator[Checked]:
-    """Checks them one after the other, over all sets. `began` is called with each, its number and how many there are.
-    Raises psycopg.Error.
+    """Check conditions one after the other, over all sets, of the tables in a `schema`, or those that the search path
+    finds. `began` is called with each, its number and how many there are. Raise psycopg.Error.
     """
     for number, condition in enumerate(conditions):
         began(condition, number, len(conditions))
         start, broken, example = time.monotonic(), 0, ""
         for n in range(sets):
-            sql = f"select count(*), min(what) from ({named(condition.sql, n, sets)}) as broken(what)"
+            sql = f"select count(*), min(what) from ({named(condition.sql, n, sets, schema)}) as broken(what)"
             row = conn.execute(sql.encode()).fetchone()
             if row is not None and row[0]:
                 broken += int(row[0])

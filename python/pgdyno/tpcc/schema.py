@@ -59,8 +59,9 @@ def signature(function: str) -> str:
 TABLES = ("item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock")
 
 
-def named(sql: str, number: int, sets: int) -> str:
-    """A query in which tables stand as {stock}, for a set."""
+def named(sql: str, number: int, sets: int, schema: str = "") -> str:
+    """Return a query in which tables stand as {stock}, for a set; `schema` as SQL takes it, or none."""
     for short in TABLES:
-        sql = sql.replace("{" + short + "}", table(short, number, sets))
+        name = table(short, number, sets)
+        sql = sql.replace("{" + short + "}", f"{schema}.{name}" if schema else name)
     return sql

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.collect.sources.base import Row
+from pgdyno.search_path import relation_shown
 
 #: Of this database and of what all share, but for those of pgdyno's own administrative sessions.
 _QUERY: LiteralString = """
@@ -39,4 +40,8 @@ class Locks:
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
         names = ("kind", "mode", "relation", "granted", "fast_path", "waiting")
-        return [dict(zip(names, row, strict=True)) for row in self._conn.execute(_QUERY, prepare=True).fetchall()]
+        found = self._conn.execute(_QUERY, prepare=True).fetchall()
+        return [
+            dict(zip(names, (kind, mode, relation_shown(self._conn, name), *counts), strict=True))
+            for kind, mode, name, *counts in found
+        ]

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.collect.sources.base import Row
+from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Of each view: the command, its phase, how much is done, of how much, and what is counted.
@@ -49,8 +50,8 @@ class Progress:
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
         return [
-            {"command": command, "phase": phase, "relation": relation, "done": done or 0.0, "total": total or 0.0,
-             "unit": unit, "auto": float(auto)}
+            {"command": command, "phase": phase, "relation": relation_shown(self._conn, relation),
+             "done": done or 0.0, "total": total or 0.0, "unit": unit, "auto": float(auto)}
             for command, phase, relation, done, total, unit, auto in self._conn.execute(
                 self._query.encode(), prepare=True
             ).fetchall()

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.collect.sources.base import Row
+from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Of ours that wait, some: pg_blocking_pids looks at the whole lock table.
@@ -88,7 +89,7 @@ class Blockers:
                 {
                     "statement": without_literals(statement),
                     "lock": lock,
-                    "relation": relation,
+                    "relation": relation_shown(self._conn, relation),
                     "by": by or kind,
                     "by_ours": float(by == self._application),
                     "by_state": state,

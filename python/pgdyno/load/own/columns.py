@@ -11,6 +11,7 @@ from typing import Any
 from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
 from pgdyno.load.own.drawn import Drawn
+from pgdyno.search_path import user_path
 
 #: What is drawn of instants where nothing is said: a year.
 _FROM, _TO = dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)
@@ -104,7 +105,11 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
 
 
 def _canonical(conn: Connection, name: str) -> str:
-    row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.text", [name]).fetchone()
+    # Found as the user names it, and named with its schema from then on.
+    with user_path(conn):
+        row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid", [name]).fetchone()
+    if row is not None and row[0] is not None:
+        row = conn.execute("select %s::pg_catalog.regclass::pg_catalog.text", [row[0]]).fetchone()
     if row is None or row[0] is None:
         raise SpecError(
             f"fill.{name}: there is no such table in the database", "Its files must make it before it is filled."

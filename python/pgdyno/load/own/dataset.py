@@ -25,13 +25,14 @@ from pgdyno.errors import LocalError, RefusedError, TargetError
 from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
-from pgdyno.load.find import Connection, Table, listed, refuse_a_standby
+from pgdyno.load.find import Connection, Table, listed, refuse_unfit, subscribers
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dump
 from pgdyno.load.own.columns import Filling, Wanted, decided
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.load.units import pg_size
+from pgdyno.search_path import user_path
 
 _UNFINISHED = "not complete"
 #: Bytes of a row that is drawn, about, with its keys; for plans.
@@ -233,8 +234,10 @@ def make(
     """
     done = Loaded(data.kind, 0, data.heap_bytes, connections=min(4, host.cores()))
     with closing(targets.administrative(target, patience_s=None)) as conn:
-        refuse_a_standby(conn, target)
+        refuse_unfit(conn, target)
         refuse_another(conn, target, data, force=force, replace=replace)
+        for who in subscribers(conn):
+            listener.note(f"{who}: its subscribers are sent all that is loaded and changed here")
         listener.note(f"loading {data.name} in {target.where}")
         try:
             if data.kind == "dump":
@@ -276,8 +279,11 @@ def _made_by_files(
             done.moved_bytes += n
             listener.loading("copy", 0, 0, done.moved_bytes, total)
 
-        for source in sources:
-            done.rows += source.carry_out(conn, watch)
+        with user_path(conn):
+            for source in sources:
+                done.rows += source.carry_out(conn, watch)
+        # Whatever the files have set.
+        conn.execute("set local search_path to pg_catalog; reset role")
         oids = [oid for oid in tables(conn) if oid not in before]
         _mark(conn, data, oids, _UNFINISHED)
         for key, other in _others(conn).items():
@@ -338,8 +344,9 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
         fill.set_sequences(conn, fillings)
     with done.phase("keys"), conn.transaction():
         listener.loading("keys", 0, 0, 0, 0)
-        for path in data.after:
-            SqlFile.read(path).carry_out(conn)
+        with user_path(conn):
+            for path in data.after:
+                SqlFile.read(path).carry_out(conn)
     return rows
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psycopg
 
 from pgdyno.load.find import Connection
+from pgdyno.search_path import relation_shown, schemas_of
 
 _NAME = re.compile(r'"[^"]+"|[A-Za-z_][\w$]*')
 _TABLES = """
@@ -24,7 +25,7 @@ select c.oid, c.oid::pg_catalog.regclass::pg_catalog.text, c.relname::text,
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p') and not c.relispartition
   and n.nspname not in ('pg_catalog', 'information_schema') and c.relname::text = any(%s::text[])
-order by pg_catalog.pg_table_is_visible(c.oid) desc, 2"""
+order by pg_catalog.array_position(%s::pg_catalog.text[], n.nspname::pg_catalog.text), 2"""
 #: What scripts may ask of a table.
 ASKED = re.compile(r":([A-Za-z_]\w*?)_(rows|first|last)\b")
 
@@ -46,7 +47,7 @@ def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
     words = {w.strip('"') if w.startswith('"') else w.lower() for text in scripts for w in _NAME.findall(text)}
     words |= {table for text in scripts for table, _ in ASKED.findall(text)}
     found = []
-    for _, name, _, in_leaves, own, key in conn.execute(_TABLES, [sorted(words)]).fetchall():
+    for _, name, _, in_leaves, own, key in conn.execute(_TABLES, [sorted(words), list(schemas_of(conn))]).fetchall():
         first = last = None
         if key is not None:
             try:
@@ -54,7 +55,7 @@ def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
             except psycopg.Error:
                 row = None
             first, last = row if row is not None else (None, None)
-        found.append(Touched(name, max(in_leaves, own), first, last))
+        found.append(Touched(relation_shown(conn, name), max(in_leaves, own), first, last))
     return found
 
 

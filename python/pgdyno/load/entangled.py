@@ -1,0 +1,69 @@
+"""What somebody else has tied to tables of ours, and what would be changed with them.
+
+A statement on a table reaches the tables that inherit from it; its triggers and rules, and foreign keys that cascade,
+write to other tables. A load test on such tables changes what pgdyno did not make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.cluster.target import Target
+from pgdyno.errors import RefusedError
+from pgdyno.load.find import Connection
+
+_TIED = """
+with ours(oid) as (select pg_catalog.unnest(%s::pg_catalog.oid[]))
+select 0, i.inhparent::pg_catalog.regclass::pg_catalog.text, i.inhrelid::pg_catalog.regclass::pg_catalog.text,
+  c.relispartition
+from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+where (i.inhparent in (select oid from ours)) <> (i.inhrelid in (select oid from ours))
+union all
+select 1, t.tgrelid::pg_catalog.regclass::pg_catalog.text, pg_catalog.quote_ident(t.tgname), false
+from pg_catalog.pg_trigger t where t.tgrelid in (select oid from ours) and not t.tgisinternal
+union all
+select 2, r.ev_class::pg_catalog.regclass::pg_catalog.text, pg_catalog.quote_ident(r.rulename), false
+from pg_catalog.pg_rewrite r where r.ev_class in (select oid from ours)
+union all
+select 3, k.confrelid::pg_catalog.regclass::pg_catalog.text, k.conrelid::pg_catalog.regclass::pg_catalog.text, false
+from pg_catalog.pg_constraint k
+where k.contype = 'f' and k.confrelid in (select oid from ours) and k.conrelid not in (select oid from ours)
+  and (k.confdeltype in ('c', 'n', 'd') or k.confupdtype in ('c', 'n', 'd'))
+order by 1, 2, 3"""
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Something of somebody else's that a statement on a table of ours would change, or call."""
+
+    sentence: str
+    remedy: str
+
+
+def ties(conn: Connection, oids: Sequence[int]) -> list[Tie]:
+    """Return what is tied to these tables from outside. Raise psycopg.Error."""
+    found = []
+    for kind, table, other, is_partition in conn.execute(_TIED, [list(oids)]).fetchall():
+        if kind == 0 and is_partition:
+            found.append(Tie(f"{other} is attached to {table} as a partition", f"ALTER TABLE {table} DETACH PARTITION"))
+        elif kind == 0:
+            found.append(Tie(f"{other} inherits from {table}", f"ALTER TABLE {other} NO INHERIT {table}"))
+        elif kind == 1:
+            found.append(Tie(f"the trigger {other} stands on {table}", f"DROP TRIGGER {other} ON {table}"))
+        elif kind == 2:
+            found.append(Tie(f"the rule {other} stands on {table}", f"DROP RULE {other} ON {table}"))
+        else:
+            found.append(Tie(f"a foreign key of {other} follows the rows of {table}", f"drop that key of {other}"))
+    return found
+
+
+def refuse(conn: Connection, target: Target, oids: Sequence[int]) -> None:
+    """Raise RefusedError, naming them, where objects of somebody else are tied to these tables."""
+    if found := ties(conn, oids):
+        named = "; ".join(t.sentence for t in found[:5])
+        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+        raise RefusedError(
+            f"{target.where}: {named}{more}: pgdyno did not make that, and would change or call it with its own tables",
+            f"Use a database of its own (createdb bench, then dbname=bench); or first: {found[0].remedy}.",
+        )
