@@ -49,7 +49,7 @@ from pgdyno.run.steps import PATIENCE_S, TrialSteps, machine_counters
 from pgdyno.run.trial import PreparedTrial, TrialContext, abandon, run_trial
 from pgdyno.run.workloads import compiled, constants
 from pgdyno.search_path import option_for
-from pgdyno.spec.load import standby_reads_of
+from pgdyno.spec.load import is_ready_made, standby_reads_of
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -153,7 +153,9 @@ class Session:
         """
         used = {c.workload for c in self.configurations}
         workloads = [self.experiment.workloads[name] for name in used]
-        built_in = all(w.tpcc is not None or all(s.builtin for s in w.scripts) for w in workloads)
+        built_in = is_ready_made(self.prepared.text) or all(
+            w.tpcc is not None or all(s.builtin for s in w.scripts) for w in workloads
+        )
         if site.claim is None or site.claim.is_pooled or not built_in or isinstance(site.dataset, OwnDataset):
             return
         option = option_for(find.schema_for(site.claim.conn, site.target))

@@ -22,6 +22,12 @@ def names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
 
 
+def is_ready_made(text: str) -> bool:
+    """Return True if an experiment's text is one of pgdyno's own."""
+    folder = resources.files("pgdyno") / "experiments"
+    return any((folder / f"{name}.toml").read_text(encoding="utf-8") == text for name in names())
+
+
 def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
     """The experiment, its file's text, and the folder that its scripts are relative to (None for a ready-made one)."""
     if "/" not in name_or_path and not name_or_path.endswith(".toml"):

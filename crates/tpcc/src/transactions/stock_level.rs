@@ -17,7 +17,7 @@ pub const STATEMENTS: &[Statement] = &[
     ("get next order", "select d_next_o_id from {district} where d_w_id = $1 and d_id = $2"),
     (
         "count low stock",
-        "select count(distinct s_i_id) from {order_line}, {stock} where ol_w_id = $1 and ol_d_id = $2 \
+        "select pg_catalog.count(distinct s_i_id) from {order_line}, {stock} where ol_w_id = $1 and ol_d_id = $2 \
          and ol_o_id >= $3 and ol_o_id < $4 and s_w_id = $1 and s_i_id = ol_i_id and s_quantity < $5",
     ),
 ];
