@@ -1,4 +1,4 @@
-"""A database whose owner has laid a trap under every name of the server's: nothing of it is called or read by pgdyno."""
+"""A database whose owner has laid a trap under every name of the server's: pgdyno calls and reads none of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ create schema evil;
 create sequence evil.sprung;
 create function evil.spring(what pg_catalog.text) returns pg_catalog.bool language plpgsql
   set search_path = pg_catalog as $$
-  begin perform nextval('evil.sprung'); raise warning 'sprung: % in %', what, left(current_query(), 200); return true; end $$;
+  begin
+    perform nextval('evil.sprung');
+    raise warning 'sprung: % in %', what, left(current_query(), 200);
+    return true;
+  end $$;
 do $do$
 declare f record; n int := 0; result text;
 begin
