@@ -10,6 +10,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def one_line(error: object, most: int = 2_000) -> str:
+    """Return what an error says in one line. Of a text without an end the beginning says enough."""
+    text = str(error)
+    line = " ".join(text[: 4 * most].split())
+    return line if len(text) <= 4 * most and len(line) <= most else f"{line[:most]} … ({len(text):,} characters in all)"
+
+
 def integer(value: float) -> str:
     """1,234,567; three digits below a hundred; a dash for nothing."""
     if math.isnan(value):

@@ -200,8 +200,10 @@ class Connection:
 
     @classmethod
     def start(cls, conninfo: str) -> Connection:
-        """Begins to connect; go on by `poll`."""
-        return cls(_library().PQconnectStart(_bytes(conninfo)))
+        """Begin to connect; go on by `poll`. What the server says meanwhile is not shown: it may be anybody's."""
+        conn = cls(_library().PQconnectStart(_bytes(conninfo)))
+        conn.notices(lambda _: None)
+        return conn
 
     def poll(self) -> int:
         """Goes on connecting: FAILED, READY, or what is waited for, READING or WRITING."""

@@ -140,7 +140,7 @@ impl ServerError {
         let mut error = ServerError::default();
         for field in body.split(|b| *b == 0) {
             let Some((kind, text)) = field.split_first() else { continue };
-            let text = String::from_utf8_lossy(text).into_owned();
+            let text = bounded(text);
             match kind {
                 b'S' if error.severity.is_empty() => error.severity = text,
                 b'V' => error.severity = text,
@@ -202,6 +202,19 @@ impl fmt::Display for ServerError {
         }
         Ok(())
     }
+}
+
+/// Bytes of a field that are kept: more says no more, and a server may send without end.
+const FIELD_MAX: usize = 64 << 10;
+
+/// A field as text, its beginning if it is longer than that.
+fn bounded(field: &[u8]) -> String {
+    let kept = &field[..field.len().min(FIELD_MAX)];
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < field.len() {
+        text.push_str(&format!(" … ({} bytes in all)", field.len()));
+    }
+    text
 }
 
 /// The line of `sql` that holds its character `position` (from 1), cut to 60 characters, and a caret below it.

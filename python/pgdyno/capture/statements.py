@@ -15,6 +15,7 @@ import psycopg
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
 from pgdyno.errors import RefusedError
+from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 
 _STATEMENTS = """
@@ -142,7 +143,7 @@ def _counts(conn: Connection) -> dict[Any, tuple[str, int, float]]:
         rows = conn.execute(_STATEMENTS).fetchall()
     except psycopg.Error as e:
         raise RefusedError(
-            f"pg_stat_statements cannot be read: {' '.join(str(e).split())[:200]}",
+            f"pg_stat_statements cannot be read: {one_line(e)[:200]}",
             "CREATE EXTENSION pg_stat_statements (it must be in shared_preload_libraries); or capture a log: --log.",
         ) from e
     return {(i, q): (q, n, t) for i, q, n, t in rows}

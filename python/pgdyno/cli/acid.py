@@ -25,6 +25,7 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, TargetError, UsageError
+from pgdyno.format import one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.listener import LoadListener
@@ -82,7 +83,7 @@ def main(
                     tests = _tested(target, sets, isolation, listener)
                     found = _Found(tests, _checked(target, sets, listener), None)
         except psycopg.Error as e:
-            message = " ".join(str(e).split())
+            message = one_line(e)
             raise TargetError(f"testing failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
             listener.loaded()

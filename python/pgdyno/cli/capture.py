@@ -17,6 +17,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
+from pgdyno.format import one_line
 from pgdyno.search_path import user_path
 
 
@@ -26,7 +27,7 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
     try:
         found, what, source = _captured(target, log, seconds, top, read_only)
     except psycopg.Error as e:
-        reason = " ".join(str(e).split())
+        reason = one_line(e)
         raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     file = write(found, output, source=source, when=when, what=what)

@@ -99,6 +99,9 @@ def entry() -> NoReturn:
     except PgdynoError as e:
         streams.say(str(e))
         code = e.exit_code
+    except SystemExit as e:
+        # click's way to end where whoever read our output has closed it (| head): nothing went wrong.
+        code = 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else e.code
     except (KeyboardInterrupt, typer.Abort):
         # Before a run has begun; a run winds itself up.
         streams.say("interrupted by Ctrl-C")
@@ -111,7 +114,7 @@ def entry() -> NoReturn:
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
         streams.give_up_output()
-        code = 141
+        code = 0
     except OSError as e:
         # Of files whoever works with them says more; what comes up to here is mostly standard output, on a full disk.
         named = f": {e.filename}" if e.filename else ""

@@ -21,6 +21,7 @@ from pgdyno.cli.progress import listener_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
+from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
 from pgdyno.replication import cluster as clusters
 from pgdyno.replication import disks, leftovers, pgbouncer, record, roles, slots, state, tablespaces
@@ -249,7 +250,7 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
             yield cluster
         except psycopg.Error as e:
             raise ClusterError(
-                f"a member has refused, or does not answer: {' '.join(str(e).split())}",
+                f"a member has refused, or does not answer: {one_line(e)}",
                 f"pgdyno cluster status {folder} shows which.",
             ) from e
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from typing import Any, TextIO, cast
@@ -44,6 +45,18 @@ def prepare() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = cast(TextIO, _Lossy(sys.stderr or open(2, "w", closefd=False)))  # noqa: SIM115
+    logging.lastResort = _Cleaned(logging.WARNING)
+
+
+class _Cleaned(logging.Handler):
+    """What libraries warn of may hold a server's words: it is shown as our own messages are, and not without end."""
+
+    _MOST = 20
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._MOST -= 1
+        if self._MOST >= 0:
+            say(f"{record.name}: {record.getMessage()}")
 
 
 def give_up_output() -> None:

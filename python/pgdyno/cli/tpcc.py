@@ -19,6 +19,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError, UsageError
+from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.listener import LoadListener
@@ -42,7 +43,7 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
                 schema = find.schema_sql(conn)
                 found = list(checked(conn, sets, wanted, partial(began, listener), schema=schema))
         except psycopg.Error as e:
-            message = " ".join(str(e).split())
+            message = one_line(e)
             raise TargetError(f"checking failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
             listener.loaded()

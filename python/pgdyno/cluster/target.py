@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from pgdyno import conninfo as conninfos
 from pgdyno import libpq
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError
+from pgdyno.format import one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -261,31 +262,42 @@ def _client_certificate(used: dict[str, str]) -> dict[str, str]:
 
 
 def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
-    """Connects without psycopg's assumptions about the server; libpq's own time-out applies. The result may be a
-    connection that has failed.
+    """Connect without psycopg's assumptions about the server; libpq's own time-out applies. The result may be a
+    connection that has failed. Raise TargetError where the server does not answer, or keeps libpq at work (a SCRAM of
+    billions of iterations) for longer than `timeout_s`.
     """
     conn = libpq.Connection.start(conninfo)
-    deadline = time.monotonic() + timeout_s
-    while conn.status != libpq.BAD and (state := conn.poll()) not in (libpq.FAILED, libpq.READY):
-        left = deadline - time.monotonic()
-        ready = False
-        if left > 0 and conn.socket >= 0:
-            reading = [conn.socket] if state == libpq.READING else []
-            writing = [] if reading else [conn.socket]
-            ready = any(select.select(reading, writing, [], left))
-        if not ready:
-            host, port = conn.host, conn.port
-            conn.finish()
-            raise TargetError(
-                f"cannot connect to {host} port {port}: no answer within {timeout_s:g} s",
-                "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
-            )
+    given_up = threading.Event()
+    # In a thread: what libpq reckons for a server cannot be interrupted.
+    thread = threading.Thread(target=_connect, args=(conn, given_up), name="pgdyno-connect", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if thread.is_alive():
+        host, port = conn.host, conn.port
+        given_up.set()
+        thread.join(0.2)
+        raise TargetError(
+            f"cannot connect to {host} port {port}: no session within {timeout_s:g} s",
+            "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
+        )
     return conn
 
 
+def _connect(conn: libpq.Connection, given_up: threading.Event) -> None:
+    while conn.status != libpq.BAD and (state := conn.poll()) not in (libpq.FAILED, libpq.READY):
+        ready = False
+        while not ready and not given_up.is_set():
+            reading = [conn.socket] if state == libpq.READING else []
+            writing = [] if reading else [conn.socket]
+            ready = any(select.select(reading, writing, [], 0.1)) if conn.socket >= 0 else False
+        if given_up.is_set():
+            conn.finish()
+            return
+
+
 def clean(message: str) -> str:
-    """In one line."""
-    return " ".join(message.split()).removeprefix("connection is bad: ")
+    """Return a server's message in one line."""
+    return one_line(message).removeprefix("connection is bad: ")
 
 
 def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.errors import PgdynoError
+from pgdyno.format import one_line
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -48,7 +49,7 @@ def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float],
         try:
             row = conn.execute(query).fetchone()
         except psycopg.Error as e:
-            missing.append(f"{name}: {' '.join(str(e).split())}")
+            missing.append(f"{name}: {one_line(e)}")
             continue
         if row is not None:
             found |= {n: float(v) for n, v in zip(columns, row, strict=True) if v is not None}

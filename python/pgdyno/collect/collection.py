@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
+from pgdyno.format import one_line
 
 #: A sample that is late by more of its period than this is told.
 _LATE = 2.0
@@ -182,7 +183,7 @@ class Collection:
         try:
             found = act()
         except Exception as e:
-            words = " ".join(str(e).split()) or type(e).__name__
+            words = one_line(e) or type(e).__name__
             if self._asked is not None and self._asked.is_lost:
                 self._lose(words)
                 return None

@@ -17,6 +17,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from pgdyno.format import one_line
 from pgdyno.search_path import use_user_path
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -119,7 +120,7 @@ def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> 
                 carried_out = carry_out and time.monotonic() < deadline and can_be_repeated(s.prepared)
                 plans.append(_plan(conn, s, carry_out=carried_out))
         except psycopg.Error as e:
-            missing.append(f"plan of {s.script}:{s.line}: {' '.join(str(e).split())[:200]}")
+            missing.append(f"plan of {s.script}:{s.line}: {one_line(e)[:200]}")
             if conn.closed:
                 break
     return plans, missing

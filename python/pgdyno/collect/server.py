@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.conninfo import looks_secret
+from pgdyno.format import one_line
 from pgdyno.search_path import qualified
 
 #: Settings that decide what a figure means; recorded also where they have their default.
@@ -67,7 +68,7 @@ def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any],
         try:
             rows = conn.execute(query, [list(KEY_SETTINGS), _PRIVATE] if "%s" in query else None).fetchall()
         except psycopg.Error as e:
-            missing.append(f"{name}: {' '.join(str(e).split())}")
+            missing.append(f"{name}: {one_line(e)}")
             continue
         if name == "settings":
             facts[name] = {n: {"value": v, "source": source} for n, v, source in rows if not looks_secret(str(v))}

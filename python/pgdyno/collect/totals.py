@@ -13,6 +13,7 @@ import psycopg
 
 from pgdyno.collect import extensions, server
 from pgdyno.conninfo import looks_secret
+from pgdyno.format import one_line
 from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -148,14 +149,14 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
                 if schema:
                     _count(conn, totals, name, q, q.query.replace("{schema}", schema).encode())
         except psycopg.Error as e:
-            totals.missing.append(f"{name}: {' '.join(str(e).split())}")
+            totals.missing.append(f"{name}: {one_line(e)}")
     _hide_secrets(totals)
     try:
         _read_times(conn, totals)
         settings = "select name, setting from pg_settings where context <> 'internal' and source <> 'session'"
         totals.settings = {n: v for n, v in conn.execute(settings).fetchall() if v is not None}
     except psycopg.Error as e:
-        totals.missing.append(f"settings: {' '.join(str(e).split())}")
+        totals.missing.append(f"settings: {one_line(e)}")
     return totals
 
 
@@ -180,7 +181,7 @@ def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: byt
         with conn.transaction():
             rows = conn.execute(query).fetchall()
     except psycopg.Error as e:
-        totals.missing.append(f"{name}: {' '.join(str(e).split())}")
+        totals.missing.append(f"{name}: {one_line(e)}")
         return
     n = len(q.names)
     if len(rows) >= _LIMITS.get(name, len(rows) + 1):

@@ -24,6 +24,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, TrialError
+from pgdyno.format import one_line
 from pgdyno.load.listener import LoadListener
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -88,7 +89,7 @@ def _kept(drill: Drill, remedy: str) -> Iterator[None]:
     try:
         yield
     except (PgdynoError, psycopg.Error) as e:
-        drill.stopped = " ".join(str(e).split())
+        drill.stopped = one_line(e)
     except BaseException as e:
         drill.stopped = f"stopped: {type(e).__name__}"
         raise

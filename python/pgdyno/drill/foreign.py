@@ -29,6 +29,7 @@ from pgdyno.drill import ledger
 from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.drill.rounds import Options, Round, Say, begin, write_lost
 from pgdyno.errors import PgdynoError, RefusedError, SpecError, TrialError, UsageError
+from pgdyno.format import one_line
 from pgdyno.spec.load import mistakes
 from pgdyno.spec.values import Name, Strict
 
@@ -218,7 +219,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
             names, commit = (_setting(conn, n) for n in ("synchronous_standby_names", "synchronous_commit"))
     except psycopg.errors.InsufficientPrivilege as e:
         raise RefusedError(
-            f"the role {primary.target.user} may not make the ledger's table: {' '.join(str(e).split())}",
+            f"the role {primary.target.user} may not make the ledger's table: {one_line(e)}",
             "GRANT CREATE ON SCHEMA public, or drill in a database of its own.",
         ) from e
     cluster.wait_caught_up(about.whole_s)
@@ -234,7 +235,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
     try:
         _play(cluster, primary, fault, options, load, found, watcher, say)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = " ".join(str(e).split())
+        found.error = one_line(e)
     except BaseException:
         # What was broken is put right, whoever has had enough of it.
         if found.fault_ns and about.recover:
@@ -258,7 +259,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
             _carried_out(about.recover, _environment(cluster, primary), about.command_s, "recover")
         _audit(cluster, run, found, load)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = found.error or " ".join(str(e).split())
+        found.error = found.error or one_line(e)
         found.broken = True
     _save(found, folder)
     return found

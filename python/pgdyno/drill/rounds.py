@@ -20,6 +20,7 @@ from pgdyno.drill.faults import Fault, Scene, recover
 from pgdyno.drill.ledger import Audit, Outage
 from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.errors import PgdynoError, RefusedError, TrialError
+from pgdyno.format import one_line
 from pgdyno.replication import disks, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -155,7 +156,7 @@ def play(
             beside.start()
         _play(scene, fault, options, load, found, say)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = " ".join(str(e).split())
+        found.error = one_line(e)
     finally:
         load.stop()
         if beside is not None:
@@ -182,7 +183,7 @@ def play(
             say("consistency")
             found.inconsistent = options.beside.inconsistent(cluster)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = found.error or " ".join(str(e).split())
+        found.error = found.error or one_line(e)
         found.broken = True
     _write(folder, found)
     return found

@@ -8,6 +8,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.administration import is_pooled
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
+from pgdyno.format import one_line
 from pgdyno.load.dataset import block, literal
 from pgdyno.load.find import Connection
 
@@ -77,7 +78,7 @@ class Claim:
             ).fetchone()
         except psycopg.Error as e:
             if self.conn.closed:
-                raise TargetError(" ".join(str(e).split())) from e
+                raise TargetError(one_line(e)) from e
             # Not quite PostgreSQL.
             return
         assert row is not None

@@ -25,6 +25,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
+from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load import drop as dropping
 from pgdyno.load import statistics
@@ -343,7 +344,7 @@ class Direct:
             self.server.start()
             self._clean(tell=False)
         except (PgdynoError, psycopg.Error) as e:
-            return f"An empty schema {SCHEMA} may be left, and the next load removes it ({' '.join(str(e).split())})."
+            return f"An empty schema {SCHEMA} may be left, and the next load removes it ({one_line(e)})."
         return "Nothing was kept."
 
     # ------------------------------------------------------------ inside
@@ -384,7 +385,7 @@ def _compares_bytes(conn: Connection) -> bool:
 
 
 def _explained(error: Exception, kept: str) -> PgdynoError:
-    message = " ".join(str(error).split())
+    message = one_line(error)
     if getattr(error, "errno", None) == errno.ENOSPC or getattr(error, "sqlstate", None) == "53100":
         return LocalError(
             f"loading failed, the disk is full: {message}", f"{kept} Free some space, or use a smaller --scale."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError
-from pgdyno.load.find import Connection
+from pgdyno.search_path import Connection
 
 _TIED = """
 with ours(oid) as (select pg_catalog.unnest(%s::pg_catalog.oid[]))

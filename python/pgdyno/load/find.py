@@ -11,6 +11,8 @@ import psycopg
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
+from pgdyno.format import one_line
+from pgdyno.load import entangled
 from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of, quoted
 from pgdyno.load.units import pg_size
 from pgdyno.search_path import schema_of
@@ -129,13 +131,14 @@ def find(conn: Connection, dataset: Dataset) -> Found:
 
 
 def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, replace: bool) -> Found:
-    """As `find`. Raises RefusedError where other tables stand in the dataset's place: somebody else's, unless `force`;
-    a dataset of ours of another size, unless `replace`.
+    """As `find`. Raise RefusedError where somebody else's objects are tied to our tables; and where other tables stand
+    in the dataset's place: somebody else's, unless `force`; a dataset of ours of another size, unless `replace`.
     """
     try:
         found = find(conn, dataset)
+        entangled.refuse(conn, target, [t.oid for t in found.ours])
     except psycopg.Error as e:
-        reason = " ".join(str(e).split())
+        reason = one_line(e)
         raise TargetError(f"cannot look for tables in {target.where}: {reason}", remedy_for(reason, e.sqlstate)) from e
     if found.holds(dataset):
         return found

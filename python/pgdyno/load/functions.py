@@ -8,6 +8,7 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.errors import RefusedError
+from pgdyno.format import one_line
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.find import Connection, find, schema_sql
 from pgdyno.load.listener import LoadListener
@@ -41,7 +42,7 @@ def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
             for function in old:
                 conn.execute(function.encode())
     except psycopg.Error as e:
-        why = " ".join(str(e).split())
+        why = one_line(e)
         raise RefusedError(
             f"the functions of {dataset.name} are another pgdyno's, and cannot be replaced: {why}",
             "Connect as their owner, or load the dataset again: --replace.",

@@ -8,6 +8,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
+from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.listener import LoadListener
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, of_warehouses
@@ -30,7 +31,7 @@ def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener)
                         "Does another session write there? Else it is a defect of the disk, or of pgdyno.",
                     )
     except psycopg.Error as e:
-        message = " ".join(str(e).split())
+        message = one_line(e)
         remedy = remedy_for(message, e.sqlstate)
         raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy) from e
     finally:

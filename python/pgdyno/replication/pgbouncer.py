@@ -21,6 +21,7 @@ from pgdyno.cluster.layout import write
 from pgdyno.cluster.process import environment, last_words
 from pgdyno.cluster.removal import Made
 from pgdyno.errors import ClusterError, LocalError
+from pgdyno.format import one_line
 
 #: The role that speaks to its console.
 _ADMIN = "pgdyno_pooler"
@@ -192,7 +193,7 @@ class PgBouncer:
         try:
             self._ask(command, patience_s)
         except psycopg.Error as e:
-            raise ClusterError(f"the pooler: {' '.join(str(e).split())}", f"Its log: {self._log}.") from e
+            raise ClusterError(f"the pooler: {one_line(e)}", f"Its log: {self._log}.") from e
 
     def _ask(self, command: str, patience_s: float) -> None:
         conninfo = psycopg.conninfo.make_conninfo(

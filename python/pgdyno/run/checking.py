@@ -10,6 +10,7 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
+from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat
@@ -33,7 +34,7 @@ def after_trial(target: Target, dataset: Dataset, writers: Sequence[TrialWriter]
             found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began, schema=find.schema_sql(conn)))
     except (psycopg.Error, PgdynoError) as e:
         for writer in writers:
-            writer.event(0, "checking", " ".join(str(e).split()))
+            writer.event(0, "checking", one_line(e))
         return [Caveat.UNCHECKED]
     finally:
         listener.loaded()

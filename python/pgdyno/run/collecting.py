@@ -22,6 +22,7 @@ from pgdyno.collect.sources.devices import Devices, places_of
 from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
 from pgdyno.collect.totals import Totals
 from pgdyno.errors import PgdynoError
+from pgdyno.format import one_line
 from pgdyno.run import counting
 from pgdyno.run.asked import PATIENCE_S, AskedSources, Connection
 from pgdyno.run.counting import Counting
@@ -76,7 +77,7 @@ class Collecting:
             self._read_before(self._asked.conn)
             self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
-            self._note(" ".join(str(e).split()))
+            self._note(one_line(e))
         if self._same_machine:
             try:
                 sources = self._of_machine()
@@ -130,7 +131,7 @@ class Collecting:
             with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
                 self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
-            self._note(" ".join(str(e).split()))
+            self._note(one_line(e))
         if self._log is not None and self._writer.start_ns:
             self._read_log(self._log)
         for words in self._notes:
@@ -169,7 +170,7 @@ class Collecting:
                 self._log = self._find_log(conn)
             except (ValueError, OSError, psycopg.Error) as e:
                 why = e.strerror if isinstance(e, OSError) else ""
-                self._note(f"the server's log: {why or ' '.join(str(e).split())}")
+                self._note(f"the server's log: {why or one_line(e)}")
 
     def _read_after(self, conn: Connection, *, attributable: bool) -> None:
         if attributable and {"server", "statements"} & self._wanted:
@@ -201,7 +202,7 @@ class Collecting:
         try:
             rows = buffers.read(conn, is_ours=self._is_ours)
         except psycopg.Error as e:
-            self._note(f"what shared buffers hold: {' '.join(str(e).split())}")
+            self._note(f"what shared buffers hold: {one_line(e)}")
             return
         self._writer.totals("buffers", rows)
         if not rows:

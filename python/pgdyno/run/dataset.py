@@ -99,13 +99,7 @@ def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, r
         if wanted.kind != "none":
             entangled.refuse(conn, target, [t.oid for t in own.made(conn)])
     else:
-        _look(conn, target, wanted, force=force, replace=replace)
-
-
-def _look(conn: Connection, target: Target, wanted: Dataset, *, force: bool, replace: bool) -> find.Found:
-    found = find.look(conn, target, wanted, force=force, replace=replace)
-    entangled.refuse(conn, target, [t.oid for t in found.ours])
-    return found
+        find.look(conn, target, wanted, force=force, replace=replace)
 
 
 def is_there(conn: Connection, wanted: AnyDataset) -> bool:
@@ -157,7 +151,7 @@ def ensure(
     listener: LoadListener,
 ) -> dict[str, Any]:
     """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
-    found = _look(conn, target, dataset, force=force, replace=replace)
+    found = find.look(conn, target, dataset, force=force, replace=replace)
     if found.holds(dataset):
         functions.renew(conn, dataset, listener)
         return _found(dataset, target, listener)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError
+from pgdyno.format import one_line
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
@@ -186,7 +187,7 @@ def _continued(path: Path) -> Prepared:
         if m.cores is None:
             raise ValueError("cores: it is not there")
     except (OSError, ValueError) as e:
-        reason = " ".join(str(e).split())[:200]
+        reason = one_line(e)[:200]
         raise UsageError(
             f"{path} cannot be continued: its manifest.json does not say how it was made ({reason})",
             "It is of another version of pgdyno, or damaged; pgdyno report may still show it.",

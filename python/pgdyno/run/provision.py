@@ -26,6 +26,7 @@ from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
+from pgdyno.format import one_line
 from pgdyno.model import spelled
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
@@ -257,7 +258,7 @@ class Provision:
                     conn.execute(f"create tablespace \"{space}\" location '{location}'".encode())
                 except psycopg.Error as e:
                     raise LocalError(
-                        f"targets.{name}.tablespaces.{space}: {' '.join(str(e).split())}",
+                        f"targets.{name}.tablespaces.{space}: {one_line(e)}",
                         f'Can the account "{cluster.account.name}", which runs the server, reach {folder}?',
                     ) from e
 

@@ -18,6 +18,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
 from pgdyno.diagnosis import explain
 from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
+from pgdyno.format import one_line
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
@@ -228,7 +229,7 @@ class Recorder:
             try:
                 probes[name] = asdict(probe.probe(folder, seconds=wanted.seconds, size=size, threads=wanted.threads))
             except LocalError as e:
-                self._listener.note(f"the storage was not probed: {' '.join(str(e).split())}")
+                self._listener.note(f"the storage was not probed: {one_line(e)}")
         self.directory.update_manifest(storage_probes=probes)
 
     # ------------------------------------------------------------ report

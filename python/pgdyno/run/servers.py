@@ -26,6 +26,7 @@ from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, SpecError
+from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
@@ -462,7 +463,7 @@ class Servers:
                 try:
                     conn.execute(statement.encode())
                 except psycopg.Error as e:
-                    reason = " ".join(str(e).split())
+                    reason = one_line(e)
                     raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
 
 

@@ -28,6 +28,7 @@ from pgdyno.errors import (
     SpecError,
     TargetError,
 )
+from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
@@ -113,7 +114,7 @@ class Session:
             outcome = Outcome(e.exit_code, error=str(e))
         except (OSError, psycopg.Error) as e:
             # What nobody foresaw: still a message, and what was measured is kept.
-            outcome = Outcome(LocalError.exit_code, error=f"{type(e).__name__}: {' '.join(str(e).split())}")
+            outcome = Outcome(LocalError.exit_code, error=f"{type(e).__name__}: {one_line(e)}")
         finally:
             self.listener.close()
         # A second Ctrl-C waits until the report is written: it takes a moment, and it is what the run was for.
@@ -369,12 +370,12 @@ class Session:
                     dataset.refresh(conn, site.target, site.dataset)
                     self._restore(conn, site)
                 except psycopg.Error as e:
-                    refused.append(" ".join(str(e).split()))
+                    refused.append(one_line(e))
                 try:
                     if between.checkpoint:
                         conn.execute("checkpoint")
                 except psycopg.Error as e:
-                    refused.append(" ".join(str(e).split()))
+                    refused.append(one_line(e))
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
@@ -385,7 +386,7 @@ class Session:
         except RefusedError:
             raise
         except (TargetError, psycopg.Error) as e:
-            refused.append(" ".join(str(e).split()))
+            refused.append(one_line(e))
         if refused:
             self.listener.note(f"preparing the trial: {'; '.join(refused)}")
         return counters, "; ".join(refused)

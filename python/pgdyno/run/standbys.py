@@ -14,6 +14,7 @@ from pgdyno import _core, engine
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
+from pgdyno.format import one_line
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.store import hlog
 
@@ -89,7 +90,7 @@ class BesideStandbys:
                 conn.execute(f"truncate only {TABLE}".encode())
                 conn.execute(f"insert into {TABLE} values (%s)".encode(), [self._first])
         except (PgdynoError, psycopg.Error) as e:
-            self._note(f"how old standbys' answers are: {' '.join(str(e).split())}")
+            self._note(f"how old standbys' answers are: {one_line(e)}")
             return
         self._thread(self._beat)
         for name, target in self._standbys.items():
@@ -121,7 +122,7 @@ class BesideStandbys:
                 run(*arguments)
             except (PgdynoError, psycopg.Error, _core.CoreError) as e:
                 if not self._over.is_set():
-                    self._note(f"beside the load on standbys: {' '.join(str(e).split())}")
+                    self._note(f"beside the load on standbys: {one_line(e)}")
 
         thread = threading.Thread(target=carefully, name="pgdyno-standbys", daemon=True)
         self._threads.append(thread)

@@ -9,6 +9,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.collect import activity, processes
 from pgdyno.collect.others import others_at_work, words_for
 from pgdyno.errors import PgdynoError
+from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat
 from pgdyno.run import checking
@@ -122,7 +123,7 @@ class TrialSteps:
                 after, missing = activity.snapshot(conn, self._run.record)
                 after |= machine_counters(self._site)
         except (PgdynoError, psycopg.Error) as e:
-            missing = [" ".join(str(e).split())]
+            missing = [one_line(e)]
         if missing:
             self._gap("; ".join(missing))
         return activity.between(self._before, after) | self._memory.facts()

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pgdyno.errors import UsageError
 from pgdyno.figures import FIGURES
+from pgdyno.format import one_line
 from pgdyno.model import TrialRecord, spelled
 from pgdyno.store import hlog, manifest, reading, rundir, samples
 from pgdyno.store.manifest import FILE, Manifest
@@ -240,7 +241,7 @@ def _damage(file: Path) -> str:
     try:
         pq.read_schema(file)
     except reading.DAMAGED_PARQUET as e:
-        return " ".join(str(e).split())[:200]
+        return one_line(e)[:200]
     return ""
 
 

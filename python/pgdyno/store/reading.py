@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
+from pgdyno.format import one_line
 from pgdyno.model import (
     PERCENTILE_NAMES,
     UNCOUNTED,
@@ -395,7 +396,7 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
             return [IntervalRow(**row) for row in found]
         except (*DAMAGED_PARQUET, TypeError) as e:
             # The rest of the run is still worth reading.
-            note(parquet, " ".join(str(e).split())[:200])
+            note(parquet, one_line(e)[:200])
             return []
     rows: list[IntervalRow] = []
     try:

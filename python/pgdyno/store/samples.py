@@ -19,6 +19,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from pgdyno import home
+from pgdyno.format import one_line
 
 #: The folder within a trial's.
 FOLDER = "samples"
@@ -107,7 +108,7 @@ def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: 
         try:
             rows: list[Row] = pq.read_table(path).to_pylist()
         except _DAMAGED as e:
-            note(path, " ".join(str(e).split())[:200])
+            note(path, one_line(e)[:200])
             return []
         return rows
     path = path.with_suffix(".jsonl")

@@ -14,6 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from pgdyno.errors import UsageError
+from pgdyno.format import one_line
 
 #: An Arrow array; nobody else needs to know.
 Column = Any
@@ -62,7 +63,7 @@ def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
         file = pq.ParquetFile(path)
         nested = [f.name for f in file.schema_arrow if pa.types.is_nested(f.type)]
     except (OSError, pa.ArrowException) as e:
-        raise UsageError(f"cannot read {path}: {' '.join(str(e).split())[:200]}") from e
+        raise UsageError(f"cannot read {path}: {one_line(e)[:200]}") from e
     if nested:
         raise UsageError(f"{path}: {', '.join(nested)}: nested columns cannot be copied", "Flatten them, or use JSON.")
 
@@ -73,6 +74,6 @@ def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
                 pacsv.write_csv(pa.Table.from_batches([batch]), out, _OPTIONS)
                 yield batch.num_rows, out.getvalue()
         except (OSError, pa.ArrowException) as e:
-            raise UsageError(f"{path} cannot be copied: {' '.join(str(e).split())[:200]}") from e
+            raise UsageError(f"{path} cannot be copied: {one_line(e)[:200]}") from e
 
     return list(file.schema_arrow.names), file.metadata.num_rows, pieces()

@@ -18,6 +18,8 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.format import one_line
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
 #: Between two looks at whether a transaction waits for another; and how long one is waited for.
@@ -470,5 +472,5 @@ def tested(
             except NotPassedError as e:
                 seen, passed = str(e), False
             except psycopg.errors.SerializationFailure as e:
-                seen, passed = f"refused where it need not be: {' '.join(str(e).split())}", False
+                seen, passed = f"refused where it need not be: {one_line(e)}", False
         yield Tested(clause, title, passed, seen)

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.collect.sources.base import Differences, Row
+from pgdyno.format import one_line
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Name of a column here, and its expression. By group: from which version on, the view, what restricts it.
@@ -92,7 +93,7 @@ class Counters:
             try:
                 conn.execute(row.encode())
             except psycopg.Error as e:
-                self.missing.append(f"{view}: {' '.join(str(e).split())}")
+                self.missing.append(f"{view}: {one_line(e)}")
                 continue
             alias: LiteralString = f"g{len(parts)}"
             shown = ", ".join(f"{expression} as {name}" for name, expression in columns.items())

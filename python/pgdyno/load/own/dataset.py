@@ -22,6 +22,7 @@ from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, RefusedError, TargetError
+from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
@@ -254,7 +255,7 @@ def make(
             with conn.transaction():
                 _mark(conn, data, oids, "")
         except psycopg.Error as e:
-            reason = " ".join(str(e).split())
+            reason = one_line(e)
             raise TargetError(f"loading failed: {reason}", remedy_for(reason, e.sqlstate)) from e
         finally:
             listener.loaded()
@@ -314,7 +315,7 @@ def _drop_ours(conn: Connection, listener: LoadListener) -> None:
                 why = e
         if why is not None and len(refused) == len(left):
             raise RefusedError(
-                f"what pgdyno made cannot be dropped: {' '.join(str(why).split())[:300]}", "Drop what needs it first."
+                f"what pgdyno made cannot be dropped: {one_line(why)[:300]}", "Drop what needs it first."
             ) from why
         left = refused
 

@@ -11,6 +11,7 @@ import psycopg
 
 from pgdyno import files
 from pgdyno.errors import SpecError
+from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 
 #: Bytes of a file that are sent together.
@@ -96,7 +97,7 @@ class SqlFile:
                 if conn.closed:
                     raise
                 offset = part.offset + max(0, int(e.diag.statement_position or 1) - 1) * (part.copy is None)
-                reason = e.diag.message_primary or " ".join(str(e).split())
+                reason = e.diag.message_primary or one_line(e)
                 more = "; ".join(filter(None, (e.diag.message_detail, e.diag.context)))
                 raise SpecError(
                     f"{self.at(offset)}: {reason}{f' ({more[:200]})' if more else ''}", e.diag.message_hint or ""

@@ -13,6 +13,7 @@ import psycopg
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.errors import SpecError
+from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.load.own.columns import Filling
 from pgdyno.load.own.draw import chunk
@@ -44,7 +45,7 @@ def filled(target: Target, f: Filling, number: int, connections: int, pool: Exec
             yield done.get()
     except psycopg.Error as e:
         raise SpecError(
-            f"fill.{f.name}: {e.diag.message_primary or ' '.join(str(e).split())}"
+            f"fill.{f.name}: {e.diag.message_primary or one_line(e)}"
             + (f" ({e.diag.message_detail})" if e.diag.message_detail else ""),
             f"Say how the column is drawn: fill.{f.name}.columns.{e.diag.column_name or 'NAME'}.",
         ) from e
