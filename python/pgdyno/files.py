@@ -23,7 +23,8 @@ def read_text(path: Path) -> str:
     if len(raw) > LONGEST:
         raise OSError(0, f"it is longer than {LONGEST >> 20} MB", str(path))
     try:
-        return raw.decode()
+        # Editors on Windows write a mark of the byte order before the text.
+        return raw.decode().removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     except UnicodeDecodeError as e:
         line = raw[: e.start].count(b"\n") + 1
         raise OSError(0, f"it is not UTF-8 (line {line})", str(path)) from e

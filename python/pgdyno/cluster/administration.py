@@ -15,6 +15,7 @@ from psycopg.waiting import Ready, Wait
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import LOCK_S, Target, clean
 from pgdyno.errors import TargetError
+from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, signals_held
 from pgdyno.search_path import SAFE_PATH
 
@@ -102,12 +103,28 @@ def is_plain_table(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> bool
     return None if row is None else bool(row[0])
 
 
-def _look_up_safely(conn: _Connection) -> None:
-    """Leave the user's search path, by statements that look nothing up in it."""
-    row = conn.execute("show search_path").fetchone()
-    conn.user_path = str(row[0]) if row else ""
-    row = conn.execute("select pg_catalog.current_schemas(false)").fetchone()
-    conn.user_schemas = tuple(row[0]) if row else ()
+#: What is known of the answer: who answers something else is no PostgreSQL, and nothing else that it says is believed.
+_KNOWN = 20_180_901
+_HELLO = f"""
+select pg_catalog.current_setting('search_path'), pg_catalog.current_schemas(false), {_KNOWN}, null::pg_catalog.int4"""
+
+
+def _look_up_safely(conn: _Connection, target: Target) -> None:
+    """Leave the user's search path, by statements that look nothing up in it. Raise TargetError where the answers are
+    not PostgreSQL's.
+    """
+    try:
+        row = conn.execute(_HELLO).fetchone()
+        assert row is not None
+        path, schemas, known, nothing = row
+        if not isinstance(path, str) or not isinstance(schemas, list) or (known, nothing) != (_KNOWN, None):
+            raise ValueError(f"{row!r:.100}")
+    except (ValueError, TypeError, AssertionError, psycopg.DataError, psycopg.InterfaceError) as e:
+        raise TargetError(
+            f"{target.where} answers what PostgreSQL does not: {one_line(e, 200)}",
+            "Is that a PostgreSQL server? Is something between that answers in its place?",
+        ) from e
+    conn.user_path, conn.user_schemas = path, tuple(schemas)
     if not is_pooled(conn):
         conn.execute(f"set search_path to {SAFE_PATH}")
 
@@ -125,7 +142,7 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
         )
         try:
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
-            _look_up_safely(conn)
+            _look_up_safely(conn, target)
             if is_pooled(conn):
                 conn.is_pooled = True
                 # What a session is set to stays with the server's, which is somebody else's next; and what it has
@@ -147,6 +164,9 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
             # Not quite PostgreSQL, unless it is gone.
             if conn.closed:
                 raise
+        except TargetError:
+            conn.close()
+            raise
         return conn
     except psycopg.Error as e:
         reason = clean(str(e))

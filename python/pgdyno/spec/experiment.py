@@ -20,6 +20,7 @@ from pgdyno.spec.values import (
     Some,
     SpaceName,
     Strict,
+    Title,
     Value,
     Variable,
     Version,
@@ -100,7 +101,7 @@ class Script(Strict):
     file: str | None = None
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
     #: How reports call it; none: its file's name, or the workload's.
-    name: str = ""
+    name: Title = ""
     weight: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
 
     @model_validator(mode="after")
@@ -158,8 +159,8 @@ class Workload(Strict):
     scripts: list[Script] = []
     tpcc: Tpcc | None = None
     #: How the table of results calls its figure.
-    title: str = ""
-    title_zh: str = ""
+    title: Title = ""
+    title_zh: Title = ""
     #: Rows that each transaction writes: the report then tells rows per second.
     rows: Annotated[int, Field(ge=0)] = 0
     standby_reads: StandbyReads | None = None
@@ -290,8 +291,8 @@ class Experiment(Strict):
     """A whole experiment."""
 
     name: Name
-    title: str
-    title_zh: str = ""
+    title: Title
+    title_zh: Title = ""
     #: A sentence under the table of results.
     note: str = ""
     note_zh: str = ""

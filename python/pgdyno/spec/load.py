@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from pgdyno import files
 from pgdyno.errors import SpecError
+from pgdyno.format import one_line
 from pgdyno.spec import builtins
 from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Experiment, Script
@@ -76,6 +77,11 @@ def parse(text: str, file: str) -> Experiment:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise SpecError(f"{file}: not valid TOML: {e}") from e
+    except RecursionError as e:
+        raise SpecError(f"{file}: arrays or tables are nested too deeply") from e
+    except ValueError as e:
+        # An integer of thousands of digits.
+        raise SpecError(f"{file}: not valid TOML: {one_line(e)}") from e
     try:
         return Experiment.model_validate(data)
     except ValidationError as e:

@@ -28,6 +28,16 @@ Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
 PRIVATE = "private"
 
 
+def _on_one_line(text: str) -> str:
+    if unfit := next((c for c in text if not c.isprintable()), None):
+        raise ValueError(f"U+{ord(unfit):04X} cannot be shown; titles and names are of printable characters")
+    return text
+
+
+#: What heads a report, a table or a column.
+Title = Annotated[str, Field(max_length=200), AfterValidator(_on_one_line)]
+
+
 def _distinct(values: list[Any] | str) -> list[Any] | str:
     if isinstance(values, list) and len(set(values)) != len(values):
         raise ValueError("a value stands twice; for more trials of one configuration use repetitions")
@@ -78,4 +88,5 @@ def size_bytes(text: str) -> int:
 class Strict(BaseModel):
     """Unknown keys are mistakes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    #: A string is no number, and `true` is not 1.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
