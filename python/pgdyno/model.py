@@ -40,6 +40,10 @@ class Caveat(Enum):
         "open loop (--rate): the throughput is what was asked for, not what the server can do",
         "read the latencies, which count from when each transaction was due",
     )
+    NO_WORK = (
+        "a statement found or changed no row in most of its executions: the throughput counts work that was not done",
+        "look for an empty table, keys beyond it, a wrong search_path, row-level security, a rule or a trigger",
+    )
     SKIPPED = (
         "the rate was too high: transactions that were due were never begun, and the latencies leave them out",
         "use a lower --rate, or more --clients if they were all busy",
@@ -148,6 +152,13 @@ class StatementLatency:
     latency: Latency
     #: What the script calls it: a comment above it, `-- name: place an order`.
     name: str = ""
+    #: How often it found or changed no row.
+    empty: int = 0
+
+    @property
+    def does_nothing(self) -> bool:
+        """In most of its executions it found or changed no row."""
+        return self.latency.count > 0 and self.empty > self.latency.count / 2
 
     @property
     def title(self) -> str:

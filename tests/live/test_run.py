@@ -48,6 +48,55 @@ def only_run(runs: Path) -> Path:
     return found
 
 
+@pytest.mark.parametrize(
+    ("prepare", "sql"),
+    [
+        # A role that sees no row, a rule and a trigger that swallow updates, keys beyond the table, an empty table.
+        ("alter table t enable row level security; alter table t owner to postgres; grant all on t to plain",
+         "UPDATE t SET v = v + 1 WHERE id = 1"),
+        ("create rule r as on update to t do instead nothing", "UPDATE t SET v = v + 1 WHERE id = 1"),
+        ("create function nothing() returns trigger language plpgsql as 'begin return null; end'; "
+         "create trigger g before update on t for each row execute function nothing()",
+         "UPDATE t SET v = v + 1 WHERE id = 1"),
+        ("", "SELECT v FROM t WHERE id = 1000000"),
+        ("truncate t", "DELETE FROM t WHERE id = 1"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "protocol", ["prepared", *(pytest.param(p, marks=pytest.mark.slow) for p in ("simple", "extended"))]
+)
+def test_work_that_was_not_done_is_said_first(
+    server: Server, database: str, tmp_path: Path, prepare: str, sql: str, protocol: str
+) -> None:
+    server.sql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 9) g",
+               dbname=database)  # fmt: skip
+    server.sql("do $$ begin create role plain login; exception when duplicate_object then null; end $$")
+    if prepare:
+        server.sql(prepare, dbname=database)
+    text = (
+        'name = "t"\ntitle = "t"\n[dataset]\nkind = "none"\n[workloads.w]\nEXPECT\n'
+        f'scripts = [{{ text = "{sql};" }}]\n[axes]\nclients = [2]\nprotocol = ["{protocol}"]\n'
+        "[run]\nduration_s = 0.3\nwarmup_s = 0\nrepetitions = 1\ncollect = []\n"
+    )
+    (tmp_path / "t.toml").write_text(text.replace("EXPECT", ""))
+    user = "plain" if "plain" in prepare else "postgres"
+    words = (
+        "run",
+        tmp_path / "t.toml",
+        "--target",
+        server.conninfo(dbname=database, user=user),
+        "--runs",
+        tmp_path / "r",
+    )
+    done = pgdyno(*words, "--json", "-q")
+    assert done.code == 1 and done.json["answer"][0].startswith("Work that was not done is counted"), done.err
+    assert "in 100% of its" in done.json["answer"][0] and done.json["trials"][0]["caveats"].count("NO_WORK") == 1
+    (tmp_path / "t.toml").write_text(text.replace("EXPECT", "expect_rows = true"))
+    done = pgdyno(*words, "--json", "-q")
+    assert done.code == 1 and done.json["trials"][0]["state"] == "failed"
+    assert done.json["trials"][0]["error"].startswith("expect_rows: ")
+
+
 def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     before = left_behind()
     done = pgdyno("run", "quick", "--embedded", *SHORT, "--repetitions", 2, "--runs", tmp_path)

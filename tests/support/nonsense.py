@@ -39,7 +39,7 @@ def serving(value: bytes | None, rows: int = 1, notice: bytes = b"", rounds: int
             for _ in range(rounds):
                 conn.sendall(message(b"N", b"SNOTICE\0VNOTICE\0C00000\0M" + notice + b"\0\0") * 50)
             parameters = {"server_version": "18.0", "client_encoding": "UTF8", "server_encoding": "UTF8",
-                          "standard_conforming_strings": "on", "integer_datetimes": "on", "DateStyle": "ISO"}  # fmt: skip
+                          "integer_datetimes": "on", "DateStyle": "ISO"}  # fmt: skip
             conn.sendall(
                 message(b"R", struct.pack("!i", 0))
                 + b"".join(message(b"S", f"{k}\0{v}\0".encode()) for k, v in parameters.items())

@@ -229,6 +229,12 @@ impl Interval {
         self.inner.command_latency.iter().map(wrap).collect()
     }
 
+    /// By command, how often it found or changed no row.
+    #[getter]
+    fn command_empty(&self) -> Vec<u64> {
+        self.inner.command_empty.clone()
+    }
+
     /// Scheduled less all ends.
     #[getter]
     fn balance(&self) -> i64 {

@@ -138,6 +138,8 @@ pub struct Interval {
     /// Latency by command of the workload. SQL: from sending to the end of the answer, where that was success (in a
     /// pipeline: from being put into it). Meta-commands are timed only when that was asked for.
     pub command_latency: Vec<Histogram>,
+    /// By command, how often it was carried out and found or changed no row.
+    pub command_empty: Vec<u64>,
     /// Errors by command, of those that had any.
     pub command_errors: BTreeMap<usize, CommandErrors>,
     /// Open loop: how late transactions were begun.
@@ -180,6 +182,7 @@ impl Interval {
             statements: 0,
             scripts: vec![Histogram::default(); scripts],
             command_latency: vec![Histogram::default(); commands],
+            command_empty: vec![0; commands],
             command_errors: BTreeMap::new(),
             lag: Histogram::default(),
             connect: Histogram::default(),
@@ -228,6 +231,9 @@ impl Interval {
         for (mine, theirs) in self.command_latency.iter_mut().zip(&other.command_latency) {
             mine.merge(theirs);
         }
+        for (mine, theirs) in self.command_empty.iter_mut().zip(&other.command_empty) {
+            *mine += theirs;
+        }
         for (command, theirs) in &other.command_errors {
             let mine = self.command_errors.entry(*command).or_default();
             mine.failures += theirs.failures;
@@ -267,6 +273,7 @@ impl Interval {
             by_script: self.by_script[scripts.clone()].to_vec(),
             scripts: self.scripts[scripts].to_vec(),
             command_latency: self.command_latency[commands.clone()].to_vec(),
+            command_empty: self.command_empty[commands.clone()].to_vec(),
             command_errors: self.command_errors.iter().filter_map(moved).collect(),
             ..self.clone()
         }

@@ -371,7 +371,7 @@ impl<L: Copy> Conversation<L> {
                 self.committed |= found == CommandTag::Commit;
                 // Outside a block it is the Sync that commits.
                 // COMMIT and ROLLBACK also end the transaction that a pipeline has without BEGIN.
-                self.pending = found == CommandTag::Other && (self.pending || effect.may_commit(in_block));
+                self.pending = found.is_within() && (self.pending || effect.may_commit(in_block));
                 Ok(Some(Event::Result(label, found)))
             }
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Query) if !head.failed => {

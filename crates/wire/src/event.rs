@@ -35,6 +35,8 @@ pub enum CommandTag {
     Commit,
     /// ROLLBACK, of a block or to a savepoint.
     Rollback,
+    /// A statement that found, or changed, no row.
+    Nothing,
     /// Anything else.
     Other,
 }
@@ -64,12 +66,20 @@ pub enum Fate {
 }
 
 impl CommandTag {
+    /// Whether it ends no transaction.
+    #[inline]
+    pub(crate) fn is_within(self) -> bool {
+        !matches!(self, CommandTag::Commit | CommandTag::Rollback)
+    }
+
     /// Reads the body of CommandComplete.
     #[inline]
     pub(crate) fn of(body: &[u8]) -> CommandTag {
         match body {
             b"COMMIT\0" => CommandTag::Commit,
             b"ROLLBACK\0" => CommandTag::Rollback,
+            // "UPDATE 0", "SELECT 0", "INSERT 0 0": the count of rows is the last word.
+            [.., b' ', b'0', 0] => CommandTag::Nothing,
             _ => CommandTag::Other,
         }
     }

@@ -38,6 +38,21 @@ _RISKY = {
 }
 
 
+def without_work(data: RunData, groups: Sequence[Group]) -> list[str]:
+    """Return what the answer begins with where statements did nothing: the throughput counts them all the same."""
+    found: dict[str, tuple[int, int, list[str]]] = {}
+    for g in groups:
+        for s in (s for t in g.trials if t.summary for s in t.summary.statements if s.does_nothing):
+            empty, count, where = found.get(s.title, (0, 0, []))
+            where = where if g.workload in where else [*where, g.workload]
+            found[s.title] = (empty + s.empty, count + s.latency.count, where)
+    return [
+        f"Work that was not done is counted: {title[:80]} found or changed no row in {empty / count * 100:.0f}% of its "
+        f"{count:,} executions ({', '.join(where)})."
+        for title, (empty, count, where) in list(found.items())[:_SOME]
+    ]
+
+
 def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> list[str]:
     """What a run says: of a search for capacity its rate, of a comparison its verdicts, of a matrix its best."""
     capacity = data.manifest.capacity

@@ -149,6 +149,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
 def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes: Sequence[Finding]) -> list[str]:
     """The sentences that every form of a report begins with."""
     return [
+        *answer.without_work(data, groups),
         *tpcc.sentences(data, groups),
         *replication.sentences(data, groups),
         *answer.of_run(data, groups, along),

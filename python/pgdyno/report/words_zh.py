@@ -378,6 +378,8 @@ ZH = {
     "open loop (--rate): the throughput is what was asked for, not what the server can do": "开环(--rate):吞吐是所要求的速率,而不是"
     "服务器的能力",
     "read the latencies, which count from when each transaction was due": "请看延迟:从事务应开始的时刻算起",
+    "a statement found or changed no row in most of its executions: the throughput counts work that was not done": "某语句多数执行未读到或未改动任何行:吞吐量计入了并未做成的工作",
+    "look for an empty table, keys beyond it, a wrong search_path, row-level security, a rule or a trigger": "请查看空表、超出表范围的键、错误的 search_path、行级安全、规则或触发器",
     "the rate was too high: transactions that were due were never begun, and the latencies leave them out": "速率过高:有到期的事务未能"
     "开始,延迟中不含它们",
     "use a lower --rate, or more --clients if they were all busy": "降低 --rate;若连接全忙则增加 --clients",
@@ -455,6 +457,10 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{_named(m[1])}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
      + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
+    (r"Work that was not done is counted: (.+) found or changed no row in (\d+)% of its (\S+) executions \((.+)\)\.",
+     r"计入了并未做成的工作:\1 执行 \3 次,其中 \2% 未读到或未改动任何行(\4)。"),
+    (r"(.+) could not be judged: a defect of pgdyno, please report it: (.+)", r"\1 无法判断:pgdyno 的缺陷,请报告:\2 (\1 could not be judged)"),
+    (r"(.+) could not be judged: nothing was recorded of (.+)", r"\1 无法判断:未记录 \2 (\1 could not be judged)"),
     (r"Half of the trials hold (.+?) at (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\)(?:, 95% of them at (\S+)/s)? "
      r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
      lambda m: f"每秒 {m[2]} 个事务时半数试验满足 {m[1]}({m[3]} 区间:{m[4]} 至 {m[5]})" + (f",每秒 {m[6]} 个时 95% 满足" if m[6] else "")

@@ -320,6 +320,7 @@ class Session:
             steps.on_interval,
             steps.extra_histograms,
             steps.stop,
+            self.experiment.workloads[trial.workload].expect_rows,
         )
         prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc)
         try:

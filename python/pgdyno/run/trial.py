@@ -60,6 +60,8 @@ class TrialContext:
     extra_histograms: Callable[[], dict[str, _core.Histogram]] = dict
     #: Ends what is collected beside the trial; may be called again.
     stop_collecting: Callable[[], None] = lambda: None
+    #: A statement that mostly finds or changes no row fails the trial.
+    expect_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -308,8 +310,15 @@ def close(
     raised: BaseException | None,
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
-    """A trial's record, on disk. One that committed nothing has failed, though nothing ends the run."""
-    nothing = "" if summary is None or summary.committed or raised is not None else _why_nothing(summary, writer.rows)
+    """Return a trial's record, which is on disk. One that committed nothing has failed, though nothing ends the run;
+    and one whose statements found no rows, where the experiment expects some.
+    """
+    nothing = ""
+    if summary is not None and raised is None:
+        if not summary.committed:
+            nothing = _why_nothing(summary, writer.rows)
+        elif context.expect_rows and (idle := next((s for s in summary.statements if s.does_nothing), None)):
+            nothing = f"expect_rows: {idle.title[:80]} found or changed no row {idle.empty:,} times"
     return _ended(context, plan, writer, started_at, summary, raised, activity, nothing)
 
 
@@ -433,6 +442,7 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
     carried = phases.before.balance if phases.before is not None else 0
     names = phases.scripts
     titles = statement_names(phases)
+    empty = [sum(counts) for counts in zip(*(part.command_empty for part in counted), strict=True)]
     return TrialSummary(
         tps=measured.committed / elapsed_s,
         qps=measured.statements / elapsed_s,
@@ -454,7 +464,7 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
-            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n])
+            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n], empty[n])
             for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
         ],
         scripts=[ScriptLatency(names[phases.first + n], latency_of(h)) for n, h in enumerate(scripts)]
@@ -504,6 +514,8 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, 
         found.append(Caveat.CLIENT_BOUND)
     if run.rate is not None and not summary.skipped:
         found.append(Caveat.OPEN_LOOP)
+    if any(s.does_nothing for s in summary.statements):
+        found.append(Caveat.NO_WORK)
     if summary.skipped:
         found.append(Caveat.SKIPPED)
     if summary.warmup_dropped_s:

@@ -164,6 +164,8 @@ class Workload(Strict):
     #: Rows that each transaction writes: the report then tells rows per second.
     rows: Annotated[int, Field(ge=0)] = 0
     standby_reads: StandbyReads | None = None
+    #: A trial fails if one of its statements finds or changes no row in most of its executions.
+    expect_rows: bool = False
 
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:

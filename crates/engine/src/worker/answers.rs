@@ -165,6 +165,9 @@ impl<D: Driver> Worker<D> {
         let Some(info) = self.workload.commands().get(label.command as usize) else { return Ok(()) };
         // To the script's own ROLLBACK that answer is success, to its COMMIT it is failure.
         client.undone |= tag == CommandTag::Rollback && !info.effect.rolls_back();
+        if tag == CommandTag::Nothing {
+            self.tally.command_found_nothing(label.command as usize);
+        }
         if info.reads {
             if let Err(e) = client.actor.read(label.command as usize, Piece::End) {
                 let now = self.sockets.now();

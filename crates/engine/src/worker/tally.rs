@@ -178,6 +178,12 @@ impl Tally {
         }
     }
 
+    /// A command found or changed no row.
+    #[inline]
+    pub fn command_found_nothing(&mut self, command: usize) {
+        self.interval.command_empty[command] += 1;
+    }
+
     /// A command's error has led to another try, or to a failure.
     pub fn command_error(&mut self, command: usize, again: bool) {
         let errors = self.interval.command_errors.entry(command).or_default();
