@@ -189,6 +189,54 @@ def naive_q(x: list[float], k: int) -> float:
     return m * n / (m + n) * (between - within)
 
 
+def _found(x: Array, *where: int) -> bool:
+    places = [c.index for c in changepoints.change_points(x)]
+    return all(any(abs(at - p) <= 1 for p in places) for at in where)
+
+
+@pytest.mark.parametrize("sigmas", [5, 10, 20])
+def test_a_dip_that_was_repaired_is_found_at_both_ends(sigmas: int) -> None:
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(100):
+        x = rng.normal(100, 1, 25)
+        x[10:17] -= sigmas
+        found += _found(x, 10, 17)
+    assert found >= 95
+
+
+def test_a_dip_of_the_past_hides_no_fresh_fall() -> None:
+    rng = np.random.default_rng(6)
+    found = 0
+    for _ in range(100):
+        x = rng.normal(100, 2, 25)
+        x[8:13] -= 10
+        x[22:] -= 10
+        found += any(c.index == 22 for c in changepoints.change_points(x))
+    assert found >= 90
+
+
+@pytest.mark.parametrize("n", [8, 12, 25, 60])
+def test_equal_values_show_a_change_in_a_hundredth(n: int) -> None:
+    rng = np.random.default_rng(7)
+    assert sum(bool(changepoints.change_points(rng.normal(100, 2, n))) for _ in range(300)) <= 8
+
+
+@pytest.mark.parametrize("newest", [1, 2])
+def test_a_change_of_fewer_than_three_runs_is_told_of_no_other_run(newest: int) -> None:
+    """Placed at the run before, it would stand beside the wrong run's environment."""
+    rng = np.random.default_rng(8)
+    told = 0
+    for _ in range(100):
+        x = rng.normal(100, 1, 25)
+        x[-newest:] -= 15
+        told += bool(changepoints.change_points(x))
+    assert told <= 3
+    x = rng.normal(100, 1, 25)
+    x[-3:] -= 15
+    assert [c.index for c in changepoints.change_points(x)] == [22]
+
+
 @given(st.lists(st.floats(1, 100), min_size=6, max_size=25))
 @settings(max_examples=50, deadline=None)
 def test_the_best_split_is_that_of_the_definition(x: list[float]) -> None:

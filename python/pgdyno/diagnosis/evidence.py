@@ -297,18 +297,19 @@ class Evidence:
         of: Callable[[str, str, str], bool],
         within: Callable[[Recorded, int, int], bool] = lambda *_: True,
     ) -> Part | None:
-        """The part of the clients' time that fits (state, kind of wait, wait), by samples as units. The whole is every
-        client's time; where clients are idle on purpose, and between the turns of a duet, that which they were busy.
-        Only samples `within` count for it. None: waits were not sampled.
+        """Return the part of the clients' time that fits (state, kind of wait, wait), by samples as units. The whole is
+        every client's time; where clients are idle on purpose (they wait for the next arrival, or it is the other turn
+        of a duet), that in which they were busy: idle time is then in no part. Only samples `within` count for it.
+        None: waits were not sampled.
         """
         own, whole = [], []
         for s in self._client_time:
             seconds = (s.end_ns - s.start_ns) / 1e9
-            idle = sum(n for (state, _, _), n in s.counts.items() if state == "idle")
-            total = sum(s.counts.values()) - (idle if self.is_idle_on_purpose else 0.0)
-            counts = within(s.recorded, s.start_ns, s.end_ns)
-            own.append(seconds * sum(n for what, n in s.counts.items() if of(*what)) if counts else 0.0)
-            whole.append(seconds * total)
+            counted = {w: n for w, n in s.counts.items() if w[0] != "idle" or not self.is_idle_on_purpose}
+            is_within = within(s.recorded, s.start_ns, s.end_ns)
+            own.append(seconds * sum(n for what, n in counted.items() if of(*what)) if is_within else 0.0)
+            whole.append(seconds * sum(counted.values()))
+            assert own[-1] <= whole[-1] * (1 + 1e-9), "a part is larger than the whole"
         return ratio(own, whole)
 
     @property
@@ -345,9 +346,20 @@ class Evidence:
         backend that it is active and waits for nothing; but one that was just sent a statement, and has no CPU to read
         it with, is idle for PostgreSQL. Where the kernel tells, it knows better.
         """
-        said = self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
-        seen = self._on_processors
-        return max((p for p in (said, seen) if p is not None), key=lambda p: p.mean, default=None)
+        said, seen = self._said_to_run, self._on_processors
+        if said is None or seen is None or seen.mean <= said.mean:
+            return said or seen
+        # What the kernel knows more of was idle for PostgreSQL: no part is taken from a wait.
+        most = said.mean + (self._said_to_be_outside.mean if self._said_to_be_outside is not None else 0.0)
+        return Part(*(min(most, x) for x in (seen.mean, seen.low)), min(1.0, seen.high)) if seen.mean > most else seen
+
+    @cached_property
+    def _said_to_run(self) -> Part | None:
+        return self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+
+    @cached_property
+    def _said_to_be_outside(self) -> Part | None:
+        return self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
 
     @cached_property
     def _on_processors(self) -> Part | None:
@@ -371,9 +383,10 @@ class Evidence:
 
     @cached_property
     def outside(self) -> Part | None:
-        """The part of the clients' time in which the server had nothing to do for them: network and client."""
-        found = self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
-        said = self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
+        """Return the part of the clients' time in which the server had nothing to do for them: network and client.
+        Where they are idle on purpose, that within their transactions.
+        """
+        found, said = self._said_to_be_outside, self._said_to_run
         if found is None or said is None or self.running is None:
             return found
         # Backends that had been sent something, and had no CPU yet.

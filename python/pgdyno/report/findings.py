@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Fact, Finding
+from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.said import part
 from pgdyno.format import integer, milliseconds, printable, size, span
 from pgdyno.judge.compared import Row
@@ -20,6 +20,8 @@ from pgdyno.store.reading import RunData
 
 #: Configurations whose findings are told one by one; the table has all.
 _SOME = 4
+#: Of a cost, the part from which on a trouble is in the answer.
+_WORTH_MENDING = 0.05
 #: Pairs whose difference is explained.
 _PAIRS = 2
 
@@ -99,14 +101,23 @@ def value(x: Fact) -> str:
 
 
 def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
-    """What limits the fastest configurations, for the answer: one sentence each, of at most two."""
+    """Return what limits the fastest configurations, for the answer, of at most two: the largest share; and, where that
+    is another one, the largest of what need not be.
+    """
     out = []
     leading = fastest(groups)[:2]
     for g in leading:
-        first = next((f for f in found if title_of(f) == title_of(g)), None)
-        if first is not None:
-            where = f" ({title_of(g)})" if len(groups) > 1 else ""
-            out.append(f"What limits it{where}: {first.sentence[:1].lower()}{first.sentence[1:]}")
+        own = [f for f in found if title_of(f) == title_of(g) and math.isfinite(f.cost.mean)]
+        sure = [f for f in own if f.confidence is not Confidence.LOW] or own
+        limit = max(sure, key=lambda f: f.cost.mean, default=None)
+        if limit is None:
+            continue
+        where = f" ({title_of(g)})" if len(groups) > 1 else ""
+        out.append(f"What limits it{where}: {limit.sentence[:1].lower()}{limit.sentence[1:]}")
+        troubles = [f for f in sure if f.kind is Kind.TROUBLE and f is not limit and f.cost.mean >= _WORTH_MENDING]
+        if troubles:
+            worst = max(troubles, key=lambda f: f.cost.mean)
+            out.append(f"What can be mended{where}: {worst.sentence[:1].lower()}{worst.sentence[1:]}")
     return out
 
 
@@ -140,13 +151,14 @@ def of_comparisons(left: RunData, right: RunData, rows: Sequence[Row], most: int
     for r in list(first.values())[:most]:
         words = why_they_differ(Evidence(left, r.pair.a.trials), Evidence(right, r.pair.b.trials))
         found += [(r, words)] if words else []
+    # Of several reasons each says what of.
+    if len(found) > 1:
+        found = [(r, f"Why ({r.pair.label}): {words.removeprefix('Why: ')}") for r, words in found]
     return found
 
 
 def _differs(c: Comparison) -> bool:
-    if math.isnan(c.low):
-        # Nothing says how far two lie apart: what was seen is explained, not judged.
-        return abs(math.log(c.ratio)) > math.log1p(c.margin)
+    """Only a difference that is established has a reason."""
     return c.verdict in (Verdict.FASTER, Verdict.SLOWER) and not c.is_negligible
 
 

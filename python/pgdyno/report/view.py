@@ -153,7 +153,7 @@ def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes:
         *tpcc.sentences(data, groups),
         *replication.sentences(data, groups),
         *answer.of_run(data, groups, along),
-        *(words for _, words in findings.of_comparisons(data, data, along.rows)),
+        *(words for _, words in findings.of_comparisons(data, data, along.rows) if data.manifest.capacity is None),
         *findings.sentences(causes, groups),
     ]
 

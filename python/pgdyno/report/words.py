@@ -122,12 +122,13 @@ def _told(f: FindingText) -> FindingText:
 
 
 def _limit(sentence: str, short: dict[str, str]) -> str:
-    """What limits a configuration, where the sentence says that."""
+    """What limits a configuration, or can be mended in it, where the sentence says that."""
     found = next((z for end, z in short.items() if sentence.endswith(end)), "")
-    if not found or not sentence.startswith("What limits it"):
+    begin = re.match(r"What (limits it|can be mended)(?: \((.*?)\))?: ", sentence)
+    if not found or begin is None:
         return ""
-    where = re.match(r"What limits it \((.*?)\): ", sentence)
-    return full_width(f"瓶颈{f'({_place(where[1])})' if where else ''}:{found}")
+    title = "瓶颈" if begin[1] == "limits it" else "可改进之处"
+    return full_width(f"{title}{f'({_place(begin[2])})' if begin[2] else ''}:{found}")
 
 
 def _place(title: str) -> str:
