@@ -228,8 +228,10 @@ _WAITS = (("", ""), ("Client", "ClientRead"), ("IO", "WalSync"), ("Lock", "trans
 
 
 @given(
-    st.lists(st.lists(st.tuples(st.sampled_from(_STATES), st.sampled_from(_WAITS), st.floats(0, 8)), max_size=6), min_size=2,
-             max_size=8),
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(_STATES), st.sampled_from(_WAITS), st.floats(0, 8)), max_size=6),
+        min_size=2, max_size=8,
+    ),
     st.sampled_from(["random", "duet"]),
     st.one_of(st.none(), st.floats(0, 9)),
 )  # fmt: skip

@@ -56,8 +56,32 @@ def test_a_hole_is_told_from_a_lost_end() -> None:
 
 
 def test_a_row_that_is_there_twice_is_a_broken_key() -> None:
-    with pytest.raises(TrialError, match="there twice"):
-        ledger.audit([acknowledged(0, 1)], [(0, 1), (0, 1)], fault_ns=0)
+    """And what is lost is counted all the same."""
+    found = ledger.audit([acknowledged(0, 1), acknowledged(0, 2)], [(0, 1), (0, 1)], fault_ns=0)
+    assert found.twice == 1 and [e.key for e in found.lost] == [(0, 2)]
+
+
+def test_rows_that_nobody_wrote_are_phantoms() -> None:
+    entries = [acknowledged(0, 1), acknowledged(0, 2), acknowledged(1, 1)]
+    there = [(0, 1), (0, 2), (1, 1), (0, 3), (2, 1), (0, 90_000_001), (7, 5)]
+    found = ledger.audit(entries, there, fault_ns=0)
+    # One that was killed could not write down its last one; one that had begun none, its first.
+    assert found.phantoms == [(0, 90_000_001), (7, 5)] and found.unrecorded[:1] == [(0, 3)]
+    v = verdict.of_rounds([round_with(phantoms=found.phantoms, lost=[])])
+    assert not v.is_sound and v.sentence.startswith("WRONG: 2 rows are there that no client wrote")
+
+
+def test_what_vanished_from_the_middle_is_not_blamed_on_asynchrony() -> None:
+    hole = acknowledged(0, 2)
+    v = verdict.of_rounds([round_with(lost=[hole], holes=[hole])])
+    assert "from the middle" in v.why and "asynchronous" not in v.why
+
+
+@pytest.mark.parametrize(("losing", "rounds", "bound"), [(0, 5, 0.4507), (2, 5, 0.8107), (5, 5, 1.0)])
+def test_the_bound_holds_for_what_was_seen(losing: int, rounds: int, bound: float) -> None:
+    """One-sided 95%, Clopper and Pearson: of 2 in 5 the largest part under which so few are seen in 5%."""
+    of = [round_with(lost=[acknowledged(0, 2)] if n < losing else []) for n in range(rounds)]
+    assert verdict.of_rounds(of).most_losing == pytest.approx(bound, abs=1e-4)
 
 
 @given(
@@ -325,7 +349,13 @@ def test_one_pgdyno_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble", [{"resurrected": [Entry(0, 1, "failed", 0)]}, {"holes": [acknowledged(0, 1)], "lost": []}]
+    "trouble",
+    [
+        {"resurrected": [Entry(0, 1, "failed", 0)]},
+        {"holes": [acknowledged(0, 1)], "lost": []},
+        {"phantoms": [(9, 9)]},
+        {"twice": 1},
+    ],
 )
 def test_what_is_odd_is_not_good(trouble: dict[str, object]) -> None:
     assert not verdict.of_rounds([round_with(**trouble)]).is_good

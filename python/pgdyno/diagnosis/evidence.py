@@ -351,7 +351,7 @@ class Evidence:
             return said or seen
         # What the kernel knows more of was idle for PostgreSQL: no part is taken from a wait.
         most = said.mean + (self._said_to_be_outside.mean if self._said_to_be_outside is not None else 0.0)
-        return Part(*(min(most, x) for x in (seen.mean, seen.low)), min(1.0, seen.high)) if seen.mean > most else seen
+        return Part(min(most, seen.mean), min(most, seen.low), seen.high)
 
     @cached_property
     def _said_to_run(self) -> Part | None:

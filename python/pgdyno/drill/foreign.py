@@ -5,7 +5,6 @@ and which command breaks one; who is promoted, and how the others come back, is 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,7 +26,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill import ledger
 from pgdyno.drill.load import INTERVAL_S, Load
-from pgdyno.drill.rounds import Options, Round, Say, begin, write_lost
+from pgdyno.drill.rounds import KILLED, Options, Round, Say, begin, save, write_lost
 from pgdyno.errors import PgdynoError, RefusedError, SpecError, TrialError, UsageError
 from pgdyno.format import one_line
 from pgdyno.spec.load import mistakes
@@ -232,6 +231,9 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
         options.clients, options.answer_timeout_s, options.connect_timeout_s,
     )  # fmt: skip
     watcher = _Watcher(cluster, primary.name)
+    found.run = run
+    # Whoever kills pgdyno from here on leaves a record that says so, with what the rows can be found by.
+    save(folder, replace(found, error=KILLED))
     try:
         _play(cluster, primary, fault, options, load, found, watcher, say)
     except (PgdynoError, psycopg.Error) as e:
@@ -250,7 +252,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
         clients = [(load.started_ns + round(s * 1e9), text) for s, text in load.events]
         found.events = sorted([*found.events, *watcher.events, *clients])
         found.split_brain, found.promoted_ns = watcher.split_brain, watcher.promoted_ns
-        _save(found, folder)
+        save(folder, replace(found, error=found.error or KILLED))
     if load.error and not found.error:
         found.error = f"the load ended by itself: {load.error}"
     say("recover and audit")
@@ -261,7 +263,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
     except (PgdynoError, psycopg.Error) as e:
         found.error = found.error or one_line(e)
         found.broken = True
-    _save(found, folder)
+    save(folder, found)
     return found
 
 
@@ -396,7 +398,3 @@ def _carried_out(command: str, more: Mapping[str, str], patience_s: float, what:
             said.seek(0)
             words = " ".join(said.read(10_000).decode("utf-8", "replace").split())[:300]
             raise TrialError(f"{what} ended with exit code {code}: {words}")
-
-
-def _save(found: Round, folder: Path) -> None:
-    (folder / "round.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")

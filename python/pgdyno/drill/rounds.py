@@ -30,7 +30,7 @@ _BACK_S = 15.0
 #: Lost rows that are written down of each round.
 _SHOWN = 1000
 #: What a round's record says until the round is over.
-_KILLED = "pgdyno was killed within this round"
+KILLED = "pgdyno was killed within this round"
 
 Say = Callable[[str], object]
 
@@ -110,7 +110,7 @@ class Round:
         if self.audit is not None:
             values["audit"]["lost_count"] = len(self.audit.lost)
             values["audit"]["lost_in_silence"] = len(self.audit.lost_in_silence)
-            for name in ("lost", "resurrected", "holes", "unrecorded"):
+            for name in ("lost", "resurrected", "holes", "unrecorded", "phantoms"):
                 values["audit"][name] = values["audit"][name][:_SHOWN]
         return values
 
@@ -135,7 +135,7 @@ def play(
     found.standbys, found.waits_for = len(cluster.members) - 1, cluster.promise.wanted
     found.run = time.time_ns() // 1_000_000
     # What is there if pgdyno is killed within: the clients' records lie beside it.
-    _write(folder, replace(found, error=_KILLED))
+    save(folder, replace(found, error=KILLED))
     with targets.administrative(cluster.target_of(cluster.primary)) as conn:
         ledger.create(conn)
     cluster.wait_caught_up()
@@ -165,7 +165,7 @@ def play(
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
-        _write(folder, replace(found, error=found.error or _KILLED))
+        save(folder, replace(found, error=found.error or KILLED))
         scene.mend_links()
         for m in cluster.members:
             m.thaw()
@@ -185,11 +185,12 @@ def play(
     except (PgdynoError, psycopg.Error) as e:
         found.error = found.error or one_line(e)
         found.broken = True
-    _write(folder, found)
+    save(folder, found)
     return found
 
 
-def _write(folder: Path, found: Round) -> None:
+def save(folder: Path, found: Round) -> None:
+    """Write a round beside its records, at once."""
     home.replace_file(folder / "round.json", json.dumps(found.as_json(), indent=2) + "\n")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy import special
+
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.rounds import Round
 
@@ -36,6 +38,9 @@ class Verdict:
     resurrected: int
     seen_and_missing: int
     holes: int
+    #: Rows that no client wrote, and rows that are there more than once.
+    phantoms: int
+    twice: int
     differing: list[str]
     split_brain: int
     #: Medians over the rounds: commits a second, latency, both before the fault.
@@ -66,7 +71,7 @@ class Verdict:
     def is_sound(self) -> bool:
         """Every round counts, nothing is odd, and everybody is served again."""
         odd = self.resurrected or self.differing or self.split_brain or self.holes or self.inconsistent
-        return not (odd or self.errors or self.not_back)
+        return not (odd or self.phantoms or self.twice or self.errors or self.not_back)
 
     @property
     def is_good(self) -> bool:
@@ -82,11 +87,16 @@ class Verdict:
 
     @property
     def most_losing(self) -> float:
-        """Where no round lost: at most so large a part of such failures does, at 95% confidence (Clopper and Pearson
-        1934, of 0 in n).
+        """Largest part of such failures that may lose commits, at 95% confidence, one-sided (Clopper and Pearson 1934,
+        of `losing` in the rounds that count).
         """
         counted = self.rounds - len(self.errors)
-        return 1.0 if counted == 0 else 1 - (1 - _CONFIDENCE) ** (1 / counted)
+        losing = min(self.losing, counted)
+        if counted == 0 or losing == counted:
+            return 1.0
+        if losing == 0:
+            return float(1 - (1 - _CONFIDENCE) ** (1 / counted))
+        return float(special.betaincinv(losing + 1, counted - losing, _CONFIDENCE))
 
     @property
     def sentence(self) -> str:
@@ -102,6 +112,10 @@ class Verdict:
         if not counted:
             return f"no round counts: {self.errors[0]}"
         bound = f"at 95% confidence at most {self.most_losing:.0%} of such failures lose any"
+        if self.phantoms:
+            return f"WRONG: {self.phantoms:,} rows are there that no client wrote; lost: 0 {of} in {rounds}"
+        if self.twice:
+            return f"WRONG: {self.twice:,} rows are there twice, against the primary key; lost: 0 {of} in {rounds}"
         return f"nothing lost: 0 {of} in {rounds} ({bound})"
 
     def as_json(self) -> dict[str, Any]:
@@ -134,6 +148,8 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         resurrected=sum(len(a.resurrected) for a in audits),
         seen_and_missing=sum(a.seen_and_missing for a in audits),
         holes=sum(len(a.holes) for a in audits),
+        phantoms=sum(len(a.phantoms) for a in audits),
+        twice=sum(a.twice for a in audits),
         differing=sorted({m for r in rounds for m in r.differing}),
         split_brain=sum(r.split_brain for r in rounds),
         tps=statistics.median([r.tps for r in counted]) if counted else 0.0,
@@ -161,6 +177,13 @@ def _why(rounds: Sequence[Round]) -> str:
     silent = any(a.lost_in_silence for a in audits)
     if any(r.split_brain for r in rounds) and silent:
         return "The old primary was not fenced: it acknowledged commits when another was the primary already."
+    if any(a.holes for a in audits):
+        # Evidence before what the settings allow: no setting loses a piece and keeps what came after it.
+        return (
+            "Commits are missing from the middle: later ones of the same clients, from before the fault, are there. "
+            "A failover loses only the end, so something else removed them: another session, a damaged disk, or files "
+            "that were copied from elsewhere. Run pg_amcheck, and look who may write to pgdyno_ledger."
+        )
     if silent and first.fault == "stale-promotion":
         return "A standby was promoted that had less WAL than another: promote the one with the greatest position."
     if silent and first.fault == "double-failure":

@@ -78,6 +78,10 @@ def notes(v: Verdict) -> list[str]:
         found.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
     if v.seen_and_missing:
         found.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
+    if v.phantoms:
+        found.append(f"{v.phantoms:,} rows are there that no client wrote: round.json names them (phantoms).")
+    if v.twice:
+        found.append(f"{v.twice:,} rows are there more than once, against the primary key: run pg_amcheck.")
     if v.resurrected:
         found.append(f"{v.resurrected:,} transactions that had failed are there.")
     if v.holes:
