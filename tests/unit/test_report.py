@@ -14,8 +14,8 @@ import pytest
 from pgdyno.format import plus_minus
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat, TrialPlan
-from pgdyno.report import html, markdown, resources, terminal, view, words, write
-from pgdyno.report.cells import Cell
+from pgdyno.report import html, markdown, resources, terminal, view, words, words_zh, write
+from pgdyno.report.cells import Cell, Table
 from pgdyno.report.words_zh import ZH
 from pgdyno.store import reading, rundir
 from pgdyno.store.reading import RunData
@@ -364,3 +364,21 @@ def test_processes_are_told_cold_where_the_server_was_restarted(
     )  # fmt: skip
     data = reading.read(run)
     assert [row[1] for row in resources.processes(data, groups_of(data)).cells] == [phase, "measured"]
+
+
+def test_bounds_and_settings_are_no_figures_in_csv() -> None:
+    table = Table("t", "T", ["what", "share", "size"], [["a", ">100%", "64 kB"], ["b", "16%", "64.0 KiB"]])
+    assert table.as_csv().splitlines()[1:] == ["a,>100%,64 kB", "b,0.16,65536"]
+
+
+def test_names_of_the_users_are_not_translated() -> None:
+    assert words_zh.configuration("orders-read-only-v2, 8 clients") == "orders-read-only-v2,8 个连接"
+    assert words_zh.configuration("read-only, 8 clients") == "只读,8 个连接"
+
+
+def test_markdown_shows_hostile_words_as_they_are(tmp_path: Path) -> None:
+    title = "[click](javascript:alert(1)) \x1b]0;owned\x07 <script> https://example.org"
+    run = synthetic.make_run(tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, manifest={"title": title})
+    text = markdown.render(view.build(reading.read(run)), {})
+    assert "[click]" not in text and r"\[click\](javascript" in text
+    assert "\x1b" not in text and "<script>" not in text and "https://example" not in text

@@ -288,6 +288,15 @@ def test_sql_only_asks(tmp_path: Path) -> None:
     assert file.read_bytes() == before and not (tmp_path / "x.db").exists() and not (run / "x.csv").exists()
 
 
+def test_sql_copies_into_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    for _ in range(2):
+        query.run("copy (select run, tps from trials) to 'tps.csv'", tmp_path)
+        assert [p.name for p in Path().iterdir()] == ["tps.csv"]
+
+
 def test_sql_gives_its_rows_to_files(tmp_path: Path) -> None:
     run = made(tmp_path)
     out = tmp_path / "out.csv"

@@ -98,10 +98,10 @@ class Table:
 
 #: What headings end in, with the base unit that is said instead, and what a number is multiplied by.
 _HEADINGS = {" ms": (" s", 1e-3), " µs": (" s", 1e-6), " MB/s": (" bytes/s", 1e6), "MB/s": ("bytes/s", 1e6)}
-_NUMBER = re.compile(r"([+~±>-]?)(\d[\d,]*(?:\.\d+)?)\s*(%|[KMGTP]iB|kB|B|ms|µs|s|k|M|G)?")
+_NUMBER = re.compile(r"([+~±>-]?)(\d[\d,]*(?:\.\d+)?)\s*(%|[KMGTP]iB|B|ms|µs|s|k|M|G)?")
 _UNITS = {
     None: 1.0, "%": 1e-2, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3, "TiB": 1024.0**4, "PiB": 1024.0**5,
-    "kB": 1e3, "B": 1.0, "ms": 1e-3, "µs": 1e-6, "s": 1.0, "k": 1e3, "M": 1e6, "G": 1e9,
+    "B": 1.0, "ms": 1e-3, "µs": 1e-6, "s": 1.0, "k": 1e3, "M": 1e6, "G": 1e9,
 }  # fmt: skip
 
 
@@ -118,7 +118,8 @@ def _base(cell: str | Cell, heading: str) -> str:
         return f"{cell.value:.9g}"
     text = str(cell)
     match = _NUMBER.fullmatch(text)
-    if match is None:
+    # A bound is no figure: it stays a text.
+    if match is None or match[1] == ">":
         return "" if text == "–" else text
     factor = next((f for end, (_, f) in _HEADINGS.items() if heading.endswith(end)), 1.0)
     value = float(match[2].replace(",", "")) * _UNITS[match[3]] * factor

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable
 from functools import partial
 
+from pgdyno.format import printable
 from pgdyno.report import words
 from pgdyno.report.cells import Table
 from pgdyno.report.view import View
@@ -63,8 +65,12 @@ def _table(table: Table, say: Callable[[str], str]) -> list[str]:
 
 
 def _flat(text: str) -> str:
-    """In one line; what would be HTML is text: of a statement, a title, a server's words."""
-    return html.escape(" ".join(text.split()), quote=False)
+    """Return a text in one line, which Markdown shows as it is: in a statement, a title, a server's words nothing is
+    HTML, a link, or what steers a terminal.
+    """
+    plain = html.escape(printable(" ".join(text.split())), quote=False)
+    # A link, or a picture, begins with a bracket; a scheme by itself is a link where viewers look for them.
+    return re.sub(r"[\[\]]", lambda m: f"\\{m[0]}", plain).replace("://", ":\\//")
 
 
 def _cell(text: str) -> str:

@@ -45,7 +45,9 @@ def _warehouses(where: str) -> str:
 
 def _named(where: str) -> str:
     """With the names of workloads that are known."""
-    return where.replace("read-only", "只读").replace("read-write", "读写")
+    # Only the names themselves: `orders-read-only-v2` is the user's.
+    known = {"read-only": "只读", "read-write": "读写"}
+    return re.sub(r"(?<![\w-])(read-only|read-write)(?![\w-])", lambda m: known[m[1]], where)
 
 
 def _rest(text: str) -> str:

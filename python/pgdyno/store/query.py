@@ -143,7 +143,7 @@ def run(text: str, runs: Path) -> Rows:
                 _intervals(db, Path(scratch), files, cut_off)
             # The user's query sees these tables and nothing else of this machine.
             statements = duckdb.extract_statements(text)
-            outputs = [_output(s.query, folders) for s in statements if s.type.name == "COPY"]
+            outputs = [o for s in statements if s.type.name == "COPY" for o in _output(s.query, folders)]
             db.execute(
                 "set allowed_paths = ?",
                 [[*(f["path"] for f in files), *(f["path"] for of in sampled.values() for f in of), *outputs]],
@@ -162,8 +162,10 @@ def run(text: str, runs: Path) -> Rows:
             ) from e
 
 
-def _output(statement: str, folders: list[Path]) -> str:
-    """The file that a COPY writes. Raises UsageError where it does anything else, or writes into a run directory."""
+def _output(statement: str, folders: list[Path]) -> list[str]:
+    """Return the file that a COPY writes, and the one beside it that DuckDB writes first where the file exists. Raise
+    UsageError where it does anything else, or writes into a run directory.
+    """
     match = _COPY_TO.search(statement)
     if match is None or re.search(r"\bfrom\s+'", statement[match.start() :], re.IGNORECASE):
         raise UsageError("COPY is for writing here", "copy (select ...) to 'x.csv'")
@@ -171,7 +173,7 @@ def _output(statement: str, folders: list[Path]) -> str:
     path = Path(named).resolve()
     if any(path.is_relative_to(folder.resolve()) for folder in folders):
         raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
-    return named
+    return [named, str(Path(named).with_name(f"tmp_{Path(named).name}"))]
 
 
 def _refuse_a_mixture(text: str, rows: list[dict[str, Any]]) -> None:
