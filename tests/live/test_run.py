@@ -49,6 +49,27 @@ def only_run(runs: Path) -> Path:
 
 
 @pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--duration", "10x"), 2, "no time. Write seconds, or a number with ms, s, m or h: 60, 90s, 10m"),
+        (("--set", "shared_bufers=1GB"), 2, "did you mean shared_buffers?"),
+        (("--vary", "work_mem"), 2, '--vary: "work_mem" is no NAME=A,B'),
+        (("--vary", "work_mem=4MB"), 2, "one value is no comparison"),
+        (("--hot-set", "10"), 2, "10% is --hot-set 0.1"),
+        (("--clients", "5000000"), 2, "--clients"),
+        (("--clients", "90000"), 5, "90,000 clients need 90,200 file descriptors, and the limit is 4,096"),
+    ],
+)
+def test_a_mistake_is_told_by_the_option_before_anything_is_made(
+    tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    limited = ["prlimit", "--nofile=4096", PGDYNO, "run", "quick", "--embedded", "--runs", tmp_path, *words]
+    done = subprocess.run(limited, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == code and said in " ".join(done.stderr.split()), done.stderr
+    assert list(tmp_path.iterdir()) == [] and left_behind() == []
+
+
+@pytest.mark.parametrize(
     ("prepare", "sql"),
     [
         # A role that sees no row, a rule and a trigger that swallow updates, keys beyond the table, an empty table.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +31,27 @@ Clients = Annotated[str | None, typer.Option(help="Numbers of connections, e.g. 
 HotSet = Annotated[
     str | None, typer.Option("--hot-set", help="Parts of the rows to touch, e.g. 0.1,1.", metavar="F,F,...")
 ]
-Duration = Annotated[float | None, typer.Option(help="Seconds measured in each trial.", min=0.1)]
+#: Seconds in a unit of time.
+_UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """Return a time in seconds: 60, 90s, 10m. Raise BadParameter."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
+    if match is None or match[2] not in _UNITS:
+        raise typer.BadParameter(f'"{text}" is no time. Write seconds, or a number with ms, s, m or h: 60, 90s, 10m.')
+    found = float(match[1]) * _UNITS[match[2]]
+    if found < _SHORTEST_S:
+        raise typer.BadParameter(f'"{text}" is too short: at least {_SHORTEST_S:g} s.')
+    return found
+
+
+#: No trial is shorter.
+_SHORTEST_S = 0.1
+Duration = Annotated[
+    float | None,
+    typer.Option(help="Time measured in each trial: seconds, or 90s, 10m, 1h.", parser=seconds, metavar="SECONDS"),
+]
 WarmUp = Annotated[
     str | None, typer.Option(help="Seconds before that, not counted; or steady.", metavar="SECONDS|steady")
 ]

@@ -120,6 +120,8 @@ def adjusted(
         option = f"--{named[0].removesuffix('_s').replace('_', '-')}: " if named else ""
         value = first.get("input")
         shown = f" (it is {value!r})" if isinstance(value, str | int | float | list) else ""
+        if "hot_set" in named and isinstance(value, float) and 1 < value <= 100:
+            shown += f"; a part of the rows: {value:g}% is --hot-set {value / 100:g}"
         raise SpecError(f"{option}{first['msg'].removeprefix('Value error, ')}{shown}") from e
 
 

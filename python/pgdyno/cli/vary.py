@@ -31,10 +31,16 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
             name = name.strip()
             if not equals or not name or not rest:
                 wanted = "NAME=VALUE" if option == "--set" else "NAME=A,B"
-                raise UsageError(f'{option}: "{text}" is no {wanted}', f"Write {option} synchronous_commit=off.")
+                example = "off" if option == "--set" else "on,off"
+                raise UsageError(
+                    f'{option}: "{text}" is no {wanted}',
+                    f"Write the values, e.g. {option} synchronous_commit={example}.",
+                )
             values = [rest.strip()] if option == "--set" else [v.strip() for v in rest.split(",")]
             if option == "--vary" and len(values) < 2:
-                raise UsageError(f"--vary {text}: one value is no comparison", "Write --vary NAME=A,B, or use --set.")
+                raise UsageError(
+                    f"--vary {text}: one value is no comparison", f"Write a second one: --vary {text},B. Or use --set."
+                )
             if name in _AXES:
                 out[name] = [_as(_AXES[name], v, f"{option} {text}") for v in values]
             elif name in of_tpcc or re.search(rf"(?<!:):{re.escape(name)}\b", scripts):

@@ -136,6 +136,17 @@ def has_library(folder: Path, name: str) -> bool:
     return any((place / f"{name}.so").exists() for place in (lib, lib / "postgresql"))
 
 
+def known_settings(folder: Path) -> set[str]:
+    """Return the names of all settings that a server's program has; none where it cannot be asked."""
+    try:
+        # As the first argument it may be asked by root as well.
+        argv = [str(folder / "postgres"), "--describe-config"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return set()
+    return {line.split("\t")[0] for line in done.stdout.splitlines()}
+
+
 def refusal(folder: Path, settings: Mapping[str, str]) -> str:
     """Why a server of these programs would not take the settings, in its own words; empty where it would."""
     options = [x for name, value in settings.items() for x in ("-c", f"{name}={value}")]

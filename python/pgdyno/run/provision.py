@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -67,6 +68,16 @@ class Options:
         return self.target
 
 
+def _meant(folder: Path, named: Mapping[str, str]) -> str:
+    """Return the setting that the server has and that an unknown name comes nearest to, as a question."""
+    known = binaries.known_settings(folder)
+    for name in named:
+        if known and name not in known and "." not in name:
+            near = difflib.get_close_matches(name, known, 1)
+            return f" (did you mean {near[0]}?)" if near else ""
+    return ""
+
+
 class Provision:
     """Makes servers; `stack` is where what was made is undone. `clients`: the most that any trial has."""
 
@@ -95,7 +106,7 @@ class Provision:
             named = {s.name: s.value for s in self._named_settings(target, settings)}
             if folder is not None and named and (why := binaries.refusal(folder, named)):
                 which = f"PostgreSQL {version} does" if version else "the server does"
-                found[f"{which} not take the settings of targets.{name}: {why}"] = None
+                found[f"{which} not take the settings of targets.{name}: {why}{_meant(folder, named)}"] = None
         return list(found)
 
     def _programs_of(self, name: str, version: str | None, *, fetch: bool) -> Path | None:

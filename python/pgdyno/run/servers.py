@@ -338,9 +338,12 @@ class Servers:
             ('run.between.restore = "template"', bool(running or clusters) and between.restore == "template"),
         ):
             if wrong:
+                names = sorted({n for c in running for n, _ in c.settings}) if what == "axes.settings" else []
+                which = f" ({', '.join(f'--vary or --set {n}' for n in names)})" if names else ""
+                change = " Or change them in that server between two runs: pgdyno compare." if names else ""
                 raise SpecError(
-                    f"{what} goes with private servers, and this run has one that is running already",
-                    "Leave it out, or let pgdyno start the server: --embedded.",
+                    f"{what}{which} goes with private servers, and this run has one that is running already",
+                    f"Leave it out, or let pgdyno start the server: --embedded.{change}",
                 )
         if any(c.round_trip_ms for c in self._configurations) and not networks.is_possible():
             raise LocalError(

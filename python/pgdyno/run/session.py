@@ -5,6 +5,7 @@ kept and reported.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,8 @@ from pgdyno.spec.load import is_ready_made, standby_reads_of
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
+#: File descriptors besides the clients': the engine's, and those of whoever looks on.
+_DESCRIPTORS = 200
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -95,9 +98,22 @@ class Session:
                 self.listener.note(words_for(others))
             return self._run()
 
+    def _refuse_too_many(self) -> None:
+        """Raise LocalError where this machine has too few file descriptors for the clients: before anything is made."""
+        sides = 2 if self.experiment.run.is_duet else 1
+        need = sides * max(c.clients for c in self.configurations) + _DESCRIPTORS
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limit not in (-1, resource.RLIM_INFINITY) and need > limit:
+            fits = max(1, (limit - _DESCRIPTORS) // sides)
+            raise LocalError(
+                f"{need - _DESCRIPTORS:,} clients need {need:,} file descriptors, and the limit is {limit:,}",
+                f"Raise it (ulimit -n {need}), or use fewer clients: --clients {fits}.",
+            )
+
     def _run(self) -> Outcome:
         outcome = Outcome(EXIT_OK)
         try:
+            self._refuse_too_many()
             with Servers(self.experiment, self.configurations, self.options, self.listener) as servers:
                 try:
                     # Before anything is loaded: what the run itself makes says nothing of sizes that were left open.
