@@ -231,6 +231,7 @@ def repair(folder: Path) -> int:
     with stoppable(), record.locked(folder), watching("base backup") as watch:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
+        cluster.wait_receiving()
     _say(*(done or ["nothing was to be done"]))
     return 0
 

@@ -442,6 +442,24 @@ class ReplicatedCluster:
             self.record.following.append(member.name)
             self.record.save(self.base)
 
+    def wait_receiving(self, patience_s: float = STREAMING_S) -> None:
+        """Wait until every other member that runs has received what the primary writes now. A connection over a link
+        that was cut counts as streaming until the time-out of one of its ends, and is made anew only then. Raise
+        ClusterError.
+        """
+        deadline = time.monotonic() + patience_s
+        names = [m.name for m in self.others(self.primary) if m.process_id is not None]
+        ask = "select count(*) from pg_stat_replication where application_name = any(%s) and write_lsn >= %s::pg_lsn"
+        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+            # It must not wait for those that it asks about.
+            conn.execute("set synchronous_commit to local")
+            row = conn.execute("select pg_logical_emit_message(true, 'pgdyno', '')").fetchone()
+            now = row[0] if row else None
+            while conn.execute(ask, [names, now]).fetchone() != (len(names),):
+                if time.monotonic() > deadline:
+                    raise ClusterError("the standbys do not receive", "pgdyno cluster status shows how far they are.")
+                time.sleep(0.02)
+
     def wait_caught_up(self, patience_s: float = STREAMING_S) -> None:
         """Waits until all standbys that stream have replayed what the primary has now. Raises ClusterError."""
         deadline = time.monotonic() + patience_s
