@@ -250,7 +250,11 @@ def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
     ("more", "options", "words"),
     [
         ('[axes]\nversion = ["17"]', Options(target="host=x"), "axes.version goes with private servers"),
-        ("[axes.settings]\njit = [true]", Options(target="host=x"), "axes.settings goes with private servers"),
+        (
+            "[axes.settings]\njit = [true]",
+            Options(target="host=x"),
+            "axes.settings (--vary or --set jit) goes with private servers",
+        ),
         ("[run]\nbetween = { restart = true }", Options(target="host=x"), "run.between.restart goes with private"),
         ('[axes]\nversion = ["17"]', Options(pg_bin=Path("/x")), "--pg-bin, but the experiment names versions"),
         ('[targets.t]\nfile_system = { type = "xfs" }', Options(keep=True), "--keep, but targets.t has a file system"),
