@@ -178,7 +178,7 @@ def test_few_descriptors(server: Server, database: str, tmp_path: Path) -> None:
     words = ["run", "quick", *SHORT, "--target", server.conninfo(dbname=database), "--runs", tmp_path]
     code = f'ulimit -n 40; exec "$0" {" ".join(f"{chr(39)}{w}{chr(39)}" for w in words)}'
     done = subprocess.run(["bash", "-c", code, PGDYNO], capture_output=True, text=True, check=False, env=environment())
-    assert done.returncode == 5 and "raise it (ulimit -n" in " ".join(done.stderr.split()), done.stderr
+    assert done.returncode == 5 and "Raise it (ulimit -n" in " ".join(done.stderr.split()), done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the server's account is ours")

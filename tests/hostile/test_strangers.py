@@ -171,7 +171,7 @@ def ours(server: Server) -> None:
                dbname="strangers_with_ours")  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 60))])
 def test_what_is_somebodys_stays(server: Server, ours: None, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     made, words = things(rng, rng.randrange(1, 7)), rng.choice(VERBS)
