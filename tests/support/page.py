@@ -61,7 +61,7 @@ RULER = """<script>addEventListener("load", async () => {
   await new Promise(r => setTimeout(r, 300));
   out.page = document.documentElement.scrollWidth;
   out.widest = Math.max(...[...document.querySelectorAll("table, .chart svg, pre")].map(e => e.getBoundingClientRect().right));
-  out.buttons = [...document.querySelectorAll("button, .filter")].filter(e => e.offsetParent).length;
+  out.buttons = [...document.querySelectorAll("button:not(.sort), .filter")].filter(e => e.offsetParent).length;
   out.folded = [...document.querySelectorAll("details")].filter(d => !d.open).length;
   out.paper = getComputedStyle(document.body).backgroundColor;
   out.grid = document.querySelector(".chart svg .role-axis-grid line")?.getAttribute("stroke");
