@@ -229,7 +229,7 @@ impl Interval {
         self.inner.command_latency.iter().map(wrap).collect()
     }
 
-    /// By command, how often it found or changed no row.
+    /// Executions that found or changed no row, by command.
     #[getter]
     fn command_empty(&self) -> Vec<u64> {
         self.inner.command_empty.clone()

@@ -138,7 +138,7 @@ pub struct Interval {
     /// Latency by command of the workload. SQL: from sending to the end of the answer, where that was success (in a
     /// pipeline: from being put into it). Meta-commands are timed only when that was asked for.
     pub command_latency: Vec<Histogram>,
-    /// By command, how often it was carried out and found or changed no row.
+    /// Executions that found or changed no row, by command.
     pub command_empty: Vec<u64>,
     /// Errors by command, of those that had any.
     pub command_errors: BTreeMap<usize, CommandErrors>,

@@ -66,7 +66,7 @@ pub enum Fate {
 }
 
 impl CommandTag {
-    /// Whether it ends no transaction.
+    /// Return true if it ends no transaction.
     #[inline]
     pub(crate) fn is_within(self) -> bool {
         !matches!(self, CommandTag::Commit | CommandTag::Rollback)

@@ -59,7 +59,7 @@ def change_points(values: Sequence[float], *, alpha: float = ALPHA, smallest: fl
 
 
 def _is_too_young(x: Array, bounds: list[int]) -> bool:
-    """Whether the last change began later than can be said: fewer than FEWEST values stand behind it, and the first of
+    """Return True if the last change cannot be placed: fewer than FEWEST values follow it, and the first of
     those that are counted to it fits the level before better.
     """
     low, at, n = (bounds[-2] if len(bounds) > 1 else 0), bounds[-1], len(x)

@@ -49,7 +49,7 @@ def prepare() -> None:
 
 
 class _Cleaned(logging.Handler):
-    """What libraries warn of may hold a server's words: it is shown as our own messages are, and not without end."""
+    """Print libraries' warnings as our own messages, cleaned and bounded: they may hold a server's words."""
 
     _MOST = 20
 

@@ -1,4 +1,4 @@
-"""What to do about an error of a server, or of a connection: by its SQLSTATE; where there is none (libpq has none
+"""Remedies for errors of a server, or of a connection: by SQLSTATE; where there is none (libpq has none
 of a connection that failed), by what libpq says from its beginning. A value in a message never chooses a remedy.
 """
 
