@@ -3,11 +3,16 @@ const TABLES = JSON.parse(document.getElementById("json-tables").textContent), P
 const find = (kind, name) => document.querySelector(`[data-${kind}="${name}"]`);
 const drawn = name => find("filter", name) !== null;
 
+// What a cell sorts by: its figure, else its text; a bound (">100%") lies beyond every figure.
+function key(t, i, column) {
+  const text = Array.isArray(t.rows[i][column]) ? t.rows[i][column][0] : t.rows[i][column];
+  return t.values[i][column] ?? (text.startsWith(">") ? Infinity : text);
+}
 // The rows' numbers in the order that the reader has chosen; rows without a figure come last in either direction.
 function order(name) {
   const t = TABLES[name], { column, descending } = state[name], rows = t.rows.map((_, i) => i);
   if (column === null) return rows;
-  const keys = t.rows.map((row, i) => t.values[i][column] ?? (Array.isArray(row[column]) ? row[column][0] : row[column]));
+  const keys = rows.map(i => key(t, i, column));
   const kind = key => typeof key === "number" ? 0 : key === "" || key === "–" ? 2 : 1;
   return rows.sort((a, b) => {
     const x = keys[a], y = keys[b];
