@@ -71,15 +71,22 @@ class Figure:
 
     def of_trial(self, trial: TrialRecord) -> float | None:
         """Its value in a trial; None: there is none. Those that are compared are positive: what was not measured, or is
-        nothing, cannot be.
+        nothing, cannot be; nor can throughput and latency of a trial that one figure does not describe.
         """
         if self.per_transaction:
             counted, transactions = (trial.activity.get(name, 0.0) for name in (self.attribute, _TRANSACTIONS))
             return counted / transactions if counted > 0 and transactions > 0 else None
         if self.of_server:
             return trial.activity.get(self.attribute) or None
-        value = None if trial.summary is None else float(self.of(trial.summary))
-        return value if value is not None and value > 0 else None
+        if trial.summary is None or (self.compared and trial.summary.regimes is not None):
+            return None
+        value = float(self.of(trial.summary))
+        return value if value > 0 else None
+
+
+def is_known(count: int, figure: Figure) -> bool:
+    """Return False for a percentile with so few values that none, or a single one, lies beyond it."""
+    return figure.beyond is None or count * figure.beyond >= 1 - 1e-9
 
 
 def _latency(name: str, column: str, beyond: float | None = None, *, compared: bool = True) -> Figure:

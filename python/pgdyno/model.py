@@ -69,6 +69,10 @@ class Caveat(Enum):
         "the throughput, or the latency of an open loop, never became steady: it rose or fell throughout",
         "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)",
     )
+    NO_ONE_LEVEL = (
+        "the throughput went from one level to another, or stood still: no one figure describes it",
+        "find out what changed (events.jsonl and the timeline show when), or measure both levels by themselves",
+    )
     DRIFT = (
         "throughput rose or fell from repetition to repetition: what is shown is the mean of a slope",
         "find out what grows or wears (tables, dead rows, a burst allowance); use between.restore, or longer trials",
@@ -225,6 +229,20 @@ class TrialPlan:
 
 
 @dataclass(frozen=True)
+class Regimes:
+    """Throughput that has no one level: it changed once, or nothing was committed for a while."""
+
+    #: Seconds from the beginning of the measurement to the second level; None: the level did not change.
+    change_at_s: float | None = None
+    #: TPS of the two levels.
+    before_tps: float = 0.0
+    after_tps: float = 0.0
+    #: The longest time in which nothing was committed, and where it began, seconds; 0: none that matters.
+    stall_s: float = 0.0
+    stall_at_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class TrialSummary:
     """What a trial came to. TPS and QPS count what ended within the measurement, latencies also what ended later."""
 
@@ -252,6 +270,8 @@ class TrialSummary:
     steady: bool | None = None
     #: The trend over the rest, as a part of its mean.
     drift: float = 0.0
+    #: None: one figure describes the throughput, as far as the series tells.
+    regimes: Regimes | None = None
     #: Half the width of TPS's 95% confidence interval within this trial, autocorrelation respected.
     tps_half_width: float | None = None
     #: Of the most delayed worker's time, the part that it was ready to run and waited for a CPU; and how late its

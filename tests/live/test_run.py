@@ -20,6 +20,7 @@ from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -364,3 +365,32 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
         assert (tmp_path / only_run(tmp_path).name / "trials").exists()
         events = next(tmp_path.glob("*/trials/0001-*/events.jsonl")).read_text()
         assert "connection_lost" in events and "reconnected" in events
+
+
+def test_a_level_that_changes_is_said_first(server: Server, database: str, tmp_path: Path) -> None:
+    server.sql("create table t (id int primary key, v int)", dbname=database)
+    server.sql("insert into t select g, 0 from generate_series(1, 300000) g", dbname=database)
+    script = "\\\\set id random(1, 300000)\\nSELECT v FROM t WHERE id = :id;"
+    (tmp_path / "t.toml").write_text(
+        'name = "t"\ntitle = "t"\n[dataset]\nkind = "none"\n[workloads.w]\n'
+        f'scripts = [{{ text = "{script}" }}]\n[axes]\nclients = [2]\n'
+        "[run]\nduration_s = 8\nwarmup_s = 0\nrepetitions = 1\ninterval_s = 0.5\n"
+    )
+
+    def drop() -> None:
+        clients = "select count(*) from pg_stat_activity where query like 'SELECT v FROM t %'"
+        wait_until(lambda: server.sql(clients, dbname=database)[0][0] >= 2)
+        # In the middle of the measurement.
+        time.sleep(4)
+        server.sql("alter table t drop constraint t_pkey", dbname=database)
+
+    dropping = threading.Thread(target=drop)
+    dropping.start()
+    words = ("run", tmp_path / "t.toml", "--target", server.conninfo(dbname=database), "--runs", tmp_path / "r")
+    done = pgdyno(*words, "--json", "-q")
+    dropping.join()
+    assert done.code == 1, done.err
+    said = done.json["answer"][0]
+    assert said.startswith("w, 2 clients: no one figure holds: throughput fell from "), done.json["answer"]
+    assert "(1 of 1 trial)" in said and not any("p99" in s for s in done.json["answer"])
+    assert "NO_ONE_LEVEL" in done.json["trials"][0]["caveats"] and "WARMUP" not in done.json["trials"][0]["caveats"]

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno._core import Histogram
+from pgdyno.analysis.series import measured
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
+from pgdyno.run.steadiness import regimes_of
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 from pgdyno.store.rundir import RunDirectory
@@ -31,7 +33,7 @@ def row(index: int, seconds: float, tps: float, latency_ns: int, *, phase: str =
     )  # fmt: skip
 
 
-def histogram(latency_ns: int, rng: random.Random, n: int = 200) -> Histogram:
+def histogram(latency_ns: int, rng: random.Random, n: int = 1000) -> Histogram:
     """Latencies about a value."""
     h = Histogram()
     for _ in range(n):
@@ -115,8 +117,9 @@ def make_run(
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)
-        summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift)
-        caveats: list[Caveat] = []
+        regimes = regimes_of(measured(writer.rows), latency_ns)
+        summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift, regimes=regimes)
+        caveats: list[Caveat] = [Caveat.NO_ONE_LEVEL] if regimes else []
         writer.finish("finished", summary, caveats, activity={"wal_bytes": 1e6, "rows_updated": 1000.0})
     return run.path
 

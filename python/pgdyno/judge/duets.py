@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pgdyno.analysis import duet
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.analysis.duet import Difference
+from pgdyno.analysis.levels import level_change
 from pgdyno.analysis.spread import student_975
 from pgdyno.figures import COMPARED, TPS, Figure
 from pgdyno.judge.compared import LEAST_S, Pair, Row
@@ -35,10 +36,13 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     logs_a, logs_b = [], []
     for a in pair.a.trials:
         b = other.get(a.plan.repetition)
-        value_a, value_b = figure.of_trial(a), figure.of_trial(b) if b is not None else None
+        value_a, value_b = _value(a, figure), _value(b, figure) if b is not None else None
         if b is None or value_a is None or value_b is None:
             continue
         differences = _of_slices(data, a, b)
+        if level_change([math.exp(d) for d in differences]):
+            # What changed on one side alone has no one ratio.
+            continue
         found = duet.of_pairs(differences) if figure is TPS else _of_trials(a, b, figure, value_a, value_b)
         if found is None:
             continue
@@ -55,6 +59,13 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
     together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
     return Row(pair, figure, c, seconds, by_slices=True, together=together, running=running)
+
+
+def _value(t: TrialRecord, figure: Figure) -> float | None:
+    """Return a figure of a trial. Levels of throughput that both sides have cancel out, slice by slice."""
+    if figure is TPS and t.summary is not None:
+        return t.summary.tps or None
+    return figure.of_trial(t)
 
 
 def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:

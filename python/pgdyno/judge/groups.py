@@ -49,6 +49,11 @@ class Group:
         values = list(self.varied.values())
         return spelled(values[0]) if len(values) == 1 else self.trials[0].plan.label
 
+    @property
+    def mixed(self) -> list[TrialRecord]:
+        """The trials that one figure does not describe."""
+        return [t for t in self.trials if t.summary and t.summary.regimes is not None]
+
     def over(self, name: str) -> Estimate:
         """A figure of the summaries, over the repetitions."""
         if name not in self._known:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pgdyno.analysis.compare import Comparison, Verdict
-from pgdyno.figures import COMPARED, PERCENTILES, TPS
+from pgdyno.figures import COMPARED, PERCENTILES, TPS, is_known
 from pgdyno.format import integer, milliseconds, plus_minus, span
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.compared import Pair, Row, starts
 from pgdyno.judge.groups import Group
-from pgdyno.model import spelled
+from pgdyno.model import Regimes, spelled
 from pgdyno.report import verdicts
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
@@ -51,6 +51,38 @@ def without_work(data: RunData, groups: Sequence[Group]) -> list[str]:
         f"{count:,} executions ({', '.join(where)})."
         for title, (empty, count, where) in list(found.items())[:_SOME]
     ]
+
+
+def without_one_level(data: RunData, groups: Sequence[Group]) -> list[str]:
+    """Return what the answer begins with where the throughput changed its level, or stood still."""
+    mixed = [g for g in groups if g.mixed] if data.manifest.capacity is None else []
+    out = []
+    for g in mixed[:_SOME]:
+        some = g.mixed
+        worst = max((t.summary.regimes for t in some if t.summary and t.summary.regimes), key=_how_far)
+        where = ", ".join([g.workload, *_varied(g), f"{g.clients} client{'s' if g.clients != 1 else ''}"])
+        out.append(
+            f"{where}: no one figure holds: {_happened(worst)} ({len(some)} of {len(g.trials)} "
+            f"trial{'s' if len(g.trials) != 1 else ''})."
+        )
+    return [*out, *([f"{len(mixed) - _SOME} more configurations have no one level."] if len(mixed) > _SOME else [])]
+
+
+def _how_far(r: Regimes) -> tuple[float, float]:
+    levels = sorted((r.before_tps, r.after_tps))
+    return (levels[1] / max(levels[0], 1e-9) if r.change_at_s is not None else 0.0, r.stall_s)
+
+
+def _happened(r: Regimes) -> str:
+    said = []
+    if r.change_at_s is not None:
+        verb = "fell" if r.after_tps < r.before_tps else "rose"
+        said.append(
+            f"throughput {verb} from {integer(r.before_tps)} to {integer(r.after_tps)} TPS after {r.change_at_s:.3g} s"
+        )
+    if r.stall_s:
+        said.append(f"nothing was committed for {r.stall_s:.3g} s, from {r.stall_at_s:.3g} s on")
+    return ", and ".join(said)
 
 
 def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> list[str]:
@@ -144,11 +176,14 @@ def _ways(row: Row) -> str:
     return "less or more" if row.figure.is_cost else "faster or slower"
 
 
+def _varied(g: Group, but: str = "") -> list[str]:
+    hot = [f"{g.hot_set * 100:g}% hot"] if g.hot_set != 1 else []
+    return [*(f"{k} = {spelled(v)}" for k, v in g.varied.items() if k != but), *hot]
+
+
 def _where(pair: Pair) -> list[str]:
     g = pair.b
-    hot = f"{g.hot_set * 100:g}% hot" if g.hot_set != 1 else ""
-    others = [f"{k} = {spelled(v)}" for k, v in g.varied.items() if k != pair.axis]
-    return [g.workload, *others, hot, f"{g.clients} client{'s' if g.clients != 1 else ''}"]
+    return [g.workload, *_varied(g, pair.axis), f"{g.clients} client{'s' if g.clients != 1 else ''}"]
 
 
 def _times(slower: str, faster: str, low: float, high: float) -> str:
@@ -231,13 +266,18 @@ def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
     for (workload, hot), of in curves.items():
         best = max(of, key=lambda g: g.over("tps").mean)
         most = best.over("tps").mean
+        if best.mixed:
+            # Said above, with its levels.
+            continue
         if not most > 0:
+            out.append(f"{workload}: no transaction was committed.")
             continue
         half = best.half_width()
         sure = f" ±{plus_minus(half)}" if half is not None else ""
         # Of all repetitions' transactions together, as in the tables.
         latency = data.pooled[best.key].p99_ns
-        p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency else ""
+        known = is_known(data.pooled[best.key].count, PERCENTILES[2])
+        p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency and known else ""
         rows = best.trials[0].rows_per_transaction
         speed = f"{integer(most * rows)} rows/s" if rows else f"{integer(most)} {TPS.name}"
         text = f"{workload}{f' over {hot * 100:g}% of the rows' if several else ''}: {speed}{sure}{p99}"

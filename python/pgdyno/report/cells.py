@@ -14,6 +14,10 @@ from pgdyno.model import TrialRecord
 _ON_PAPER = 11
 
 
+#: In place of a percentile that too few values stand behind.
+TOO_FEW = "too few"
+
+
 @dataclass(frozen=True)
 class Cell:
     """A figure, and the trials that it comes from."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.figures import BY_NAME
+from pgdyno.figures import BY_NAME, Figure, is_known
 from pgdyno.format import percent, size
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import TrialSummary
-from pgdyno.report.cells import Cell, Table, all_linked, linked
+from pgdyno.report.cells import TOO_FEW, Cell, Table, all_linked, linked
 from pgdyno.store.reading import RunData
 
 _OF_A_TRIAL = tuple(BY_NAME[name] for name in ("TPS", "p99", "max", "client CPU"))
@@ -100,6 +100,12 @@ def outcomes(data: RunData) -> Table:
     return Table("outcomes", "What went wrong", ["trial", "state", "outcomes"], cells, "", 3)
 
 
+def _shown(s: TrialSummary, f: Figure) -> str:
+    if f.beyond is not None and not is_known(s.latency.count, f):
+        return TOO_FEW
+    return "–" if f.beyond is not None and s.regimes is not None else f.cell(f.of(s))
+
+
 def trials(data: RunData) -> Table:
     """All of them."""
     cells: list[list[str | Cell]] = []
@@ -113,7 +119,7 @@ def trials(data: RunData) -> Table:
                 t.plan.folder,
                 t.state,
                 f"{s.committed:,}",
-                *(f.cell(f.of(s)) for f in _OF_A_TRIAL),
+                *(_shown(s, f) for f in _OF_A_TRIAL),
             ]
         )
     return Table(

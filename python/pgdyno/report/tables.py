@@ -7,12 +7,12 @@ from pathlib import PurePath
 
 from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
-from pgdyno.figures import MEAN, PERCENTILES, QPS, TPS, Figure
+from pgdyno.figures import MEAN, PERCENTILES, QPS, TPS, Figure, is_known
 from pgdyno.format import integer, percent, plus_minus, rows, size
 from pgdyno.judge.groups import Group, latency_half_width, single_latency, variant_column
-from pgdyno.model import Latency
+from pgdyno.model import Latency, TrialRecord
 from pgdyno.report import heading
-from pgdyno.report.cells import Cell, Table, all_linked, linked
+from pgdyno.report.cells import TOO_FEW, Cell, Table, all_linked, linked
 from pgdyno.store.manifest import Capacity, Manifest, Place
 from pgdyno.store.reading import RunData
 
@@ -24,13 +24,16 @@ _PERCENTILE_HEADINGS = tuple(f.heading for f in PERCENTILES)
 _PERCENTILE_INTERVALS = tuple(f"{f.name} ±" for f in PERCENTILES)
 
 
-def _cells(latency: Latency, figures: Sequence[Figure]) -> list[str]:
-    return [f.cell(getattr(latency, f.column)) for f in figures]
+def _cells(latency: Latency, figures: Sequence[Figure], mixed: Sequence[TrialRecord] = ()) -> list[str]:
+    """Return the figures of a latency as text; of `mixed` trials, which have no one level, dashes."""
+    if mixed or not latency.count:
+        return ["–"] * len(figures)
+    return [f.cell(getattr(latency, f.column)) if is_known(latency.count, f) else TOO_FEW for f in figures]
 
 
 def _values(latency: Latency, figures: Sequence[Figure]) -> list[float | None]:
     """The same in seconds."""
-    return [getattr(latency, f.column) / 1e9 for f in figures]
+    return [getattr(latency, f.column) / 1e9 if is_known(latency.count, f) else None for f in figures]
 
 
 def _place_of(m: Manifest, g: Group) -> Place | None:
@@ -144,7 +147,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
                     [tps.mean, g.half_width(), tps.spread],
                 ),
                 str(tps.n),
-                *all_linked(_cells(pooled, PERCENTILES), g.trials, _values(pooled, PERCENTILES)),
+                *all_linked(_cells(pooled, PERCENTILES, g.mixed), g.trials, _values(pooled, PERCENTILES)),
                 *all_linked([plus_minus(latency_half_width(pooled, f.column, alone)) for f in PERCENTILES], g.trials),
             ]
         )
@@ -169,7 +172,7 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
         "repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
         "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: "
-        "as ±, of the percentile beside it.",
+        "as ±, of the percentile beside it. Too few: no transaction lies beyond it. A dash: no one figure holds.",
         3 if column else 2,
         ["p50 ±", "p95 ±", "p99.9 ±", "spread", "p50 ms", "p99.9 ms", "hot set", "p99 ±", "p95 ms"],
     )
@@ -282,7 +285,7 @@ def scripts(data: RunData, groups: Sequence[Group]) -> Table:
                     str(g.clients),
                     PurePath(s.name).name,
                     *all_linked([percent(part), TPS.cell(tps * part)], g.trials),
-                    *all_linked(_cells(s.latency, PERCENTILES), g.trials, _values(s.latency, PERCENTILES)),
+                    *all_linked(_cells(s.latency, PERCENTILES, g.mixed), g.trials, _values(s.latency, PERCENTILES)),
                     *all_linked(widths, g.trials),
                 ]
             )
@@ -327,7 +330,7 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
         sizes.append((g, len(found)))
         for n, s in enumerate(found):
             figures = (MEAN, *PERCENTILES)
-            texts = all_linked(_cells(s.latency, figures), g.trials, _values(s.latency, figures))
+            texts = all_linked(_cells(s.latency, figures, g.mixed), g.trials, _values(s.latency, figures))
             alone = single_latency(g, n)
             widths = [plus_minus(latency_half_width(s.latency, f.column, alone)) for f in figures]
             cells.append(

@@ -150,6 +150,7 @@ def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes:
     """The sentences that every form of a report begins with."""
     return [
         *answer.without_work(data, groups),
+        *answer.without_one_level(data, groups),
         *tpcc.sentences(data, groups),
         *replication.sentences(data, groups),
         *answer.of_run(data, groups, along),

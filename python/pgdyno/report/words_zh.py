@@ -303,6 +303,12 @@ ZH = {
     "Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and "
     "server on one machine count each other's waiting for a CPU.": "延迟为整个事务的延迟,百分位取全部重复的事务合并后的结果,3 位有效数字;"
     "客户端与服务器同机时,等待 CPU 的时间也计入其中。",
+    "Too few: no transaction lies beyond it.": "过少:没有事务超出该百分位。", "A dash: no one figure holds.": "短横:没有单一数值能够代表。",
+    "too few": "过少",
+    "the throughput went from one level to another, or stood still: no one figure describes it":
+        "吞吐由一个水平变到另一水平,或曾停滞:没有单一数值能够代表",
+    "find out what changed (events.jsonl and the timeline show when), or measure both levels by themselves":
+        "找出发生了什么变化(时刻见 events.jsonl 与时间线),或分别测量两个水平",
     "p50 ± and so on: as ±, of the percentile beside it.": "p50 ± 等:同 ±,为旁边百分位的置信区间。",
     "p50 ± and so on: by the trial's own intervals.": "p50 ± 等:由该次试验自身的时间区间估计。",
     "Count: executions.": "次数:执行次数。", "Mean ± and so on: as in the table above.": "平均 ± 等:含义同上表。",
@@ -459,6 +465,13 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{_named(m[1])}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
      + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
+    (r"(.+): no one figure holds: (?:throughput (fell|rose) from (\S+) to (\S+) TPS after (\S+) s)?(?:, and )?"
+     r"(?:nothing was committed for (\S+) s, from (\S+) s on)? \((\d+) of (\d+) trials?\)\.",
+     lambda m: f"{configuration(m[1])}:没有单一数值能够代表:" + ",且".join(filter(None, [
+         f"{m[5]} 秒后吞吐由 {m[3]} {'降' if m[2] == 'fell' else '升'}至 {m[4]} TPS" if m[2] else "",
+         f"从第 {m[7]} 秒起有 {m[6]} 秒没有任何提交" if m[6] else ""])) + f"({m[9]} 次试验中的 {m[8]} 次)。"),
+    (r"(\d+) more configurations have no one level\.", r"另有 \1 个配置没有单一水平。"),
+    (r"(\S+): no transaction was committed\.", lambda m: f"{_named(m[1])}:没有提交任何事务。"),
     (r"Work that was not done is counted: (.+) found or changed no row in (\d+)% of its (\S+) executions \((.+)\)\.",
      r"计入了并未做成的工作:\1 执行 \3 次,其中 \2% 未读到或未改动任何行(\4)。"),
     (r"(.+) could not be judged: a defect of pgdyno, please report it: (.+)", r"\1 无法判断:pgdyno 的缺陷,请报告:\2 (\1 could not be judged)"),

@@ -28,7 +28,7 @@ def with_half_widths(
     # What grows or shrinks throughout would be another figure had the trial been longer: no interval holds it.
     # The drain has only what waited longest.
     latency = [r.mean_ns for r in rows if r.phase == "measure" and r.committed]
-    if not measured or waiting or steady.judge(latency).steady is False:
+    if not measured or waiting or summary.regimes is not None or steady.judge(latency).steady is False:
         return summary
     # What ended after the measurement, or of a duet in the other side's turn, counts with the interval before it.
     place = {r.start_ns: max(0, bisect_right(measured, r.start_ns) - 1) for r in rows}

@@ -38,6 +38,7 @@ from pgdyno.store.rundir import RunDirectory, TrialWriter
 #: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
 WRONG = {
     Caveat.NO_WORK,
+    Caveat.NO_ONE_LEVEL,
     Caveat.SKIPPED,
     Caveat.UNFINISHED,
     Caveat.FAILURES,

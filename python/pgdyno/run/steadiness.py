@@ -9,13 +9,18 @@ from statistics import median
 
 from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
+from pgdyno.analysis.levels import level_change
 from pgdyno.analysis.series import measured, tps_of
-from pgdyno.model import UNCOUNTED, IntervalRow, Latency, TrialSummary
+from pgdyno.model import UNCOUNTED, IntervalRow, Latency, Regimes, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 
 #: Parts of the usual throughput: from which on an interval is full, and below which it is empty.
 _FULL, _EMPTY = 0.5, 0.1
+#: A time without a commit matters if it is longer than this many latencies, seconds, and part of the measurement.
+_LATENCIES, _LEAST_STALL_S, _STALL_PART = 20, 1.0, 0.02
+#: A level lasts that long, seconds: what is shorter is jitter.
+_LEAST_LEVEL_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
     if not open_loop:
         tps = tps_of(kept)
         judged = steady.judge(tps)
-        if judged.drop and _stalls(tps[: judged.drop], median(tps[judged.drop :])):
+        change = level_change(tps)
+        falls = change is not None and change.after < change.before
+        if judged.drop and (falls or _stalls(tps[: judged.drop], median(tps[judged.drop :]))):
             return steady.Steadiness(0, judged.steady, judged.drift)
         return judged
     backlog = backlog_of(kept)
@@ -55,6 +62,33 @@ def _stalls(head: list[float], usual: float) -> bool:
     """Whether throughput breaks off behind intervals that were as full as usual: what warms up does not fall."""
     full = next((n for n, tps in enumerate(head) if tps > _FULL * usual), len(head))
     return any(tps < _EMPTY * usual for tps in head[full:])
+
+
+def regimes_of(kept: list[IntervalRow], latency_ns: float, *, open_loop: bool = False) -> Regimes | None:
+    """Return what keeps one figure from describing the throughput of these intervals; None: nothing that is seen.
+
+    `latency_ns`: what a transaction usually takes.
+    """
+    if not kept:
+        return None
+    zero = kept[0].start_ns
+    change = level_change(tps_of(kept))
+    # Of an open loop nothing is committed where nothing is due.
+    backlog = backlog_of(kept) if open_loop else [1] * len(kept)
+    stalled_ns = stalled_at = 0
+    for idle, of in itertools.groupby(range(len(kept)), lambda n: not kept[n].committed and backlog[n] > 0):
+        rows = [kept[n] for n in of]
+        if idle and (length := sum(r.end_ns - r.start_ns for r in rows)) > stalled_ns:
+            stalled_ns, stalled_at = length, rows[0].start_ns - zero
+    seconds = sum(r.end_ns - r.start_ns for r in kept) / 1e9
+    if stalled_ns <= max(_LATENCIES * latency_ns, _LEAST_STALL_S * 1e9 - 1, _STALL_PART * seconds * 1e9):
+        stalled_ns = stalled_at = 0
+    if change is None or (stalled_ns and not min(change.before, change.after)):
+        return Regimes(stall_s=stalled_ns / 1e9, stall_at_s=stalled_at / 1e9) if stalled_ns else None
+    at_s = sum(r.end_ns - r.start_ns for r in kept[: change.index]) / 1e9
+    if min(at_s, seconds - at_s) < _LEAST_LEVEL_S:
+        return None
+    return Regimes(at_s, change.before, change.after, stalled_ns / 1e9, stalled_at / 1e9)
 
 
 def without_warmup(
@@ -79,7 +113,9 @@ def without_warmup(
     estimate = series.mean_of(tps[judged.drop :])
     # What rises or falls throughout would be another figure had the trial been longer: no interval holds it.
     half = None if judged.steady is False else estimate.half_width
-    found = replace(summary, steady=judged.steady, drift=judged.drift, tps_half_width=half)
+    regimes = regimes_of(kept[judged.drop :], summary.latency.p50_ns, open_loop=open_loop)
+    half = None if regimes is not None else half
+    found = replace(summary, steady=judged.steady, drift=judged.drift, regimes=regimes, tps_half_width=half)
     if not head:
         return Kept(found)
     rest = kept[judged.drop :]

@@ -520,7 +520,9 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, 
         found.append(Caveat.SKIPPED)
     if summary.warmup_dropped_s:
         found.append(Caveat.WARMUP)
-    if summary.steady is False:
+    if summary.regimes is not None:
+        found.append(Caveat.NO_ONE_LEVEL)
+    elif summary.steady is False:
         found.append(Caveat.BACKLOG if run.rate is not None and summary.drift > 0 else Caveat.NOT_STEADY)
     if summary.unfinished:
         found.append(Caveat.UNFINISHED)
