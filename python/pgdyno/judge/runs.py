@@ -301,6 +301,8 @@ def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[
     caveats = {c for t in every for c in t.caveats}
     if Caveat.CLIENT_BOUND in caveats:
         out.append("client-bound: in some trials the client was the limit, so the server's difference may be larger")
+    if mixed := sum(Caveat.NO_ONE_LEVEL in t.caveats for t in every):
+        out.append(f"{mixed} of {len(every)} trials are in no verdict: their throughput has no one level")
     if caveats & {Caveat.NOT_STEADY, Caveat.BACKLOG}:
         out.append("some trials never became steady: their figures depend on how long they were")
     if caveats & {Caveat.SKIPPED, Caveat.UNFINISHED}:
