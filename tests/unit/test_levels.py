@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pgdyno.analysis.levels import level_change
 from pgdyno.figures import BY_NAME, is_known
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat
-from pgdyno.report import view
+from pgdyno.report import verdicts, view
 from pgdyno.run.steadiness import regimes_of, without_warmup
 from pgdyno.store import reading
 
@@ -116,3 +120,59 @@ def test_a_percentile_needs_values_beyond_it() -> None:
     assert known[1] == ["p50"] and known[19] == ["p50"] and known[20] == ["p50", "p95"]
     assert known[99] == ["p50", "p95"] and known[100] == ["p50", "p95", "p99"] == known[999]
     assert known[1000] == ["p50", "p95", "p99", "p99.9"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.042, 1.091, "+4.2% to +9.1%"),
+        (2.4, 2.9, "2.4 to 2.9 times"),
+        (0.31, 0.42, "0.31 to 0.42 times"),
+        (0.8, 3.1, "-20% to +210%"),
+        # Beyond a factor of 10 both ends together say nothing.
+        (1e-9, 585.0, "not known"),
+        (0.001, 3571.0, "not known"),
+        (3.06, 3571.0, "3.1 times or more"),
+        (1.04, 12.0, "+4.0% or more"),
+        (0.001, 0.6, "-40% or less"),
+        (100.0, 585.4, "100 to 590 times"),
+        (360.0, 3571.0, "360 to 3,600 times"),
+    ],
+)
+def test_an_interval_can_be_read(low: float, high: float, said: str) -> None:
+    assert verdicts.between(low, high) == said
+
+
+@given(low=st.floats(1e-12, 1e12), factor=st.floats(1, 1e12))
+def test_no_interval_mixes_forms_or_has_an_exponent(low: float, factor: float) -> None:
+    said = verdicts.between(low, low * factor)
+    assert "e+" not in said and "e-" not in said and not ("%" in said and "times" in said), said
+    assert all(len(re.sub(r"^0\.0*|\D", "", part).rstrip("0")) <= 3 for part in said.split(" to ")), said
+
+
+def test_advice_is_of_what_somebody_would_do(tmp_path: Path) -> None:
+    def said(restarts: int, repetitions: int, spread: float) -> list[str]:
+        plans = synthetic.plans([8], restarts * repetitions, setting=["on", "off"])
+        plans = [replace(p, start=(p.repetition - 1) // repetitions + 1) for p in plans]
+        levels = random.Random(3)
+        by_trial = {p.number: 1000 * (1 + levels.uniform(-spread, spread)) for p in plans}
+        facts = {"run": {"repetitions": repetitions, "restarts": restarts, "interval_s": 1.0, "order": "random",
+                         "duration_s": 60.0, "warmup_s": 5.0}}  # fmt: skip
+        name = f"r{restarts}-{repetitions}-{spread}"
+        run = synthetic.make_run(tmp_path, plans, lambda p, i, r: by_trial[p.number], name=name, manifest=facts)
+        return view.build(reading.read(run), with_charts=False).answer
+
+    few = said(2, 3, 0.2)
+    assert any("the same with --restarts 5 (about " in s for s in few), few
+    assert not any(re.search(r"--restarts (?!5 )|\d+ (h|days)\b", s) for s in few), few
+    hopeless = said(1, 8, 0.5)
+    assert any("below what this machine can tell" in s or "differ too much" in s for s in hopeless), hopeless
+    assert not any(re.search(r"\d+ (h|days)\b|--repetitions \d{3}", s) for s in hopeless), hopeless
+
+
+def test_bars_and_verdicts_have_the_same_units(tmp_path: Path) -> None:
+    plans = [replace(p, start=(p.repetition + 4) // 5) for p in synthetic.plans([8], 10)]
+    # Repetitions of a start are alike, starts are not: ten repetitions are two values.
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: (1000 if p.start == 1 else 1200) * r.uniform(0.99, 1.01))
+    (group,) = groups_of(reading.read(run))
+    assert group.over("tps").n == 2 and (group.half_width() or 0) > 0.5

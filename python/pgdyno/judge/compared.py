@@ -43,6 +43,8 @@ class Row:
     running: bool = False
 
 
+#: Units that say how far units lie apart.
+ENOUGH = 5
 #: Seconds: to ask for less would be more exact than it can be.
 LEAST_S = 10.0
 
@@ -133,4 +135,12 @@ def _seconds(pair: Pair, units: Figures, c: Comparison, seconds: float) -> float
     if not c.more:
         return None
     trials = len(pair.a.trials) / max(1, len(units))
-    return max(LEAST_S, 2 * c.more * trials * seconds)
+    return max(LEAST_S, 2 * units_more(c) * trials * seconds)
+
+
+def units_more(c: Comparison) -> int:
+    """Return how many more units of each side are worth asking for: of fewer than ENOUGH what they differ by is hardly
+    known, and a number that is made of it would be noise.
+    """
+    n = min(c.n_a, c.n_b)
+    return ENOUGH - n if n < ENOUGH else c.more or 0

@@ -11,7 +11,7 @@ from pgdyno.analysis.duet import Difference
 from pgdyno.analysis.levels import level_change
 from pgdyno.analysis.spread import student_975
 from pgdyno.figures import COMPARED, TPS, Figure
-from pgdyno.judge.compared import LEAST_S, Pair, Row
+from pgdyno.judge.compared import ENOUGH, LEAST_S, Pair, Row
 from pgdyno.model import IntervalRow, TrialRecord
 from pgdyno.store.reading import RunData
 
@@ -57,6 +57,14 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     c = duet.compared(list(units.values()), n, means[0], means[1], higher_is_better=better, level=level, margin=margin)
     turns = 1 if data.manifest.run.order == "simultaneous" else 2
     seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
+    if c.more and several and len(units) < ENOUGH:
+        # How far starts lie apart is hardly known: more of them come first.
+        seconds = (
+            data.manifest.run.seconds_of_a_trial
+            * (len(pair.a.trials) + len(pair.b.trials))
+            * (ENOUGH - len(units))
+            / len(units)
+        )
     together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
     return Row(pair, figure, c, seconds, by_slices=True, together=together, running=running)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,14 +56,21 @@ class Group:
         return [t for t in self.trials if t.summary and t.summary.regimes is not None]
 
     def over(self, name: str) -> Estimate:
-        """A figure of the summaries, over the repetitions."""
+        """Return a figure of the summaries over the starts of the server, each by its repetitions' mean; of a single
+        start over its repetitions. What verdicts stand on has the same units.
+        """
         if name not in self._known:
-            self._known[name] = estimate([float(getattr(t.summary, name)) for t in self.trials if t.summary])
+            starts: dict[int, list[float]] = {}
+            for t in self.trials:
+                if t.summary:
+                    starts.setdefault(t.plan.start, []).append(float(getattr(t.summary, name)))
+            each = list(starts.values()) or [[]]
+            self._known[name] = estimate([math.fsum(of) / len(of) for of in each] if len(each) > 1 else each[0])
         return self._known[name]
 
     def half_width(self, name: str = "tps") -> float | None:
-        """Of the 95% confidence interval of TPS or QPS, as a part of it: of the mean of the repetitions by Student's
-        t; of a single one from within, where the neighbours' resemblance is known.
+        """Of the 95% confidence interval of TPS or QPS, as a part of it: of the mean over the units by Student's t;
+        of a single repetition from within, where the neighbours' resemblance is known.
         """
         e = self.over(name)
         if e.n > 1:

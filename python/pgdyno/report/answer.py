@@ -9,7 +9,7 @@ from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.figures import COMPARED, PERCENTILES, TPS, is_known
 from pgdyno.format import integer, milliseconds, plus_minus, span
 from pgdyno.judge.axes import AxisComparisons
-from pgdyno.judge.compared import Pair, Row, starts
+from pgdyno.judge.compared import ENOUGH, Pair, Row, starts, units_more
 from pgdyno.judge.groups import Group
 from pgdyno.model import Regimes, spelled
 from pgdyno.report import verdicts
@@ -24,10 +24,10 @@ _ENOUGH = 0.95
 _NAMED_BY_VALUE = {"target", "dataset", "protocol"}
 #: What stands behind the first figure, where it changes.
 _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
+#: Half an interval, as a part of its figure, beyond which the trials are told instead.
+_WIDE = 0.5
 #: A change is said as a factor from here on.
 _FACTOR = 2.0
-#: Nobody measures that long.
-_TOO_LONG_S = 86_400.0
 #: Of the normal distribution: 95% lie below.
 _Z95 = 1.645
 #: What a crash may cost, by setting and value.
@@ -141,11 +141,11 @@ def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
     c, where = row.comparison, f"({', '.join(filter(None, [row.figure.name, *_where(row.pair)]))})"
     if c.verdict is Verdict.UNKNOWN:
         text = f"Not yet known whether {b} is {_ways(row)} than {a} {where}"
-        if c.low > 0:
+        if verdicts.is_readable(c.low, c.high):
             # As a speed: of a latency its inverse.
             ends = (1 / c.high, 1 / c.low) if row.figure.unit == "ns" else (c.low, c.high)
             text += f": between {verdicts.between(*ends).replace(' to ', ' and ')}"
-        return text + (f"; about {span(row.seconds)} more would tell." if row.seconds else ".")
+        return text + (f"; about {told} more would tell." if (told := verdicts.time_that_would_tell(row)) else ".")
     if c.verdict is Verdict.SAME:
         return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_more(rows)}."
     # As a speed: of a latency its inverse.
@@ -191,7 +191,10 @@ def _times(slower: str, faster: str, low: float, high: float) -> str:
 
 
 def _by(near: float, far: float) -> str:
-    """Of two ratios, the one nearer to 1 first: "4.2% to 9.1%"."""
+    """Of two ratios, the one nearer to 1 first: "4.2% to 9.1%"; of a very wide interval "at least 4.2%"."""
+    if not verdicts.is_readable(*sorted((near, far))):
+        part = abs(near - 1) * 100
+        return f"at least {part:.{0 if part >= 9.95 else 1}f}%"
     parts = [abs(x - 1) * 100 for x in (near, far)]
     digits = 0 if min(parts) >= 9.95 else 1
     return " to ".join(f"{p:.{digits}f}%" for p in parts)
@@ -231,14 +234,33 @@ def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
     if not unknown:
         return []
     run = data.manifest.run
-    factor = max((r.comparison.more or 0) / r.comparison.n_a + 1 for r in unknown)
-    if max(r.seconds or 0.0 for r in unknown) > _TOO_LONG_S:
-        return ["It would take days to tell: the machine is too noisy, or the trials are too short."]
+    by_slices = unknown[0].by_slices
+    if 1 < run.restarts < ENOUGH or (not by_slices and run.restarts == 1 and run.repetitions < ENOUGH):
+        name, n = ("restarts", run.restarts) if run.restarts > 1 else ("repetitions", run.repetitions)
+        # As many more as there were take as long as these have.
+        so_far = run.seconds_of_a_trial * (data.manifest.trials or len(data.trials))
+        return [f"What would tell more: the same with --{name} {ENOUGH} (about {span(so_far * ENOUGH / n)})."]
+    if max(r.seconds or 0.0 for r in unknown) > verdicts.MOST_S:
+        return [_below_what_can_be_told(unknown)]
+    factor = max(units_more(r.comparison) / min(r.comparison.n_a, r.comparison.n_b) + 1 for r in unknown)
     if run.restarts > 1:
         return [f"What would tell: the same with --restarts {math.ceil(run.restarts * factor)}."]
-    if unknown[0].by_slices:
+    if by_slices:
         return [f"What would tell: the same with --duration {math.ceil((run.duration_s or 0) * factor)}."]
     return [f"What would tell: the same with --repetitions {math.ceil(run.repetitions * factor)}."]
+
+
+def _below_what_can_be_told(unknown: Sequence[Row]) -> str:
+    """Of differences that an hour of measuring would not show."""
+    known = [c for r in unknown if verdicts.is_readable((c := r.comparison).low, c.high)]
+    if not known:
+        return (
+            "The trials differ too much among themselves to tell: find out what disturbs them, or measure longer ones."
+        )
+    widest = max(max(c.high, 1 / c.low) - 1 for c in known)
+    return (
+        f"A difference, if there is one, is below what this machine can tell in an hour: less than {widest * 100:.2g}%."
+    )
 
 
 def _risk(rows: Sequence[Row]) -> list[str]:
@@ -273,7 +295,10 @@ def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
             out.append(f"{workload}: no transaction was committed.")
             continue
         half = best.half_width()
-        sure = f" ±{plus_minus(half)}" if half is not None else ""
+        sure = f" ±{plus_minus(half)}" if half is not None and half <= _WIDE else ""
+        if half is not None and half > _WIDE:
+            own = sorted(t.summary.tps for t in best.trials if t.summary)
+            sure = f" ({integer(own[0])} to {integer(own[-1])} in {len(own)} trials)" if len(own) > 1 else ""
         # Of all repetitions' transactions together, as in the tables.
         latency = data.pooled[best.key].p99_ns
         known = is_known(data.pooled[best.key].count, PERCENTILES[2])

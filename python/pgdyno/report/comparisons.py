@@ -58,7 +58,8 @@ def table(found: AxisComparisons) -> Table:
 def _explained(found: AxisComparisons, rows: Sequence[Row], *, by_slices: bool) -> str:
     c = rows[0].comparison
     several = starts(rows[0].pair.a.trials)
-    return duet_note(c, several, found) if by_slices else note(c, unit="repetitions", blocked=True)
+    unit = "starts of the server" if several > 1 else "repetitions"
+    return duet_note(c, several, found) if by_slices else note(c, unit=unit, blocked=True)
 
 
 def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:

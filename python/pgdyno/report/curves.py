@@ -90,7 +90,8 @@ def law_chart(
 
 def ratios(found: AxisComparisons) -> dict[str, object] | None:
     """What was compared: the interval of each ratio, about no difference. None where nothing has an interval."""
-    rows = [r for r in found.rows if r.comparison.low > 0 and math.isfinite(r.comparison.high)]
+    # One that nothing is known of would stretch the axis until the others cannot be read.
+    rows = [r for r in found.rows if verdicts.is_readable(r.comparison.low, r.comparison.high)]
     if not rows:
         return None
     several = len({r.pair.difference for r in rows}) > 1
@@ -109,7 +110,7 @@ def ratios(found: AxisComparisons) -> dict[str, object] | None:
             }
         )
     x = {"field": "ratio", "type": "quantitative", "title": "B by A", "scale": {"type": "log", "nice": True},
-         "axis": {"format": ".3~g", "tickCount": 6}}  # fmt: skip
+         "axis": {"format": ".3~r", "tickCount": 6}}  # fmt: skip
     y = {"field": "figure", "type": "nominal", "title": None, "sort": None}
     kinds = {"faster": COLOURS[2], "slower": COLOURS[5], "the same": COLOURS[0], "not yet known": "#9ca3af"}
     colour = {
@@ -165,7 +166,8 @@ def latency_by_throughput(data: RunData) -> dict[str, object] | None:
         "scale": {"zero": False},
         "axis": {"format": "~s"},
     }
-    y = {"field": "ms", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log"}}
+    y = {"field": "ms", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log"},
+         "axis": {"format": "~r"}}  # fmt: skip
     colour = {"field": "what", "type": "nominal", "title": "percentile", "sort": ["p50", "p95", "p99", "p99.9"]}
     shape = {"field": "holds", "type": "nominal", "title": "holds", "sort": ["yes", "no"]}
     rule = {

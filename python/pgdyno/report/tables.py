@@ -168,7 +168,8 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
             *_PERCENTILE_INTERVALS,
         ],
         cells,
-        "TPS: mean of n repetitions. ±: half the width of its 95% confidence interval, as a part of it; of a single "
+        "TPS: mean over n repetitions, or over n starts of the server where there are several. "
+        "±: half the width of its 95% confidence interval, as a part of it; of a single "
         "repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - "
         "lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 "
         "significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.figures import Figure
@@ -11,6 +12,10 @@ from pgdyno.judge.compared import Row
 
 #: From here on (and below its inverse) a difference is said as a factor.
 _FACTOR = 2.0
+#: Seconds of measuring that are worth advising.
+MOST_S = 3600.0
+#: An interval whose ends lie further apart than by this factor says little.
+WIDEST = 10.0
 
 
 def verdict(row: Row) -> str:
@@ -19,9 +24,14 @@ def verdict(row: Row) -> str:
     if c.verdict is Verdict.SAME:
         return f"within {margin(c)} of each other"
     if c.verdict is Verdict.UNKNOWN:
-        return "not yet known" + (f" ({span(row.seconds)})" if row.seconds else "")
+        return "not yet known" + (f" ({told})" if (told := time_that_would_tell(row)) else "")
     word = direction(c, row.figure)
     return f"{word}, within {margin(c)}" if c.is_negligible else word
+
+
+def time_that_would_tell(row: Row) -> str:
+    """Return the measuring time that would tell more, in words; empty: none that anybody would wait for."""
+    return span(row.seconds) if row.seconds and row.seconds <= MOST_S else ""
 
 
 def direction(c: Comparison, figure: Figure) -> str:
@@ -39,20 +49,39 @@ def change(c: Comparison) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """An interval of a ratio."""
+    """Return an interval of a ratio in one form: two factors, or two changes. Of one that is wider than a factor of
+    WIDEST the end that is known: "3.1 times or more", "-40% or less"; where that is none, "not known".
+    """
+    if not is_readable(low, high):
+        if low > 1:
+            return f"{_end(low)} or more"
+        return f"{_end(high)} or less" if high < 1 else "not known"
     if low >= _FACTOR or high <= 1 / _FACTOR:
         return times(low, high)
-    if high > 10 or low < 0.1:
-        return f"{_percent(low)} to {high:,.3g} times"
     return f"{_percent(low)} to {_percent(high)}"
 
 
+def is_readable(low: float, high: float) -> bool:
+    """Return False for an interval so wide that its ends say nothing together."""
+    return 0 < low <= high <= WIDEST * low
+
+
 def times(low: float, high: float) -> str:
-    """An interval of a factor: "2.4 to 2.9 times"."""
-    if high >= 100:
-        return f"{low:,.0f} to {high:,.0f} times"
+    """An interval of a factor: "2.4 to 2.9 times"; of a very wide one its lower end."""
+    if not is_readable(low, high):
+        return f"at least {_factor(low)} times"
     digits = 2 if f"{low:.2g}" != f"{high:.2g}" else 3
-    return f"{low:.{digits}g} to {high:.{digits}g} times"
+    return f"{_factor(low, digits)} to {_factor(high, digits)} times"
+
+
+def _factor(x: float, digits: int = 2) -> str:
+    """In digits that count, never with an exponent: 0.31, 4.2, 585, 3,600."""
+    rounded = float(f"{x:.{digits}g}")
+    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{Decimal(repr(rounded)):f}".removesuffix(".0")
+
+
+def _end(ratio: float) -> str:
+    return f"{_factor(ratio)} times" if ratio >= _FACTOR or ratio <= 1 / _FACTOR else _percent(ratio)
 
 
 def margin(c: Comparison) -> str:
@@ -66,9 +95,9 @@ def level(c: Comparison) -> str:
 
 
 def _percent(ratio: float) -> str:
-    """Of a ratio: +4.2%, -13%, 3.1 times."""
+    """Of a ratio: +4.2%, -13%, +210%; 12 times from a factor of 10 on."""
     if ratio >= 10:
-        return f"{ratio:,.3g} times"
+        return f"{_factor(ratio)} times"
     part = (ratio - 1) * 100
     digits = 0 if abs(part) >= 9.95 else 1
     text = f"{part:+.{digits}f}%"

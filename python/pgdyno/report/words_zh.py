@@ -295,7 +295,8 @@ ZH = {
     "n 次重复的平均值,± 的含义见下一张表。",
     "Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.": "索引增长:一次试验(含预热)中全部索引"
     "的增长,取各次重复的平均值。",
-    "TPS: mean of n repetitions.": "TPS:n 次重复的平均值。",
+    "TPS: mean over n repetitions, or over n starts of the server where there are several.":
+        "TPS:n 次重复的平均值;服务器多次启动时为 n 次启动的平均值。",
     "±: half the width of its 95% confidence interval, as a part of it; of a single repetition from its own time "
     "series, which does not know how far equal runs lie apart.": "±:其 95% 置信区间的半宽,以所占比例表示;只有一次试验时由其时间序列"
     "估计,无法反映多次运行之间的差异。",
@@ -351,7 +352,9 @@ ZH = {
     "其中一台上;每片的开头不计。",
     "The trials of each were run one after the other: a drift of the machine counts as a difference.": "各配置的试验依次进行:机器状态的"
     "漂移会算作差异。",
-    "It would take days to tell: the machine is too noisy, or the trials are too short.": "需要数天才能判断:机器干扰太大,或试验太短。",
+    "The trials differ too much among themselves to tell: find out what disturbs them, or measure longer ones.":
+        "各次试验彼此相差太大,无法判断:请找出干扰来源,或延长测量。",
+    "not known": "尚不可知",
     "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
     "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
     "Each line is one trial; the warm-up is left of zero.": "每条线是一次试验;零点左侧为预热。",
@@ -440,6 +443,10 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"less, within (\S+%)", r"更少,但在 \1 以内"), (r"more, within (\S+%)", r"更多,但在 \1 以内"),
     (r"(\S+) to (\S+) times", r"\1 至 \2 倍"), (r"(\S+%) to (\S+%)", r"\1 至 \2"),
     (r"(\S+%) to (\S+) times", r"\1 至 \2 倍"),
+    (r"(.+) is at least (\S+) times as fast as (.+?) \((.+?)\)(.*)\.",
+     lambda m: f"{m[1]} 的速度至少是 {m[3]} 的 {m[2]} 倍({configuration(m[4])}){_rest(m[5])}。"),
+    (r"(.+) is at least (\S+) (faster|slower) than (.+?) \((.+?)\)(.*)\.",
+     lambda m: f"{m[1]} 比 {m[4]} 至少{'快' if m[3] == 'faster' else '慢'} {m[2]}({configuration(m[5])}){_rest(m[6])}。"),
     (r"(.+) is (\S+) to (\S+) times as fast as (.+?) \((.+?)\)(.*)\.",
      lambda m: f"{m[1]} 的速度是 {m[4]} 的 {m[2]} 至 {m[3]} 倍({configuration(m[5])}){_rest(m[6])}。"),
     (r"(.+) is (\S+) to (\S+) (faster|slower) than (.+?) \((.+?)\)(.*)\.",
@@ -461,10 +468,10 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      + (f",为这些终端上限的 {m[6]}" if m[6] else "") + "。类 TPC-C,未经审计。"),
     (r"The tables are not consistent: TPC-C's conditions? (.+) did not hold after a trial\.",
      r"表不一致:试验后 TPC-C 条件 \1 不成立。"),
-    (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+)?(?:, p99 (\S+) ms)? with (\S+) clients?"
+    (r"(\S+)(?: over (\S+) of the rows)?: (\S+) (TPS|rows/s)( ±\S+| \(\S+ to \S+ in \d+ trials\))?(?:, p99 (\S+) ms)? with (\S+) clients?"
      r"(?:; (\d+) already give (\d+)% of that)?\.",
      lambda m: f"{_named(m[1])}{f'(热数据 {m[2]})' if m[2] else ''}:{m[7]} 个连接时 {m[3]} {'行/秒' if m[4] == 'rows/s' else m[4]}"
-     + (m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
+     + re.sub(r"\((\S+) to (\S+) in (\d+) trials\)", r"(\3 次试验:\1 至 \2)", m[5] or "") + (f",p99 {m[6]} 毫秒" if m[6] else "") + (f";{m[8]} 个连接已达其 {m[9]}%" if m[8] else "") + "。"),
     (r"(.+): no one figure holds: (?:throughput (fell|rose) from (\S+) to (\S+) TPS after (\S+) s)?(?:, and )?"
      r"(?:nothing was committed for (\S+) s, from (\S+) s on)? \((\d+) of (\d+) trials?\)\.",
      lambda m: f"{configuration(m[1])}:没有单一数值能够代表:" + ",且".join(filter(None, [
@@ -492,9 +499,9 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      lambda m: f"试验{'按随机顺序' if 'random' in m[1] else '轮流' if m[1] == 'in turn' else '按配置依次'}进行,每种 {m[2]} 次。"),
     (r"Change: (\S+) interval of the ratio, for these two servers as they run now, caches and all\.",
      r"变化:比值的 \1 区间,就这两台服务器目前的状态而言。"),
-    (r"Change: (\S+) interval of the ratio of geometric means over n repetitions(?: or starts)?(, which are compared "
+    (r"Change: (\S+) interval of the ratio of geometric means over n (repetitions|starts of the server)(, which are compared "
      r"within their round)?; how far they lie apart is learned from all configurations\.",
-     lambda m: f"变化:n 次重复的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[2] else ''};离散程度由全部配置共同估计。"),
+     lambda m: f"变化:n 次{'重复' if m[2] == 'repetitions' else '服务器启动'}的几何均值之比的 {m[1]} 区间{',同一轮内相互比较' if m[3] else ''};离散程度由全部配置共同估计。"),
     (r"Not yet known: it could be no difference, and it could be one of (\S+); in brackets the measuring time that would "
      r"tell, nine times in ten\.", r"尚不可知:可能没有差异,也可能相差 \1;括号中为得出结论(十有八九)所需的测量时间。"),
     (r"Change: (\S+) interval of the ratio, for these two starts of the servers only; --restarts 5 makes it hold for "
@@ -502,6 +509,11 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"Change: (\S+) interval of the ratio, over (\d+) starts of both servers, so it holds for the next start too\.",
      r"变化:比值的 \1 区间,取自两台服务器的 \2 次启动,因此对下一次启动同样成立。"),
     (r"(\d+) of (\d+) trials were not finished; the verdicts stand on the others\.", r"\2 次试验中有 \1 次未完成;结论仅依据其余试验。"),
+    (r"(.+)%? or (more|less)", lambda m: f"{m[1].replace(' times', ' 倍')} {'以上' if m[2] == 'more' else '以下'}"),
+    (r"What would tell more: the same with (.+) \(about (\d+) (\w+)\)\.",
+     lambda m: f"要知道得更多:以 {m[1]} 再测(约 {_span(m[2], m[3])})。"),
+    (r"A difference, if there is one, is below what this machine can tell in an hour: less than (\S+)\.",
+     r"即使有差异,也低于本机一小时内所能分辨的程度:小于 \1。"),
     (r"What would tell: the same with (.+)\.", r"要得出结论:以 \1 再测。"),
     (r"With (\S+) = (\S+) a crash can (lose the last commits|destroy the cluster|leave torn pages); that is not "
      r"measured here\.", lambda m: f"{m[1]} = {m[2]} 时,崩溃可能{_RISKS[m[3]]};此处未作测量。"),

@@ -202,9 +202,17 @@ def read(path: Path) -> RunData:
             whole.merge(h)
         return whole
 
+    def units_of(tag: str, key: Key) -> list[Histogram]:
+        """By start of the server where there are several, else by repetition: what an interval is over."""
+        starts: dict[int, Histogram] = {}
+        for t in repetitions[key]:
+            if (h := merged[t.plan.number].get(tag)) is not None and h.count:
+                starts.setdefault(t.plan.start, Histogram()).merge(h)
+        return list(starts.values()) if len(starts) > 1 else parts_of(tag, key)
+
     def pooled(tag: str, key: Key) -> Latency:
         whole = together(tag, key)
-        return with_half_widths(latency_of(whole), whole, parts_of(tag, key))
+        return with_half_widths(latency_of(whole), whole, units_of(tag, key))
 
     latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
     statements = _LazyKeys(
