@@ -207,12 +207,17 @@ def test_an_abstract_socket_is_refused() -> None:
 @pytest.mark.slow
 def test_what_would_steer_a_terminal_or_a_page(tmp_path: Path) -> None:
     """Titles, statements and messages of runs are somebody else's words."""
-    (tmp_path / "odd.toml").write_text(
+    text = (
         'name = "odd"\ntitle = "A\\u001b]0;evil\\u0007 <b>x</b> | y"\n[workloads.a]\n'
         'scripts = [{ text = "select 1 /* <!--<script> \\u001b[31m | */;" }]\n'
         "[axes]\nclients = [1]\n[run]\nduration_s = 0.3\nwarmup_s = 0\nrepetitions = 1\n"
     )
-    done = pgdyno("run", tmp_path / "odd.toml", "--embedded", "--runs", tmp_path / "runs")
+    words = ("run", tmp_path / "odd.toml", "--embedded", "--runs", tmp_path / "runs")
+    (tmp_path / "odd.toml").write_text(text)
+    refused = pgdyno(*words)
+    assert refused.code == 2 and "title: U+001B cannot be shown" in refused.err and "\x1b" not in refused.err
+    (tmp_path / "odd.toml").write_text(text.replace("\\u001b]0;evil\\u0007 ", ""))
+    done = pgdyno(*words)
     assert done.code == 0, done.err
     run = next(tmp_path.glob("runs/*"))
     shown = [done, pgdyno("report", run), pgdyno("sql", "select title from trials limit 1", "--runs", run)]
@@ -220,7 +225,7 @@ def test_what_would_steer_a_terminal_or_a_page(tmp_path: Path) -> None:
     markdown, page = (run / "report.md").read_text(), (run / "report.html").read_text()
     assert "<b>" not in markdown and "<!--" not in markdown and "&lt;!--&lt;script&gt;" in markdown
     assert "\x1b" not in markdown and "\\| */" in markdown
-    data = page.split('<script id="data"')[1].split("</script>")[0]
+    data = page.split('<script id="json-tables"')[1].split("</script>")[0]
     assert "<!--" not in data and "\\u003c!--\\u003cscript>" in data
     assert run.stat().st_mode & 0o777 == 0o700
 
