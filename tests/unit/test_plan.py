@@ -25,6 +25,7 @@ from pgdyno.spec.values import size_bytes
 from pgdyno.store import manifest, reading, rundir
 
 from tests.support import synthetic
+from tests.support.cli import pgdyno
 
 HEAD = 'name = "x"\ntitle = "X"\n[workloads.a]\nscripts = [{ builtin = "select-only" }]\n'
 
@@ -317,3 +318,23 @@ def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.Monk
     assert servers.dataset_of(place, folder=None).size > 0 and asked == []
     servers.survey()
     assert asked == [place.dataset]
+
+
+def test_plan_takes_whatever_run_takes() -> None:
+    from pgdyno.cli import main
+    from typer.main import get_command
+
+    commands = get_command(main.app).commands  # type: ignore[attr-defined]
+    run, planned = ({p.name for p in commands[name].params} for name in ("run", "plan"))
+    assert run == planned
+
+
+def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
+    words = ("plan", "quick", "--embedded", "--vary", "synchronous_commit=on,off")
+    short = pgdyno(*words, "--duration", "3")
+    assert short.code == 0 and "Trials of 3 s are too short" in short.err, short.err
+    advised = re.search(r"--duration (\d+) makes it a duet", short.err)
+    assert advised and "order duet" in pgdyno(*words, "--duration", advised[1]).out
+    assert "order random" in short.out and "5 starts of the servers" in short.out
+    # Nobody who wants trials one by one is told.
+    assert "too short" not in pgdyno(*words, "--duration", "3", "--order", "random").err

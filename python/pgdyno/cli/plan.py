@@ -14,6 +14,7 @@ from rich.table import Table
 
 from pgdyno.cli import console
 from pgdyno.cli.load import duration
+from pgdyno.cli.run import say_what_is_too_short
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
@@ -49,6 +50,7 @@ def main(
     prepared = prepare(experiment, adjust, Path("runs"))
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
+    say_what_is_too_short(prepared, servers)
     prepared = decided(prepared, servers)
     facts = _facts(prepared, servers, resume.finished(prepared.resumed))
     facts["shrunk"] = prepared.shrunk
@@ -75,7 +77,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
     disk = measure_disk(Path(tempfile.gettempdir()))
     shown = [_place(experiment, servers, p, configurations) for p in places]
     load_s = sum(p["bytes"] / (disk if p["private"] else _COPY_RATE) for p in shown)
-    starts_s = _AROUND_PLACE_S * sum(p["private"] for p in shown)
+    starts_s = _AROUND_PLACE_S * sum(p["private"] for p in shown) * run.restarts
     probe_s = 0.0
     if experiment.storage is not None:
         private = len({p["target"] for p in shown if p["private"]})
@@ -92,6 +94,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         "trials": len(planned),
         "configurations": len(dict.fromkeys(configurations)),
         "repetitions": run.repetitions,
+        "restarts": run.restarts,
         "order": run.order,
         "varied": plan.varied_axes(list(dict.fromkeys(configurations))),
         "seconds_a_trial": each,
@@ -178,11 +181,10 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
     out.print(table)
     if facts["varied"]:
         out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.")
-    out.print(
-        f"{facts['trials']} trials: {facts['configurations']} configurations, {facts['repetitions']} repetitions, "
-        f"order "
-        f"{facts['order']}; {facts['seconds_a_trial']:.1f} s each.",
-    )
+    counted = [f"{facts[name]} {name.removesuffix('s' if facts[name] == 1 else '')}"
+               for name in ("trials", "configurations", "repetitions")]  # fmt: skip
+    counted += [f"{facts['restarts']} starts of the servers"] if facts["restarts"] > 1 else []
+    out.print(f"{counted[0]}: {', '.join(counted[1:])}, order {facts['order']}; {facts['seconds_a_trial']:.1f} s each.")
     parts = [f"trials {duration(facts['trials_s'])}", f"loading {duration(facts['load_s'])}"]
     parts += [f"storage probe {duration(facts['storage_s'])}"] if facts["storage_s"] else []
     out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.")

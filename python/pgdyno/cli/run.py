@@ -20,8 +20,8 @@ from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
 from pgdyno.report import sysbench, terminal, view
 from pgdyno.run import resume
-from pgdyno.run.order import decided
-from pgdyno.run.prepared import prepare
+from pgdyno.run.order import decided, longer
+from pgdyno.run.prepared import Prepared, prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
 from pgdyno.run.shrink import shrunk
@@ -125,6 +125,16 @@ def adjusted(
         raise SpecError(f"{option}{first['msg'].removeprefix('Value error, ')}{shown}") from e
 
 
+def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:
+    """Say on standard error where a longer trial would let two servers take turns, which tells far more."""
+    seconds = longer(prepared, servers)
+    if seconds is not None:
+        sys.stderr.write(
+            f"Trials of {prepared.experiment.run.duration_s:g} s are too short for servers to take turns within them: "
+            f"each runs by itself, and the intervals will be wide. --duration {seconds:g} makes it a duet.\n"
+        )
+
+
 def main(
     experiment: str,
     *,
@@ -147,8 +157,8 @@ def main(
     prepared = prepare(experiment, adjust, runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
-    prepared = decided(prepared, servers)
-    prepared = replace(prepared, command=command_line())
+    say_what_is_too_short(prepared, servers)
+    prepared = replace(decided(prepared, servers), command=command_line())
     errors = console.errors()
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.
     live = report_format == "sysbench" and not prepared.experiment.run.is_duet

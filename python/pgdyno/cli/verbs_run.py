@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pgdyno.cli import options
+
+if TYPE_CHECKING:
+    from pgdyno.spec.experiment import Experiment
 
 
 def run(
@@ -54,28 +58,10 @@ def run(
     from pgdyno.cli import run as verb
     from pgdyno.run.provision import Options
 
-    run_options = options.given(
-        protocol=protocol,
-        duration_s=duration,
-        warmup_s=verb.warmup(warmup),
-        interval_s=interval,
-        repetitions=repetitions,
-        restarts=restarts,
-        order=order,
-        rate=rate,
-        workers=workers,
-        driver=driver,
-        collect=verb.names(collect),
-        seed=seed,
-        connect_timeout_s=connect_timeout,
-    )
-    axes = options.given(
-        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
-    )
     code = verb.main(
         experiment,
         servers=Options(target, embedded, keep, force, replace, pg_bin, templates),
-        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink, set_ or [], vary or []),
+        adjust=_adjusting(locals()),
         runs=runs,
         json_output=json_output,
         quiet=quiet,
@@ -85,32 +71,50 @@ def run(
     raise typer.Exit(code)
 
 
-def plan(
-    experiment: Annotated[str, typer.Argument(help="As of run.")],
-    target: options.Target = None,
-    embedded: options.Embedded = False,
-    shrink: options.Shrink = None,
-    scale: options.Scale = None,
-    clients: options.Clients = None,
-    hot_set: options.HotSet = None,
-    duration: options.Duration = None,
-    repetitions: options.Repetitions = None,
-    json_output: options.Json = False,
-) -> None:
-    """Show what an experiment will do, before it does: servers, bytes, trials, time. Touches nothing."""
-    from pgdyno.cli import plan as planning
+def _adjusting(said: dict[str, Any]) -> Callable[[Experiment], tuple[Experiment, list[str]]]:
+    """Return what the options of `run` make of an experiment."""
     from pgdyno.cli import run as verb
+
+    same = ("protocol", "repetitions", "restarts", "order", "rate", "workers", "driver", "seed")
+    run_options = options.given(
+        **{name: said[name] for name in same},
+        duration_s=said["duration"],
+        warmup_s=verb.warmup(said["warmup"]),
+        interval_s=said["interval"],
+        collect=verb.names(said["collect"]),
+        connect_timeout_s=said["connect_timeout"],
+    )
+    axes = options.given(
+        clients=verb.numbers("--clients", said["clients"], int),
+        hot_set=verb.numbers("--hot-set", said["hot_set"], float),
+    )
+    fixed, varied = said["set_"] or [], said["vary"] or []
+    return lambda e: verb.adjusted(e, said["scale"], run_options, axes, said["shrink"], fixed, varied)
+
+
+def _with_options_of(verb: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of another: what is typed for one works for both."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        command.__annotations__ = verb.__annotations__
+        command.__wrapped__ = verb  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+@_with_options_of(run)
+def plan(**said: Any) -> None:
+    """Show what `run` with the same options will do, before it does: servers, bytes, trials, time. Touches nothing."""
+    from pgdyno.cli import plan as planning
     from pgdyno.run.provision import Options
 
-    run_options = options.given(duration_s=duration, repetitions=repetitions)
-    axes = options.given(
-        clients=verb.numbers("--clients", clients, int), hot_set=verb.numbers("--hot-set", hot_set, float)
-    )
+    names = ("target", "embedded", "keep", "force", "replace", "pg_bin", "templates")
     code = planning.main(
-        experiment,
-        servers=Options(target, embedded),
-        adjust=lambda e: verb.adjusted(e, scale, run_options, axes, shrink),
-        json_output=json_output,
+        said["experiment"],
+        servers=Options(*(said[name] for name in names)),
+        adjust=_adjusting(said),
+        json_output=said["json_output"],
     )
     raise typer.Exit(code)
 
@@ -158,7 +162,7 @@ def capacity(
     slo: Annotated[
         str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")
     ],
-    experiment: Annotated[str, typer.Argument(help="As of run.")] = "quick",
+    experiment: Annotated[str, typer.Argument(help="A ready-made experiment, or the path of a .toml file.")] = "quick",
     target: options.Target = None,
     embedded: options.Embedded = False,
     workload: Annotated[str | None, typer.Option(help="Of the experiment. Default: its first.", metavar="NAME")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from pgdyno.analysis.duet import FEWEST
@@ -18,6 +19,8 @@ from pgdyno.spec.experiment import Experiment
 _AXES = {"target", "version"}
 #: The two datasets of a duet take this part of the memory at most: beyond it, what one reads drives out the other's.
 _PART = 0.5
+#: A trial that is shorter than a duet needs by more than that was meant to be short.
+_MOST_MORE_S = 60
 
 
 def decided(prepared: Prepared, options: Options) -> Prepared:
@@ -38,6 +41,19 @@ def decided(prepared: Prepared, options: Options) -> Prepared:
         update |= {"slice_s": slice_s, "interval_s": slice_s}
     run = run.model_copy(update=update)
     return replace(prepared, experiment=experiment.model_copy(update={"run": run}))
+
+
+def longer(prepared: Prepared, options: Options) -> float | None:
+    """Return the seconds a trial that would make a comparison a duet, where only their number is missing."""
+    experiment = prepared.experiment
+    run = experiment.run
+    if run.order != "auto" or _is_duet(prepared, options):
+        return None
+    for seconds in range(math.ceil(run.duration_s), math.ceil(run.duration_s) + _MOST_MORE_S):
+        update = experiment.model_copy(update={"run": run.model_copy(update={"duration_s": float(seconds)})})
+        if _is_duet(replace(prepared, experiment=update), options):
+            return float(seconds)
+    return None
 
 
 def _is_duet(prepared: Prepared, options: Options) -> bool:
