@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgdyno._core import Histogram
 from pgdyno.cluster.account import Account
-from pgdyno.drill import ledger, verdict, words
+from pgdyno.drill import copies, drill, ledger, verdict, words
+from pgdyno.drill.copies import Copy
+from pgdyno.drill.drill import Drill
 from pgdyno.drill.ledger import Audit, Entry, Outage
-from pgdyno.drill.rounds import Round
+from pgdyno.drill.load import Load, Slice
+from pgdyno.drill.modes import Mode
+from pgdyno.drill.rounds import Options, Round, save, speeds
 from pgdyno.errors import RefusedError, TrialError, UsageError
 from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
@@ -132,8 +139,8 @@ def test_an_outage_is_the_longest_wait_behind_the_fault() -> None:
     # The four seconds before the fault are none; the second client does not come back, the third never was.
     assert found == [
         Outage(0, round(5.5 * S), round(7.5 * S)),
-        Outage(1, 5 * S, None),
-        Outage(2, None, None),
+        Outage(1, 5 * S, None, 3 * S),
+        Outage(2, None, None, 3 * S),
     ]
     assert [o.seconds for o in found] == [2.0, None, None]
 
@@ -381,3 +388,72 @@ def test_the_record_survives_and_a_damaged_one_is_refused(tmp_path: Path) -> Non
         record.load(tmp_path)
     with pytest.raises(RefusedError, match="holds no cluster with standbys"):
         record.load(tmp_path / "elsewhere")
+
+
+def test_what_two_primaries_have_apart_is_counted() -> None:
+    entries = [acknowledged(0, n) for n in range(1, 11)] + [Entry(1, 1, "unknown", S), Entry(1, 2, "failed", S)]
+    both = {(0, n) for n in range(1, 6)}
+    old = Copy("node1", True, frozenset(both | {(0, 6), (0, 7), (1, 1)}))
+    new = Copy("node2", True, frozenset(both | {(0, 8)}))
+    follows = Copy("node3", False, frozenset(both))
+    apart = copies.divided(entries, [old, new, follows])
+    # What neither has is lost; what is unknown was not promised.
+    assert {m: [e.sequence for e in of] for m, of in apart.items()} == {"node1": [6, 7], "node2": [8]}
+    assert copies.divided(entries, [old, follows]) == {}
+    r = replace(round_with(), divided={"node1": 2, "node2": 1}, other_primaries=["node1"], split_brain=True)
+    v = verdict.of_rounds([r])
+    assert v.sentence == "SPLIT BRAIN: 3 of 100 acknowledged commits are on one of two primaries only, in 1 round"
+    assert not v.is_sound and any("two primaries acknowledged writes" in n for n in words.notes(v))
+    # Of a round that never became whole it is all there is to tell.
+    r.error = "not whole"
+    assert verdict.of_rounds([r]).sentence.startswith("SPLIT BRAIN: 3 of 100")
+
+
+def test_two_primaries_that_took_no_writes_could_have() -> None:
+    v = verdict.of_rounds([replace(round_with(), other_primaries=["node1"])])
+    assert not v.is_sound and any("could have taken writes" in n for n in words.notes(v))
+
+
+def test_what_a_fault_did_to_the_speed_is_told() -> None:
+    load = SimpleNamespace(series=[], started_ns=100 * S)
+    for n in range(100):
+        rate = 300 if n < 20 else 0 if n < 35 else 30
+        latency = Histogram()
+        latency.record(1_000_000 if n < 35 else 20_000_000)
+        load.series.append(Slice(n / 10, rate, latency))
+    load.between = partial(Load.between, load)
+    found = Round(1, "slow-standby", "*", "on", fault_ns=102 * S, tps=3000.0, p99_s=0.001, served_ns=104 * S)
+    speeds(found, load)  # type: ignore[arg-type]
+    assert found.first_commit_s == pytest.approx(1.5) and found.recovered_s is None
+    assert found.watched_s == pytest.approx(8.0) and found.after_tps == pytest.approx(300.0)
+    assert found.during_tps == pytest.approx(30 * 5 / 2)
+    found.audit = Audit(100, 0, 0, 0)
+    v = verdict.of_rounds([found])
+    said = " ".join(words.timing(v, Options()))
+    assert "3,000 before the fault, 75 until all were served again, 300 behind that" in said, said
+    assert "1 round did not reach 90% of the commits/s of before within the 8.0 s" in said, said
+
+
+def test_who_was_never_served_waited_at_least_so_long() -> None:
+    r = round_with()
+    r.outages = [Outage(0, 0, None, 7 * S)]
+    assert any("for at least 7.00 s" in n for n in words.notes(verdict.of_rounds([r])))
+
+
+def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:
+    mode = Mode("maximum availability", "ANY 1 (*)", "on", True)
+    r = round_with(lost=[acknowledged(0, n) for n in range(1, 1500)], phantoms=[(7, 1)])
+    r.outages, r.events, r.series = [Outage(0, 1, 2)], [(3, "x")], [(0.1, 5.0)]
+    made = Drill(tmp_path, "c", "18.1", Options(), ["node1", "node2"], plan=[(mode, "kill-primary")], planned_rounds=2)
+    made.rounds.append((mode, "kill-primary", [r]))
+    folder = tmp_path / "01-kill-primary" / "round-01"
+    folder.mkdir(parents=True)
+    made.save()
+    save(folder, r)
+    found = drill.read(tmp_path)
+    assert found.rounds == made.rounds and found.verdicts == made.verdicts
+    assert found.stopped == "pgdyno was killed in it: 1 of 2 rounds were begun"
+    for damage in ("{", '{"cluster": 1}', "[]", "null"):
+        (tmp_path / "drill.json").write_text(damage)
+        with pytest.raises(UsageError, match="cannot be read"):
+            drill.read(tmp_path)

@@ -9,11 +9,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from pgdyno.cli import console
+from pgdyno.cli.console import command_line
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
 from pgdyno.drill import foreign, modes, page, words
@@ -23,8 +25,10 @@ from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, RefusedError, UsageError
-from pgdyno.replication import leftovers, record, state
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
+from pgdyno.format import one_line
+from pgdyno.interrupt import Terminated
+from pgdyno.replication import leftovers, record, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 
 _out = console.output()
@@ -121,8 +125,54 @@ def main(
                 )
         watch = _Watch(quiet=quiet)
         stack.callback(watch.close)
-        found = drills.run(cluster, names, rounds, options, place, watch, in_modes=modes.MODES if in_modes else ())
+        in_these = modes.MODES if in_modes else ()
+        try:
+            found = drills.run(cluster, names, rounds, options, place, watch, in_these, command=command_line())
+        except (KeyboardInterrupt, Terminated):
+            watch.close()
+            _mend(folder)
+            _report_what_there_is(place)
+            raise
     return _end(found, json_output=json_output)
+
+
+def _mend(folder: Path) -> None:
+    """Bring a cluster whose drill was stopped to an order, or say what does."""
+    err = console.errors()
+    command = f"pgdyno cluster repair {folder}"
+    err.print("stopped: mending the cluster (Ctrl-C again leaves it as it is)", markup=False, soft_wrap=True)
+    try:
+        cluster = ReplicatedCluster(folder)
+        roles.repair(cluster)
+        cluster.wait_receiving()
+    except (PgdynoError, psycopg.Error) as e:
+        err.print(f"it could not be mended: {one_line(e)}. Try: {command}", markup=False, soft_wrap=True)
+    except BaseException:
+        err.print(f"left as it is, perhaps without a primary. What mends it: {command}", markup=False, soft_wrap=True)
+        raise
+    else:
+        primary = ReplicatedCluster(folder).primary.name
+        err.print(f"the cluster is whole: {primary} is the primary", markup=False, soft_wrap=True)
+
+
+def _report_what_there_is(place: Path) -> None:
+    """Show the rounds of a drill that was stopped, and write its page."""
+    if not drills.is_drill(place):
+        return
+    found = drills.read(place)
+    if any(r.audit is not None for _, _, rounds in found.rounds for r in rounds):
+        _end(found, json_output=False)
+    else:
+        console.errors().print(f"no round came to its end; its records are in {place}", markup=False, soft_wrap=True)
+
+
+def report(folder: Path, *, json_output: bool) -> int:
+    """Show a drill from its folder, and write its page again; the exit code is 0."""
+    found = drills.read(folder)
+    if not found.rounds:
+        raise UsageError(f"{folder} has no round: there is nothing to report")
+    _end(found, json_output=json_output)
+    return 0
 
 
 def _foreign(
@@ -138,7 +188,9 @@ def _foreign(
 ) -> Drill:
     """A cluster that another tool manages."""
     description = foreign.read(file)
-    names = list(description.faults) if fault == "all" else [n.strip() for n in (fault or "kill-primary").split(",")]
+    # A file with one fault means that one.
+    only = next(iter(description.faults)) if len(description.faults) == 1 else "kill-primary"
+    names = list(description.faults) if fault == "all" else [n.strip() for n in (fault or only).split(",")]
     foreign.refuse_unknown(description, names)
     if in_modes:
         raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
@@ -148,10 +200,17 @@ def _foreign(
             f"{', '.join(names)} on {', '.join(description.members)}",
             "Where that is meant: --i-know-this-breaks-it. It also makes the table public.pgdyno_ledger there.",
         )
+    place = drills.folder_for(runs, description.name)
     with stoppable(), foreign.ForeignCluster(description) as cluster:
         watch = _Watch(quiet=quiet)
         try:
-            return drills.run_foreign(cluster, names, rounds, options, drills.folder_for(runs, description.name), watch)
+            return drills.run_foreign(cluster, names, rounds, options, place, watch, command=command_line())
+        except (KeyboardInterrupt, Terminated):
+            watch.close()
+            shown = ", ".join(f"{m.name}: {m.seen.role}" for m in cluster.members)
+            console.errors().print(f"stopped; the members now: {shown}", markup=False, soft_wrap=True)
+            _report_what_there_is(place)
+            raise
         finally:
             watch.close()
 
@@ -178,7 +237,7 @@ def show(found: Drill) -> None:
             answer = words.of_mode(verdicts)
             _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
-            _show_verdicts(verdicts)
+            _show_verdicts(verdicts, found.options)
     for line in found.defects:
         _out.print(Text(line, style="red"))
     if found.stopped:
@@ -200,11 +259,11 @@ def show(found: Drill) -> None:
     _out.print(f"{found.folder / REPORT}; beside it each client's record, events, lost rows", soft_wrap=True)
 
 
-def _show_verdicts(verdicts: list[Verdict]) -> None:
+def _show_verdicts(verdicts: list[Verdict], options: Options) -> None:
     for v in verdicts:
         colour = "green" if v.is_good else "yellow" if v.is_as_expected else "red"
         _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, colour)))
-        for line in [*words.notes(v), *words.timing(v)]:
+        for line in [*words.notes(v), *words.timing(v, options)]:
             _out.print(f"  {line}")
 
 

@@ -11,6 +11,8 @@ from pgdyno.errors import UsageError
 from pgdyno.report import heading, html, sysbench, terminal, view, words, write
 from pgdyno.store import reading, rundir
 
+#: What a drill's folder has, and a run's has not. What reads it is imported where it is needed: few ask for it.
+_DRILL = "drill.json"
 FORMATS = ("pgdyno", "sysbench")
 
 
@@ -27,6 +29,12 @@ def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
     refuse_unknown(report_format, json_output=json_output)
     if lang not in words.LANGUAGES:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
+    if (path / _DRILL).is_file():
+        from pgdyno.cli import drill
+
+        if report_format != "pgdyno" or lang != "en":
+            raise UsageError(f"{path} is a drill's: its report is pgdyno's, in English", "Leave the other options out.")
+        return drill.report(path, json_output=json_output)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
         as_json.write(as_json.of_run(data, 0, heading.error(data)))

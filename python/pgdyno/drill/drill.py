@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from pydantic import TypeAdapter
 
 from pgdyno import home
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.process import environment
+from pgdyno.cluster.target import Target
+from pgdyno.collect import host
 from pgdyno.drill import foreign, modes, verdict
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.foreign import ForeignCluster
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, PgdynoError, TrialError
-from pgdyno.format import one_line
+from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError
+from pgdyno.format import one_line, size
 from pgdyno.load.listener import LoadListener
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -53,6 +57,11 @@ class Drill:
     stopped: str = ""
     #: Another tool manages the cluster: whom it promotes, and when, is its own; pgdyno does not fence, nor check files.
     is_foreign: bool = False
+    #: In the order of its folders, the modes and faults that were asked for, and how many rounds of each.
+    plan: list[tuple[Mode, str]] = field(default_factory=list)
+    planned_rounds: int = 0
+    #: What a reader needs to judge the figures, by name: when, the command, the machine, settings of the primary.
+    facts: dict[str, str] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> list[tuple[Mode, Verdict]]:
@@ -76,11 +85,58 @@ class Drill:
             "damaged": self.damaged,
             "stopped": self.stopped,
             "managed_by": "another tool" if self.is_foreign else "pgdyno",
+            "plan": [{"mode": asdict(mode), "fault": fault} for mode, fault in self.plan],
+            "planned_rounds": self.planned_rounds,
+            "facts": self.facts,
         }
 
     def save(self) -> None:
         """Writes it beside its rounds."""
         home.replace_file(self.folder / FILE, json.dumps(self.as_json(), indent=2) + "\n")
+
+
+_ROUND, _OPTIONS, _MODE = TypeAdapter(Round), TypeAdapter(Options), TypeAdapter(Mode)
+
+
+def is_drill(folder: Path) -> bool:
+    """Return True for a folder that a drill has made."""
+    return (folder / FILE).is_file()
+
+
+def read(folder: Path) -> Drill:
+    """Read a drill from its folder, whether it came to its end or not. Raise UsageError for a file that is damaged."""
+    path = folder / FILE
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        drill = Drill(
+            folder,
+            str(facts["cluster"]),
+            str(facts["version"]),
+            _OPTIONS.validate_python(facts["options"]),
+            [str(m) for m in facts["members"]],
+            damaged={str(k): str(v) for k, v in facts["damaged"].items()},
+            stopped=str(facts["stopped"]),
+            is_foreign=facts.get("managed_by") == "another tool",
+            plan=[(_MODE.validate_python(p["mode"]), str(p["fault"])) for p in facts.get("plan", [])],
+            planned_rounds=int(facts.get("planned_rounds", 0)),
+            facts={str(k): str(v) for k, v in facts.get("facts", {}).items()},
+        )
+        for place in sorted(p for p in folder.iterdir() if re.fullmatch(r"\d+-.+", p.name)):
+            number, _, fault = place.name.partition("-")
+            # Drills of versions before the plan was written down had no modes, or are shown as if they had none.
+            mode = drill.plan[int(number) - 1][0] if int(number) <= len(drill.plan) else Mode("", "", "")
+            rounds = []
+            for path in sorted(place.glob("round-*/round.json")):
+                rounds.append(_ROUND.validate_python(json.loads(path.read_text(encoding="utf-8"))))
+            if rounds:
+                drill.rounds.append((mode, fault, rounds))
+        played = sum(len(rounds) for _, _, rounds in drill.rounds)
+        planned = drill.planned_rounds * len(drill.plan)
+        if not drill.stopped and played < planned:
+            drill.stopped = f"pgdyno was killed in it: {played} of {planned} rounds were begun"
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        raise UsageError(f"{path} cannot be read: {one_line(e)}", "Was it changed by hand?") from e
+    return drill
 
 
 @contextlib.contextmanager
@@ -108,6 +164,8 @@ def run(
     folder: Path,
     watch: Watch,
     in_modes: Sequence[Mode] = (),
+    *,
+    command: str = "",
 ) -> Drill:
     """So many rounds of each fault, in each of the modes; without modes as the cluster is. Raises RefusedError before
     anything is broken. A cluster that cannot be mended ends the drill; what was found until then is in `folder`.
@@ -119,8 +177,18 @@ def run(
     if options.beside is not None:
         options.beside.prepare(cluster, LoadListener())
     folder.mkdir(parents=True)
-    drill = Drill(folder, cluster.base.name, cluster.primary.cluster.version(), options, cluster.record.members)
     every = [(mode, name) for mode in in_modes or [own] for name in faults]
+    drill = Drill(
+        folder,
+        cluster.base.name,
+        cluster.primary.cluster.version(),
+        options,
+        cluster.record.members,
+        plan=every,
+        planned_rounds=rounds,
+        facts=_facts(cluster.primary.local, command),
+    )
+    drill.save()
     with _kept(drill, f"pgdyno cluster repair {cluster.base}"):
         for n, (mode, name) in enumerate(every):
             played: list[Round] = []
@@ -147,7 +215,14 @@ def run(
 
 
 def run_foreign(
-    cluster: ForeignCluster, faults: Sequence[str], rounds: int, options: Options, folder: Path, watch: Watch
+    cluster: ForeignCluster,
+    faults: Sequence[str],
+    rounds: int,
+    options: Options,
+    folder: Path,
+    watch: Watch,
+    *,
+    command: str = "",
 ) -> Drill:
     """So many rounds of each fault of a cluster that another tool manages. One that does not become whole again ends
     the drill; what was found until then is in `folder`.
@@ -158,11 +233,23 @@ def run_foreign(
         row = conn.execute("select current_setting('server_version')").fetchone()
     folder.mkdir(parents=True)
     names = [m.name for m in cluster.members]
-    drill = Drill(folder, cluster.description.name, str(row[0]) if row else "?", options, names, is_foreign=True)
+    own = Mode("", "", "")
+    drill = Drill(
+        folder,
+        cluster.description.name,
+        str(row[0]) if row else "?",
+        options,
+        names,
+        is_foreign=True,
+        plan=[(own, name) for name in faults],
+        planned_rounds=rounds,
+        facts=_facts(cluster.primaries()[0].target, command),
+    )
+    drill.save()
     with _kept(drill, "Put the cluster right; whole_s says how long that may take."):
         for n, name in enumerate(faults):
             played: list[Round] = []
-            drill.rounds.append((Mode("", "", ""), name, played))
+            drill.rounds.append((own, name, played))
             for number in range(1, rounds + 1):
                 say = partial(watch, n * rounds + number - 1, len(faults) * rounds, name)
                 place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
@@ -171,6 +258,29 @@ def run_foreign(
                 if played[-1].broken:
                     raise ClusterError(f"the cluster is not whole after round {number} of {name}: {played[-1].error}")
     return drill
+
+
+#: Settings that decide what is lost, and how long nobody is served.
+_SETTINGS = (
+    "fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names", "wal_sender_timeout",
+    "wal_receiver_timeout", "wal_level", "max_wal_size", "shared_buffers",
+)  # fmt: skip
+
+
+def _facts(primary: Target, command: str) -> dict[str, str]:
+    """Return what the figures depend on: when and where it was, what was typed, the settings of the primary."""
+    machine = host.describe()
+    found = {
+        "began": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "command": command,
+        "machine": f"{machine['cpu']}, {machine['cores'] or '?'} cores, {size(machine['memory_bytes'])}",
+    }
+    with contextlib.suppress(PgdynoError, psycopg.Error), targets.administrative(primary) as conn:
+        rows = conn.execute(
+            "select name, current_setting(name) from pg_catalog.pg_settings where name = any(%s)", [list(_SETTINGS)]
+        ).fetchall()
+        found |= {str(name): str(value) or "(empty)" for name, value in sorted(rows)}
+    return {name: value for name, value in found.items() if value}
 
 
 def _checked(member: Member) -> str:

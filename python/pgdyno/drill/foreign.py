@@ -26,7 +26,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill import ledger
 from pgdyno.drill.load import INTERVAL_S, Load
-from pgdyno.drill.rounds import KILLED, Options, Round, Say, begin, save, write_lost
+from pgdyno.drill.rounds import KILLED, Options, Round, Say, begin, compare_copies, save, speeds, write_lost
 from pgdyno.errors import PgdynoError, RefusedError, SpecError, TrialError, UsageError
 from pgdyno.format import one_line
 from pgdyno.spec.load import mistakes
@@ -115,6 +115,11 @@ class _Member:
 
     def stop(self) -> None:
         self._over.set()
+
+    @property
+    def last(self) -> Seen:
+        """What it said when it last answered, however long ago; or that it does not."""
+        return self._seen
 
     @property
     def seen(self) -> Seen:
@@ -251,12 +256,14 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         clients = [(load.started_ns + round(s * 1e9), text) for s, text in load.events]
         found.events = sorted([*found.events, *watcher.events, *clients])
-        found.split_brain, found.promoted_ns = watcher.split_brain, watcher.promoted_ns
+        found.other_primaries, found.promoted_ns = watcher.other_primaries, watcher.promoted_ns
+        speeds(found, load)
         save(folder, replace(found, error=found.error or KILLED))
     if load.error and not found.error:
         found.error = f"the load ended by itself: {load.error}"
     say("recover and audit")
     try:
+        compare_copies(found, load, {m.name: m.target for m in cluster.members})
         if about.recover:
             _carried_out(about.recover, _environment(cluster, primary), about.command_s, "recover")
         _audit(cluster, run, found, load)
@@ -279,6 +286,7 @@ def _play(
     _wait_failed_over(watcher, load, cluster.description.failover_s)
     # From now on: the old primary may have served them until a moment ago.
     _wait_served(cluster, load, time.time_ns())
+    found.served_ns = time.time_ns()
     found.new_primary = next((m.name for m in cluster.primaries()), "")
     time.sleep(options.after_s)
 
@@ -330,7 +338,9 @@ class _Watcher:
         self._thread = threading.Thread(target=self._look_on, daemon=True)
         self.events: list[tuple[int, str]] = []
         self.promoted_ns: int | None = None
-        self.split_brain = False
+        self.other_primaries: list[str] = []
+        #: Of members that answered as primaries: since when, by the monotonic clock.
+        self._since: dict[str, float] = {}
 
     def start(self) -> None:
         self._thread.start()
@@ -350,10 +360,25 @@ class _Watcher:
                     if role == "primary" and m.name != self._old and self.promoted_ns is None:
                         self.promoted_ns = now
                 self._roles[m.name] = role
-            if len(self._cluster.primaries()) > 1 and not self.split_brain:
-                self.split_brain = True
-                self.events.append((now, "split brain: two members take writes"))
+            self._look_for_two(now)
             self._over.wait(_LOOK_S)
+
+    def _look_for_two(self, now: int) -> None:
+        """Two are primaries at once where each has answered as one after the other had: a member that is frozen was
+        one until a moment ago.
+        """
+        for m in self._cluster.members:
+            last = m.last
+            if last.role == "primary":
+                self._since.setdefault(m.name, last.at)
+            elif last.role == "standby":
+                self._since.pop(m.name, None)
+        primaries = [m for m in self._cluster.members if m.last.role == "primary"]
+        for m in primaries:
+            later = [o for o in primaries if self._since[o.name] > self._since[m.name]]
+            if m.name not in self.other_primaries and any(m.last.at > self._since[o.name] for o in later):
+                self.other_primaries.append(m.name)
+                self.events.append((now, f"{m.name} is a primary as well"))
 
 
 def _setting(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> str:

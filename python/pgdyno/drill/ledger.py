@@ -182,6 +182,8 @@ class Outage:
     #: The last acknowledged before, the first after: nanoseconds since 1970. None: none came.
     last_ns: int | None
     first_ns: int | None
+    #: Nanoseconds that it lasted at least, where it had not ended with the load.
+    at_least_ns: int = 0
 
     @property
     def seconds(self) -> float | None:
@@ -200,9 +202,10 @@ def outages(
     for client in range(clients):
         times = sorted(e.at_ns for e in good if e.client == client)
         if not times:
-            found.append(Outage(client, None, None))
+            found.append(Outage(client, None, None, max(0, end_ns - fault_ns)))
             continue
         gaps = [(b - a, a, b) for a, b in pairwise([*times, end_ns]) if b > fault_ns]
         _, last, first = max(gaps, default=(0, times[-1], end_ns))
-        found.append(Outage(client, last, None if first == end_ns else first))
+        ended = first != end_ns
+        found.append(Outage(client, last, first if ended else None, 0 if ended else end_ns - last))
     return found

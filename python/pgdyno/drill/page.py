@@ -14,8 +14,9 @@ from pgdyno.report.page import Chart, Page, render
 
 #: Seconds of a round that are shown before its fault and behind it.
 _BEFORE_S, _AFTER_S = 2.0, 20.0
-#: Rows of clients.
+#: Rows of clients, and of events.
 _MOST_CLIENTS = 400
+_MOST_EVENTS = 400
 #: Fault, found dead, promoted.
 _MARKS = ["#D55E00", "#E69F00", "#009E73"]
 
@@ -28,9 +29,9 @@ def written(drill: Drill) -> str:
             title=f"Drill of {drill.name}",
             subtitle=f"PostgreSQL {drill.version}; {cluster}; {drill.options.clients} clients",
             answers=answers(drill),
-            tables=[_lost(drill), _times(drill)],
+            tables=[_lost(drill), _times(drill), _speeds(drill)],
             charts=[_load(drill)],
-            details=[_rounds(drill), _clients(drill)],
+            details=[_rounds(drill), _clients(drill), _events(drill), _facts(drill)],
             method=METHOD_FOREIGN if drill.is_foreign else METHOD,
             error="; ".join(filter(None, [drill.stopped, *drill.defects])),
         )
@@ -73,6 +74,54 @@ def _times(drill: Drill) -> Table:
         "percentile, the longest. Not back: clients without a commit until the end of the round."
     )
     return Table("times", "How long nobody was served", columns, cells, note)
+
+
+def _speeds(drill: Drill) -> Table:
+    columns = [
+        "fault", "before commits/s", "until served", "behind that", "before p99 ms", "until served p99 ms",
+        "behind that p99 ms", "new primary s", "first commit s", "90% s",
+    ]  # fmt: skip
+    cells: list[list[Any]] = []
+    for mode, v in drill.verdicts:
+        rates = (v.tps, v.during_tps, v.after_tps)
+        late = f">{v.watched_s:.1f}" if v.not_recovered and v.recovered_s is None else seconds(v.recovered_s)
+        cells.append([
+            _of(mode, v.fault), *("–" if r is None else f"{r:,.0f}" for r in rates),
+            *map(milliseconds, (v.p99_s, v.during_p99_s, v.after_p99_s)), seconds(v.promoted_s),
+            seconds(v.first_commit_s), late,
+        ])  # fmt: skip
+    note = (
+        "Commits/s and p99 before the fault, from it until each client was served again, and from then to the end; "
+        "medians of the rounds. Seconds since the fault: until another member was the primary, until any client had a "
+        "commit acknowledged, until a second held 90% of the commits of before. A fault that goes on (slow links) goes "
+        "on to the end."
+    )
+    return Table("speeds", "What it did to the speed", columns, cells, note)
+
+
+def _events(drill: Drill) -> Table:
+    cells: list[list[Any]] = []
+    for mode, fault, rounds in drill.rounds:
+        for r in rounds:
+            zero = r.fault_ns or (r.events[0][0] if r.events else 0)
+            cells += [[f"{_of(mode, fault)} {r.number}", text, f"{(at - zero) / 1e9:.2f}"] for at, text in r.events]
+    note = "Seconds since the fault."
+    if len(cells) > _MOST_EVENTS:
+        note += f" The first {_MOST_EVENTS} of {len(cells):,}; round.json of each round has all."
+    return Table("events", "What happened", ["round", "what", "s"], cells[:_MOST_EVENTS], note, text_columns=2)
+
+
+def _facts(drill: Drill) -> Table:
+    beside = drill.options.beside
+    load = f"{drill.options.clients} clients, each BEGIN, INSERT, COMMIT in the ledger"
+    facts = {
+        **drill.facts,
+        "load": load,
+        **({"beside it": f"{beside.script}, {beside.clients} clients"} if beside else {}),
+    }
+    return Table(
+        "facts", "What it was measured on", ["what", "value"], [[k, v] for k, v in facts.items()], text_columns=2
+    )
 
 
 def _rounds(drill: Drill) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import psycopg
 
 from pgdyno import home
 from pgdyno.cluster import target as targets
-from pgdyno.drill import ledger
+from pgdyno.cluster.target import Target
+from pgdyno.drill import copies, ledger
 from pgdyno.drill.beside import Beside
 from pgdyno.drill.detector import Detector
 from pgdyno.drill.faults import Fault, Scene, recover
@@ -27,8 +28,6 @@ from pgdyno.replication.cluster import ReplicatedCluster
 #: How long the primary may take to be found dead, and a client to come back.
 _DETECT_S = 60.0
 _BACK_S = 15.0
-#: Lost rows that are written down of each round.
-_SHOWN = 1000
 #: What a round's record says until the round is over.
 KILLED = "pgdyno was killed within this round"
 
@@ -92,8 +91,24 @@ class Round:
     inconsistent: list[str] = field(default_factory=list)
     #: The policy's words where it declined to promote anybody; it was forced then.
     refused: str = ""
-    #: The old primary took writes when another did already.
+    #: Two members acknowledged commits, each after the other had become a primary.
     split_brain: bool = False
+    #: Members that were primaries beside the new one, whether they took writes or not.
+    other_primaries: list[str] = field(default_factory=list)
+    #: Before mending: how many acknowledged commits only one of several primaries had, by that primary.
+    divided: dict[str, int] = field(default_factory=dict)
+    #: When each client had a commit acknowledged again.
+    served_ns: int | None = None
+    #: Commits a second and 99th percentile of the latency: from the fault until then, and from then to the end.
+    during_tps: float | None = None
+    during_p99_s: float | None = None
+    after_tps: float | None = None
+    after_p99_s: float | None = None
+    #: Seconds from the fault to the first acknowledged commit, and until a second held 90% of the commits of before;
+    #: None: not within the round, which went on for `watched_s` behind the fault.
+    first_commit_s: float | None = None
+    recovered_s: float | None = None
+    watched_s: float = 0.0
     #: The mode's manager lets commits wait for nobody where no standby is there.
     fell_back: bool = False
     events: list[tuple[int, str]] = field(default_factory=list)
@@ -105,13 +120,11 @@ class Round:
     broken: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """For machines; of lost rows the first."""
+        """For machines, and for `pgdyno report`: all of it."""
         values = asdict(self)
         if self.audit is not None:
             values["audit"]["lost_count"] = len(self.audit.lost)
             values["audit"]["lost_in_silence"] = len(self.audit.lost_in_silence)
-            for name in ("lost", "resurrected", "holes", "unrecorded", "phantoms"):
-                values["audit"][name] = values["audit"][name][:_SHOWN]
         return values
 
 
@@ -164,6 +177,7 @@ def play(
             found.beside_tps = _before(beside, found.fault_ns)
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
+        speeds(found, load)
         found.events = sorted([*scene.events, *((load.started_ns + round(s * 1e9), text) for s, text in load.events)])
         save(folder, replace(found, error=found.error or KILLED))
         scene.mend_links()
@@ -176,6 +190,7 @@ def play(
         found.error = f"the workload beside it ended by itself: {beside.error}"
     say("audit")
     try:
+        compare_copies(found, load, {m.name: m.local for m in cluster.members})
         _audit(cluster, scene, found, load)
         _mend(cluster, found)
         _compare(cluster, scene, found)
@@ -192,6 +207,53 @@ def play(
 def save(folder: Path, found: Round) -> None:
     """Write a round beside its records, at once."""
     home.replace_file(folder / "round.json", json.dumps(found.as_json(), indent=2) + "\n")
+
+
+#: A second that holds this part of the commits of before is as good as before.
+_AS_BEFORE = 0.9
+_A_SECOND = round(1 / INTERVAL_S)
+
+
+def speeds(found: Round, load: Load) -> None:
+    """Work out what the fault did to throughput and latency, and when the cluster was back."""
+    if not found.fault_ns or not load.series:
+        return
+    fault = (found.fault_ns - load.started_ns) / 1e9
+    end = load.series[-1].at_s + INTERVAL_S
+    found.watched_s = end - fault
+    served = end if found.served_ns is None else (found.served_ns - load.started_ns) / 1e9
+    for name, (a, b) in (("during", (fault, served)), ("after", (served, end))):
+        if b - a >= INTERVAL_S:
+            part = load.between(a, b)
+            setattr(found, f"{name}_tps", part.committed / (b - a))
+            if part.committed:
+                setattr(found, f"{name}_p99_s", part.latency.percentile(99) / 1e9)
+    behind = [s for s in load.series if s.at_s >= fault]
+    found.first_commit_s = next((s.at_s - fault for s in behind if s.committed), None)
+    for n in range(len(behind) - _A_SECOND + 1):
+        if sum(s.committed for s in behind[n : n + _A_SECOND]) >= _AS_BEFORE * found.tps:
+            found.recovered_s = behind[n].at_s - fault
+            break
+
+
+def compare_copies(found: Round, load: Load, members: Mapping[str, Target]) -> None:
+    """Compare the records with every member that answers, before anything is mended: what only one of two primaries
+    has will be gone when one of them is made to follow.
+    """
+    seen = copies.read(members, found.run)
+    entries = ledger.read(load.records)
+    apart = copies.divided(entries, seen)
+    found.divided = {member: len(of) for member, of in apart.items()}
+    primaries = [c.member for c in seen if c.is_primary]
+    if len(primaries) > 1:
+        found.other_primaries = sorted({*found.other_primaries, *(m for m in primaries if m != found.new_primary)})
+        # The only one that is missing elsewhere may have been written before the other was promoted.
+        since = found.promoted_ns or found.fault_ns
+        took = [m for m, of in apart.items() if any(e.at_ns > since for e in of)]
+        found.split_brain = len(took) > 1
+        # Of a cluster that never becomes whole this is all there is.
+        found.audit = ledger.audit(entries, copies.union(seen), fault_ns=found.fault_ns)
+        found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns)
 
 
 def _before(load: Load, fault_ns: int) -> float | None:
@@ -261,6 +323,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
         _mend(scene.cluster, found)
         scene.happened("the other members have joined again")
     _wait_served(load, time.time_ns())
+    found.served_ns = time.time_ns()
     time.sleep(options.after_s)
     if promotion is not None:
         # One that was frozen, and that nobody has fenced, wakes up and goes on.
@@ -269,11 +332,11 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
 
 
 def _look_for_two(scene: Scene, found: Round) -> None:
-    """Whether the old primary takes writes beside the new one."""
-    old = scene.cluster.member(found.old_primary)
-    if not found.split_brain and old != scene.cluster.primary and state.of_member(old).role == "primary":
-        found.split_brain = True
-        scene.happened(f"split brain: {old.name} takes writes as well")
+    """Whether anybody is a primary beside the new one, which is promoted already."""
+    for m in scene.cluster.others(scene.cluster.primary):
+        if m.name not in found.other_primaries and state.of_member(m).role == "primary":
+            found.other_primaries.append(m.name)
+            scene.happened(f"{m.name} is a primary as well")
 
 
 def _recovered(scene: Scene, fault: Fault, options: Options, found: Round) -> roles.Promotion | None:

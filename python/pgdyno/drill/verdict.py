@@ -42,7 +42,11 @@ class Verdict:
     phantoms: int
     twice: int
     differing: list[str]
+    #: Rounds in which two members acknowledged commits as primaries; in which two were primaries at all; and how many
+    #: acknowledged commits only one of them had before anything was mended.
     split_brain: int
+    two_primaries: int
+    divided: int
     #: Medians over the rounds: commits a second, latency, both before the fault.
     tps: float
     p50_s: float | None
@@ -55,6 +59,20 @@ class Verdict:
     outage_p95_s: float | None
     outage_max_s: float | None
     not_back: int
+    #: Seconds for which those were not served, at least: the longest.
+    not_back_s: float
+    #: Medians over the rounds: commits a second and p99 from the fault until all were served, and behind that; seconds
+    #: from the fault to a new primary, to the first commit, and to a second with 90% of the commits of before.
+    during_tps: float | None
+    during_p99_s: float | None
+    after_tps: float | None
+    after_p99_s: float | None
+    promoted_s: float | None
+    first_commit_s: float | None
+    recovered_s: float | None
+    #: Rounds that did not come back to that, and how long they were watched, seconds: the longest.
+    not_recovered: int
+    watched_s: float
     #: Medians over the rounds: to finding the primary dead, and of pg_promote.
     detected_s: float | None
     promote_s: float | None
@@ -70,7 +88,8 @@ class Verdict:
     @property
     def is_sound(self) -> bool:
         """Every round counts, nothing is odd, and everybody is served again."""
-        odd = self.resurrected or self.differing or self.split_brain or self.holes or self.inconsistent
+        odd = self.resurrected or self.differing or self.two_primaries or self.holes or self.inconsistent
+        odd = odd or self.split_brain or self.divided
         return not (odd or self.phantoms or self.twice or self.errors or self.not_back)
 
     @property
@@ -104,6 +123,12 @@ class Verdict:
         counted = self.rounds - len(self.errors)
         of = f"of {self.acknowledged:,} acknowledged commits"
         rounds = f"{counted} round{'' if counted == 1 else 's'}"
+        if self.divided:
+            return (
+                f"SPLIT BRAIN: {self.divided:,} {of} are on one of two primaries only"
+                f"{f'; {self.lost:,} are lost' if self.lost else ''}, in {self.rounds} "
+                f"round{'' if self.rounds == 1 else 's'}"
+            )
         if self.lost:
             behind = self.lost - self.lost_in_silence
             loud = f", {behind:,} of them behind a warning of the server's" if behind else ""
@@ -152,6 +177,8 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         twice=sum(a.twice for a in audits),
         differing=sorted({m for r in rounds for m in r.differing}),
         split_brain=sum(r.split_brain for r in rounds),
+        two_primaries=sum(bool(r.other_primaries) for r in rounds),
+        divided=sum(n for r in rounds for n in r.divided.values()),
         tps=statistics.median([r.tps for r in counted]) if counted else 0.0,
         p50_s=_median([r.p50_s for r in counted]),
         p99_s=_median([r.p99_s for r in counted]),
@@ -160,6 +187,16 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         outage_p95_s=_rank(seconds, 0.95),
         outage_max_s=_rank(seconds, 1.0),
         not_back=sum(o.seconds is None for o in outages),
+        not_back_s=max((o.at_least_ns / 1e9 for o in outages if o.seconds is None), default=0.0),
+        during_tps=_median([r.during_tps for r in counted]),
+        during_p99_s=_median([r.during_p99_s for r in counted]),
+        after_tps=_median([r.after_tps for r in counted]),
+        after_p99_s=_median([r.after_p99_s for r in counted]),
+        promoted_s=_median([(r.promoted_ns - r.fault_ns) / 1e9 for r in counted if r.promoted_ns and r.fault_ns]),
+        first_commit_s=_median([r.first_commit_s for r in counted]),
+        recovered_s=_median([r.recovered_s for r in counted]),
+        not_recovered=sum(bool(r.tps) and r.recovered_s is None for r in counted),
+        watched_s=max((r.watched_s for r in counted), default=0.0),
         detected_s=_median([(r.detected_ns - r.down_ns) / 1e9 for r in counted if r.detected_ns and r.down_ns]),
         promote_s=_median([r.promote_s for r in counted]),
         why=_why(rounds),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
+from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
 from pgdyno.report.page import Answer
 
@@ -17,6 +18,8 @@ METHOD = [
     "Killed are processes: the kernel's memory survives, so this does not test disks. Clients and members share this "
     "machine's processors.",
 ]
+#: Less than this part of the commits/s of before is worth a sentence.
+_SLOWER = 0.9
 #: An outage that is worth a sentence where nobody was promoted.
 _NOTABLE_S = 0.5
 METHOD_FOREIGN = [
@@ -48,7 +51,9 @@ def answers(drill: Drill) -> list[Answer]:
             why = list(dict.fromkeys(n for v in verdicts for n in notes(v)))
             found.append(Answer(mode.name, f"{mode.name} ({mode.settings}): {of_mode(verdicts)}", why))
         else:
-            found += [Answer(v.fault, f"{v.fault}: {v.sentence}", [*notes(v), *timing(v)]) for v in verdicts]
+            found += [
+                Answer(v.fault, f"{v.fault}: {v.sentence}", [*notes(v), *timing(v, drill.options)]) for v in verdicts
+            ]
     return found
 
 
@@ -88,19 +93,62 @@ def notes(v: Verdict) -> list[str]:
         found.append(f"{v.holes:,} lost commits are older than others of the same client that are there.")
     if v.differing:
         found.append(f"The ledger differs on {', '.join(v.differing)} after joining again.")
+    if v.divided:
+        found.append(
+            f"{v.divided:,} acknowledged commits were on one of two primaries only, before anything was mended: "
+            "whichever of the two is made to follow loses what it alone has."
+        )
     if v.split_brain:
-        found.append(f"Split brain in {v.split_brain} rounds: two primaries took writes.")
+        found.append(f"Split brain in {_rounds(v.split_brain)}: two primaries acknowledged writes.")
+    elif v.two_primaries and not v.divided:
+        found.append(
+            f"In {_rounds(v.two_primaries)} two members were primaries at once: both could have taken writes; none was "
+            "acknowledged by the one that should have followed."
+        )
     if v.not_back:
-        found.append(f"{v.not_back} clients were not served again before the round's end.")
+        found.append(
+            f"{v.not_back} client{'s were' if v.not_back != 1 else ' was'} not served again before the round's end: "
+            f"for at least {seconds(v.not_back_s)} s."
+        )
     return found
 
 
-def timing(v: Verdict) -> list[str]:
-    """Where the outage of a failover went; and what else was at work."""
-    return [*_outage(v), *([] if v.beside_tps is None else [f"Beside it {v.beside_tps:,.0f} transactions/s."])]
+def _rounds(n: int) -> str:
+    return f"{n} round{'s' if n != 1 else ''}"
 
 
-def _outage(v: Verdict) -> list[str]:
+def timing(v: Verdict, options: Options) -> list[str]:
+    """Where the outage of a failover went, and what the fault did to the speed; and what else was at work."""
+    beside = [] if v.beside_tps is None else [f"Beside it {v.beside_tps:,.0f} transactions/s."]
+    return [*_outage(v, options), *_speed(v), *beside]
+
+
+def _speed(v: Verdict) -> list[str]:
+    """What became of throughput and latency, where that is worth saying."""
+    if not v.tps or v.after_tps is None:
+        return []
+    out = []
+    if v.after_tps < _SLOWER * v.tps or (v.during_tps or 0.0) < _SLOWER * v.tps:
+        during = "" if v.during_tps is None else f"{v.during_tps:,.0f} until all were served again, "
+        out.append(
+            f"Commits/s: {v.tps:,.0f} before the fault, {during}{v.after_tps:,.0f} behind that (p99 "
+            f"{milliseconds(v.p99_s)}, {milliseconds(v.after_p99_s)} ms)."
+        )
+    first = "" if v.first_commit_s is None else f"The first commit came {seconds(v.first_commit_s)} s after the fault; "
+    if v.recovered_s is not None and v.recovered_s >= _NOTABLE_S:
+        out.append(
+            f"{first or 'After the fault '}90% of the commits/s of before were reached after "
+            f"{seconds(v.recovered_s)} s."
+        )
+    if v.not_recovered:
+        out.append(
+            f"{_rounds(v.not_recovered)} did not reach 90% of the commits/s of before within the {v.watched_s:.1f} s "
+            "that were watched behind the fault (--after)."
+        )
+    return out
+
+
+def _outage(v: Verdict, options: Options) -> list[str]:
     if v.promote_s is None:
         if v.outage_p50_s is None or v.outage_p50_s < _NOTABLE_S:
             return []
@@ -108,10 +156,19 @@ def _outage(v: Verdict) -> list[str]:
             f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
             f"{seconds(v.outage_max_s)})."
         ]
+    new = (
+        ""
+        if v.promoted_s is None
+        else (
+            f" The new primary took writes {seconds(v.promoted_s)} s after the fault. A client notices later: it waits "
+            f"up to {options.answer_timeout_s:g} s for an answer (--answer-timeout) and "
+            f"{options.connect_timeout_s:g} s for a connection, and that is in its outage."
+        )
+    )
     found = f"the primary was found dead after {seconds(v.detected_s)} s, " if v.detected_s is not None else ""
     return [
         f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
-        f"{seconds(v.outage_max_s)}): {found}pg_promote took {seconds(v.promote_s)} s."
+        f"{seconds(v.outage_max_s)}): {found}pg_promote took {seconds(v.promote_s)} s.{new}"
     ]
 
 
