@@ -128,7 +128,7 @@ impl<D: Driver> Worker<D> {
                     _ => "the server took the connection and did not answer",
                 };
                 let reason = format!("{what} within {}", self.plan.connect_timeout);
-                self.connect_failed(i, now, self.reach.cannot_connect(i, reason))?;
+                self.connect_failed(i, now, self.reach.cannot_connect(i, self.clients[i].address, reason))?;
             }
             State::Sleeping if self.clients[i].transaction.active => self.drive(i, now)?,
             State::Sleeping => self.next_transaction(i, now)?,

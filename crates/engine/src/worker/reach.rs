@@ -66,9 +66,18 @@ impl Reach {
         if self.connecting < CONNECTING { self.waiting.pop_front() } else { None }
     }
 
-    pub fn cannot_connect(&self, i: Token, reason: String) -> EngineError {
-        let endpoint = &self.config(i).endpoint;
-        EngineError::Connect { endpoint: endpoint.to_string(), classic: endpoint.classic_failure(&reason), reason }
+    /// Why there is no connection to the `n`th address.
+    pub fn cannot_connect(&self, i: Token, n: usize, reason: String) -> EngineError {
+        let classic = match (&self.config(i).endpoint, self.address(i, n)) {
+            (Endpoint::Tcp { host, .. }, Some(Address::Tcp(at))) => {
+                // Further members of a cluster are known by their addresses alone: the host's is the first one's.
+                let other = host.parse::<std::net::IpAddr>().is_ok();
+                let host = if other { at.ip().to_string() } else { host.clone() };
+                Endpoint::Tcp { host, addresses: vec![at] }.classic_failure(&reason)
+            }
+            (endpoint, _) => endpoint.classic_failure(&reason),
+        };
+        EngineError::Connect { endpoint: self.place(i, n), classic, reason }
     }
 
     /// The pause before the next attempt: 10 ms, doubling up to `longest` each time that all addresses have failed, each
@@ -77,5 +86,27 @@ impl Reach {
         let rounds = client.failures / self.addresses(i).max(1) as u32;
         let pause = Nanos(MIN_BACKOFF.0 << rounds.min(10)).0.min(longest.0);
         Nanos(self.jitter.range_u64(pause / 2, pause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_address_that_failed() {
+        let addresses = vec!["10.0.0.1:5432".parse().unwrap(), "10.0.0.2:5433".parse().unwrap()];
+        for (host, second) in [("10.0.0.1", "\"10.0.0.2\", port 5433"), ("db", "\"db\" (10.0.0.2), port 5433")] {
+            let endpoint = Endpoint::Tcp { host: host.into(), addresses: addresses.clone() };
+            let config = Config::plain(endpoint, "u", "d");
+            let reach = Reach::new(vec![Arc::new(config)], 0, 1, Prng::from_seed(1));
+            let EngineError::Connect { endpoint, classic, .. } =
+                reach.cannot_connect(0, 1, "Connection refused".into())
+            else {
+                panic!("another error");
+            };
+            assert_eq!(endpoint, "10.0.0.2 port 5433");
+            assert!(classic.contains(second), "{classic}");
+        }
     }
 }

@@ -51,7 +51,11 @@ impl<D: Driver> Worker<D> {
         let client = &mut self.clients[i];
         client.address = client.first_address + client.failures as usize;
         let Some(address) = self.reach.address(i, client.address) else {
-            return Err(self.reach.cannot_connect(i, format!("{} has no address", self.reach.config(i).endpoint)));
+            return Err(self.reach.cannot_connect(
+                i,
+                self.clients[i].address,
+                format!("{} has no address", self.reach.config(i).endpoint),
+            ));
         };
         match self.sockets.driver.connect(i, &address) {
             Ok(()) => {
@@ -66,7 +70,7 @@ impl<D: Driver> Worker<D> {
                 self.set_timer(i, now + Nanos::from_millis(2));
                 Ok(())
             }
-            Err(e) => self.connect_failed(i, now, self.reach.cannot_connect(i, e.to_string())),
+            Err(e) => self.connect_failed(i, now, self.reach.cannot_connect(i, self.clients[i].address, e.to_string())),
         }
     }
 
@@ -124,7 +128,7 @@ impl<D: Driver> Worker<D> {
     /// The socket is connected, or not.
     pub(super) fn begin_session(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         if let Err(e) = self.sockets.driver.connected(i) {
-            let error = self.reach.cannot_connect(i, e.to_string());
+            let error = self.reach.cannot_connect(i, self.clients[i].address, e.to_string());
             return self.connect_failed(i, now, error);
         }
         let config = self.reach.config(i).clone();
@@ -156,7 +160,8 @@ impl<D: Driver> Worker<D> {
     /// The session has begun.
     pub(super) fn session_began(&mut self, i: Token, info: &SessionInfo, now: Nanos) -> Result<(), EngineError> {
         if self.reach.config(i).read_write && info.is_read_only() {
-            let error = self.reach.cannot_connect(i, "the session is read-only: a standby?".into());
+            let error =
+                self.reach.cannot_connect(i, self.clients[i].address, "the session is read-only: a standby?".into());
             return self.connect_failed(i, now, error);
         }
         self.reach.connecting -= 1;
@@ -238,7 +243,7 @@ impl<D: Driver> Worker<D> {
                 State::Beginning => format!("{reason} before the session began"),
                 _ => reason.to_owned(),
             };
-            return self.connect_failed(i, now, self.reach.cannot_connect(i, why));
+            return self.connect_failed(i, now, self.reach.cannot_connect(i, self.clients[i].address, why));
         }
         self.sockets.driver.close(i);
         let ends_client = self.policy.loss_ends_client(&self.plan);
@@ -264,7 +269,7 @@ impl<D: Driver> Worker<D> {
         self.clients[i].disconnect();
         self.turns.forget(i);
         if !self.stage.running {
-            return Err(self.reach.cannot_connect(i, reason.to_owned()));
+            return Err(self.reach.cannot_connect(i, self.clients[i].address, reason.to_owned()));
         }
         self.tally.interval.lost += 1;
         if ends_client {
