@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from pgdyno.cluster.scratch import PREFIX
 from pgdyno.store import reading
@@ -394,3 +395,35 @@ def test_a_level_that_changes_is_said_first(server: Server, database: str, tmp_p
     assert said.startswith("w, 2 clients: no one figure holds: throughput fell from "), done.json["answer"]
     assert "(1 of 1 trial)" in said and not any("p99" in s for s in done.json["answer"])
     assert "NO_ONE_LEVEL" in done.json["trials"][0]["caveats"] and "WARMUP" not in done.json["trials"][0]["caveats"]
+
+
+def test_what_a_preparation_waits_for_is_said(tmp_path: Path) -> None:
+    """A standby that is not there, and somebody's lock: each stands still without a word otherwise."""
+    with Server() as own:
+        words: list[object] = ["--scale", 1, "--clients", 1, "--duration", 0.3, "--warmup", 0, "--repetitions", 1]
+        words += ["--target", own.conninfo(), "--runs", tmp_path, "--hot-set", 1, "--force"]
+
+        def said(expected: str, end: Callable[[], object]) -> None:
+            run = subprocess.Popen([PGDYNO, "run", "quick", *map(str, words)], env=environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+            assert run.stderr is not None
+            try:
+                assert any(expected in line for line in run.stderr)
+                end()
+                rest = run.stderr.read()
+                assert run.wait(60) in (0, 1), rest
+            finally:
+                run.kill()
+                run.wait()
+
+        own.sql("alter system set synchronous_standby_names to 'nobody'")
+        own.sql("select pg_reload_conf()")
+
+        def nobody_is_waited_for() -> None:
+            own.sql("alter system reset synchronous_standby_names")
+            own.sql("select pg_reload_conf()")
+
+        said("until a standby confirms its commit (synchronous_standby_names = 'nobody')", nobody_is_waited_for)
+        with psycopg.connect(own.conninfo()) as holder:
+            holder.execute("lock table pgbench_accounts")
+            said(f"that process {holder.info.backend_pid} holds", holder.rollback)

@@ -11,6 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from pgdyno.cluster import waiting
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 from pgdyno.store.hlog import Latencies
@@ -239,4 +240,7 @@ def listener_for(console: Console, *, quiet: bool) -> Listener:
     """What suits where the messages go: a terminal, a log, nowhere."""
     if quiet:
         return Listener()
-    return RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
+    made = RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
+    # What a preparation waits for is said as well.
+    waiting.listener = made.note
+    return made

@@ -6,12 +6,14 @@ import contextlib
 import math
 import select
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.waiting import Ready, Wait
 
+from pgdyno.cluster import waiting
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import LOCK_S, Target, clean
 from pgdyno.errors import TargetError
@@ -37,6 +39,8 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     #: The search path that the role has in this database, and the schemas of it that exist.
     user_path: str = ""
     user_schemas: tuple[str, ...] = ()
+    #: The server that it is connected with, to ask it in another session.
+    target: Target | None = None
     #: A pooler is between: what a session is set to would be somebody else's next.
     is_pooled: bool = False
 
@@ -55,7 +59,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
         patience = self.patience_s if timeout is None else timeout
         deadline = None if patience is None else time.monotonic() + patience
         try:
-            return _waited(gen, self.pgconn.socket, interval, deadline)
+            return _waited(gen, self.pgconn.socket, interval, deadline, self._say_what_it_waits_for)
         except TimeoutError as e:
             self.close()
             raise psycopg.OperationalError("the server does not answer") from e
@@ -65,11 +69,18 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
             self.close()
             raise
 
+    def _say_what_it_waits_for(self) -> bool:
+        """Tell who listens what holds the statement up; False: nothing that is known yet."""
+        return self.target is None or self.is_pooled or waiting.tell(self.target, backend=self.info.backend_pid)
 
-def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None) -> RV:
-    """What psycopg's generator returns in the end. Raises TimeoutError."""
+
+def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None, ask: Callable[[], bool]) -> RV:
+    """What psycopg's generator returns in the end. Raises TimeoutError. `ask` is called each few seconds until it
+    returns True.
+    """
     # Not select: of descriptors there may be more than 1024.
     poll, ready = select.poll(), None
+    next_look = time.monotonic() + waiting.PATIENCE_S
     while True:
         with signals_held():
             try:
@@ -80,6 +91,8 @@ def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None) 
                 return result
         if deadline is not None and time.monotonic() > deadline:
             raise TimeoutError
+        if time.monotonic() > next_look:
+            next_look = math.inf if ask() else time.monotonic() + waiting.PATIENCE_S
         poll.register(fd, (select.POLLIN if state & Wait.R else 0) | (select.POLLOUT if state & Wait.W else 0))
         happened = sum(event for _, event in poll.poll(1000 * interval_s))
         readable = happened & (select.POLLIN | select.POLLERR | select.POLLHUP) and state & Wait.R
@@ -141,6 +154,7 @@ def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tupl
             connect_timeout=max(2, round(target.connect_timeout_s)),
         )
         try:
+            conn.target = target
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)
             _look_up_safely(conn, target)
             if is_pooled(conn):

@@ -10,6 +10,7 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster import target as targets
+from pgdyno.cluster import waiting
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, TargetError
@@ -162,13 +163,14 @@ class Connected:
         if not jobs:
             return 0, 0
         try:
-            return self.dataset.core.carry_out(
-                self._config,
-                [[*self._begin, *job] for job in jobs],
-                watch,
-                connections=self.connections,
-                connect_timeout_s=self._timeout,
-            )
+            with waiting.watched(self.target):
+                return self.dataset.core.carry_out(
+                    self._config,
+                    [[*self._begin, *job] for job in jobs],
+                    watch,
+                    connections=self.connections,
+                    connect_timeout_s=self._timeout,
+                )
         except _core.ConnectError as e:
             raise TargetError(f"loading failed: {e}", remedy_for(str(e), e.sqlstate)) from e
 

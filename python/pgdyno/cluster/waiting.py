@@ -1,0 +1,81 @@
+"""What sessions of ours wait for, asked by another one while they stand still."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+
+from pgdyno.cluster.target import Target, clean
+from pgdyno.search_path import SAFE_PATH
+
+#: Who has waited so long, seconds, is asked about.
+PATIENCE_S = 3.0
+#: Told in a sentence; None: nobody listens.
+listener: Callable[[str], None] | None = None
+
+# Of what works, or reads and writes, nothing is said: that takes as long as it takes.
+_ASK = """
+select wait_event_type, wait_event, query, pg_catalog.pg_blocking_pids(pid),
+       pg_catalog.current_setting('synchronous_standby_names')
+from pg_catalog.pg_stat_activity
+where state = 'active' and pg_catalog.clock_timestamp() - query_start >= %s * interval '1 s'
+  and (wait_event_type = 'Lock' or wait_event in ('SyncRep', 'CheckpointStart', 'CheckpointDone'))
+  and (pid = %s or (application_name = %s and backend_start >= pg_catalog.clock_timestamp() - %s * interval '1 s'))"""
+
+
+def tell(target: Target, *, backend: int = 0, application: str = "", age_s: float = 0.0) -> bool:
+    """Tell the listener what a backend, or sessions of a name that began within `age_s` seconds, wait for. Return
+    whether there was something to tell.
+    """
+    if listener is None:
+        return True
+    options = f"-c search_path={SAFE_PATH} -c statement_timeout=1000"
+    asked = (PATIENCE_S / 2, backend, application, age_s)
+    try:
+        with psycopg.connect(
+            target.conninfo, autocommit=True, connect_timeout=2, application_name="pgdyno admin", options=options
+        ) as conn:
+            rows = conn.execute(_ASK, asked).fetchall()
+    except psycopg.Error:
+        return False
+    for kind, event, query, blocking, standbys in rows:
+        statement = clean(" ".join(str(query).split()))[:60]
+        listener(f"{target.where}: {statement}: it waits {_words(kind, event, list(blocking or []), str(standbys))}")
+    return bool(rows)
+
+
+def _words(kind: str, event: str, blocking: list[int], standbys: str) -> str:
+    if event == "SyncRep":
+        return (
+            f"until a standby confirms its commit (synchronous_standby_names = '{clean(standbys)}'). Does one of them "
+            "stream? pg_stat_replication tells"
+        )
+    if kind == "Lock":
+        held = f" that process {', '.join(map(str, blocking))} holds" if blocking else ""
+        return f"for a lock ({event}){held}; pg_stat_activity tells what it does"
+    return "for a checkpoint to end: the disk is slow, or has much to write"
+
+
+@contextlib.contextmanager
+def watched(target: Target, application: str = "pgdyno") -> Iterator[None]:
+    """Tell once what the sessions wait for that are made within, if they stand still."""
+    if listener is None:
+        yield
+        return
+    over, began = threading.Event(), time.monotonic()
+
+    def look_on() -> None:
+        while not over.wait(PATIENCE_S):
+            if tell(target, application=application, age_s=time.monotonic() - began + 1):
+                return
+
+    thread = threading.Thread(target=look_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
