@@ -6,6 +6,7 @@ is shrunk to the fewest objects that show it, and printed with its seed.
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 from tests.support.cli import Result, pgdyno
 from tests.support.server import Server
 
+#: How many databases the slow tests make.
+SEEDS = int(os.environ.get("PGDYNO_SEEDS", "20"))
 OURS = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers", "pk")
 
 
@@ -171,7 +174,7 @@ def ours(server: Server) -> None:
                dbname="strangers_with_ours")  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 60))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, SEEDS))])
 def test_what_is_somebodys_stays(server: Server, ours: None, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     made, words = things(rng, rng.randrange(1, 7)), rng.choice(VERBS)

@@ -77,12 +77,19 @@ def test_a_mistake_is_told_by_the_option_before_anything_is_made(
         # A role that sees no row, a rule and a trigger that swallow updates, keys beyond the table, an empty table.
         ("alter table t enable row level security; alter table t owner to postgres; grant all on t to plain",
          "UPDATE t SET v = v + 1 WHERE id = 1"),
-        ("create rule r as on update to t do instead nothing", "UPDATE t SET v = v + 1 WHERE id = 1"),
-        ("create function nothing() returns trigger language plpgsql as 'begin return null; end'; "
-         "create trigger g before update on t for each row execute function nothing()",
-         "UPDATE t SET v = v + 1 WHERE id = 1"),
+        pytest.param(
+            "create rule r as on update to t do instead nothing",
+            "UPDATE t SET v = v + 1 WHERE id = 1",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "create function nothing() returns trigger language plpgsql as 'begin return null; end'; "
+            "create trigger g before update on t for each row execute function nothing()",
+            "UPDATE t SET v = v + 1 WHERE id = 1",
+            marks=pytest.mark.slow,
+        ),
         ("", "SELECT v FROM t WHERE id = 1000000"),
-        ("truncate t", "DELETE FROM t WHERE id = 1"),
+        pytest.param("truncate t", "DELETE FROM t WHERE id = 1", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(

@@ -91,7 +91,10 @@ async function use(out) {
     if (!details.open) out.broken.push("details " + details.textContent.slice(0, 40));
   }
   for (const table of document.querySelectorAll("table[data-table]")) {
-    const name = table.dataset.table, texts = () => [...table.tBodies[0].rows].map(r => r.textContent), before = texts();
+    const name = table.dataset.table, texts = () => [...table.tBodies[0].rows].map(r => r.textContent);
+    const more = document.querySelector(`[data-more="${name}"]`), all = () => { while (more && !more.hidden) more.click(); };
+    all();
+    const before = texts();
     const at = c => [...table.tBodies[0].rows].map(r => r.cells[c].textContent);
     const t = out.tables[name] = {rows: before.length, sorted: 0};
     for (const button of table.querySelectorAll("thead button")) {
@@ -116,6 +119,7 @@ async function use(out) {
     input.value = "no row has this"; input.dispatchEvent(new Event("input"));
     if (texts().length) out.broken.push("filter " + name);
     input.value = ""; input.dispatchEvent(new Event("input"));
+    all();
     if (texts().length !== before.length) out.broken.push("filter cleared " + name);
   }
   for (const a of document.querySelectorAll('table:not([data-table="trials"]) a[data-trials]')) {

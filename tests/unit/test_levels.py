@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.analysis.levels import level_change
 from pgdyno.figures import BY_NAME, is_known
+from pgdyno.judge import runs
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat
@@ -176,3 +177,32 @@ def test_bars_and_verdicts_have_the_same_units(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: (1000 if p.start == 1 else 1200) * r.uniform(0.99, 1.01))
     (group,) = groups_of(reading.read(run))
     assert group.over("tps").n == 2 and (group.half_width() or 0) > 0.5
+
+
+def test_a_run_that_lies_apart_is_named_with_its_reason(tmp_path: Path) -> None:
+    def made(name: str, level: float, caveat: Caveat | None = None):  # type: ignore[no-untyped-def]
+        run = synthetic.make_run(
+            tmp_path, synthetic.plans([8], 3), lambda p, i, r: level * r.uniform(0.99, 1.01), name=name
+        )
+        data = reading.read(run)
+        for t in data.trials:
+            t.caveats.extend([caveat] if caveat else [])
+        return data
+
+    usual = [made(f"u{n}", 1000 * (1 + n / 500)) for n in range(7)]
+    a, b = made("a", 1000), made("b", 1010)
+    calm = runs.compare_runs([a], [b], ("TPS",), others=[usual])
+    assert not any("lies apart" in w for w in calm.warnings)
+    # Disturbed, and known to have been: it is left out.
+    beside = made("loud", 400, Caveat.BESIDE_ANOTHER)
+    found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, beside]])
+    (said,) = [w for w in found.warnings if "lies apart" in w]
+    assert beside.path in said and "another pgdyno was at work" in said and "400 TPS" in said
+    width = found.rows[0].comparison.high / found.rows[0].comparison.low
+    assert width == pytest.approx(calm.rows[0].comparison.high / calm.rows[0].comparison.low)
+    # No reason is known: the next may be as loud, so it counts, and is named.
+    loud = made("loud2", 400)
+    found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, loud]])
+    (said,) = [w for w in found.warnings if "lies apart" in w]
+    assert loud.path in said and "No reason is recorded" in said
+    assert found.rows[0].comparison.high / found.rows[0].comparison.low > 2 * width

@@ -12,6 +12,7 @@ from pgdyno.errors import UsageError
 from pgdyno.figures import Figure
 from pgdyno.judge.compared import Pair, Row, compared, named, starts
 from pgdyno.judge.groups import Group, groups_of
+from pgdyno.judge.loud import loud
 from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.store.manifest import Capacity, FileSystem, Manifest
 from pgdyno.store.reading import RunData
@@ -115,6 +116,11 @@ def compare_runs(
     found_a, found_b = ({g.key for data in side for g in groups_of(data)} for side in (a, b))
     # Of other configurations they say nothing of these.
     others = [[data for data in alike if found_a & found_b <= {g.key for g in groups_of(data)}] for alike in others]
+    # A run that was disturbed, and is known to have been, says nothing of how far undisturbed ones lie apart.
+    apart = [x for alike in others for x in loud(alike)]
+    disturbed = {x.run.path for x in apart if x.reason}
+    others = [[data for data in alike if data.path not in disturbed] for alike in others]
+    apart += [replace(x, is_compared=True) for side in (a, b) for x in loud(side)]
     known = [alike for alike in others if len(alike) >= _FEWEST]
     by_run = bool(known) or min(len(a), len(b)) > 1 or max(len(a), len(b)) >= _FEWEST
     left, right = ({g.key: g for g in _together(x, by_run)} for x in (a, b))
@@ -142,7 +148,11 @@ def compare_runs(
         starts_b,
         sum(map(len, further)) if also else 0,
         differences(a[0].manifest, b[0].manifest),
-        [*_warnings([*a, *b], pairs, wanted), *(f"{name} is left out: it is in too few runs" for name in lacking)],
+        [
+            *_warnings([*a, *b], pairs, wanted),
+            *(x.sentence for x in apart),
+            *(f"{name} is left out: it is in too few runs" for name in lacking),
+        ],
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
         not by_run,
