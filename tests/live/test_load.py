@@ -220,10 +220,18 @@ def test_more_files_than_may_be_open(cluster: Server) -> None:
 # ------------------------------------------------------------------ safety
 
 
+def test_a_second_load_leaves_the_first_ones_server_alone(cluster: Server) -> None:
+    with datadir.claimed(cluster.data):
+        done = direct(cluster, "tpcb")
+    assert done.code == 3 and "another pgdyno is at work" in done.err and "pg_ctl" not in done.err, done.err
+
+
 def test_what_is_not_stopped_is_refused(cluster: Server, tmp_path: Path) -> None:
     cluster.start()
     done = direct(cluster, "tpcb")
     assert done.code == 3 and "a server is at work" in done.err and "pg_ctl" in done.err
+    # What was meant, perhaps.
+    assert f'--target "host={cluster.socket} port={cluster.port} dbname=postgres"' in done.err, done.err
     cluster.kill()
     done = direct(cluster, "tpcb")
     assert done.code == 3 and "did not end in order" in done.err

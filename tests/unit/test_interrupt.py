@@ -8,9 +8,15 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
+from pgdyno.run.recorder import Outcome, Recorder
+from pgdyno.store import manifest
+from pgdyno.store.rundir import RunDirectory
+
+from tests.support import synthetic
 
 ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -87,3 +93,20 @@ def test_what_was_ignored_stays_ignored() -> None:
             send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_report_that_is_interrupted_is_named_with_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path, synthetic.plans([2], 1), lambda *_: 100.0)
+    made = Recorder.__new__(Recorder)
+    monkeypatch.setattr(made, "_directory", RunDirectory(run), raising=False)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pgdyno.report.view.build", interrupted)
+    found = made.finish(Outcome(0))
+    assert found.exit_code == 130 and found.reports == []
+    assert found.error == f"there is no report, it was interrupted: pgdyno report {run} makes it"
+    assert manifest.read(run).error == found.error

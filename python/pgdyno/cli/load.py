@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -108,10 +109,16 @@ def _into_files(
     ignore_archive: bool,
     listener: Any,
 ) -> Loaded | None:
-    directory = datadir.examine(resolved(data))
-    with PrivateServer(
-        directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
-    ) as server:
+    path = resolved(data)
+    with ExitStack() as stack:
+        if path.is_dir():
+            stack.enter_context(datadir.claimed(path))
+        directory = datadir.examine(path)
+        server = stack.enter_context(
+            PrivateServer(
+                directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
+            )
+        )
         return loader.into_server(server, dataset, force=force, replace=replace, threads=threads, listener=listener)
 
 

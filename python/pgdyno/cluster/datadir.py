@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import struct
@@ -91,15 +92,15 @@ def refuse_if_running(directory: DataDirectory) -> None:
     path = directory.path
     try:
         with directory.account.rights():
-            first = (path / PID_FILE).read_text(errors="replace").splitlines()[:1]
+            lines = (path / PID_FILE).read_text(errors="replace").splitlines()
     except FileNotFoundError:
         pass
     except OSError as e:
         raise LocalError(f"cannot read {path / PID_FILE}: {e.strerror}") from e
     else:
         raise RefusedError(
-            f"a server is at work in {path}, or did not end in order: {PID_FILE} names process {' '.join(first)}",
-            f"Stop it: pg_ctl -D {path} stop. After a crash start it once, and stop it.",
+            f"a server is at work in {path}, or did not end in order: {PID_FILE} names process {' '.join(lines[:1])}",
+            f"{_other_way(lines)}Or stop it: pg_ctl -D {path} stop. After a crash start it once, and stop it.",
         )
     version, state = _control(directory)
     if version != VERSIONS[directory.major]:
@@ -113,6 +114,35 @@ def refuse_if_running(directory: DataDirectory) -> None:
             f'{path} was not shut down in order: its state is "{_STATES.get(state, state)}"',
             "Start the server once, and stop it: pg_ctl stop.",
         )
+
+
+def _other_way(lines: list[str]) -> str:
+    """How to load into the server of a pid file while it runs."""
+    if len(lines) < 5 or not lines[3].isdigit() or not lines[4]:
+        return ""
+    return f'To load into it as it runs: --target "host={lines[4]} port={lines[3]} dbname=postgres". '
+
+
+@contextlib.contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Keep other pgdynos off a data directory. Raise RefusedError where one is at work in it."""
+    try:
+        with _owner(path).rights():
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except (RefusedError, OSError):
+        # What is no data directory, or not ours to work in, is said by `examine`.
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(
+                f"another pgdyno is at work in {path}", "Wait until it has ended; its server is not to be stopped."
+            ) from None
+        yield
+    finally:
+        os.close(fd)
 
 
 def shared_memory_of(path: Path) -> int | None:

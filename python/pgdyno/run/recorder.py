@@ -17,8 +17,9 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
 from pgdyno.diagnosis import explain
-from pgdyno.errors import EXIT_OK, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.format import one_line
+from pgdyno.interrupt import Terminated
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
@@ -257,6 +258,11 @@ class Recorder:
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
             outcome.exit_code = outcome.exit_code or LocalError.exit_code
+        except (KeyboardInterrupt, Terminated):
+            # What was measured is on disk; only the pages are missing, or half of them.
+            said = f"there is no report, it was interrupted: pgdyno report {self.directory.path} makes it"
+            outcome.error = "\n".join(x for x in (outcome.error, said) if x)
+            outcome.exit_code = outcome.exit_code or EXIT_SIGINT
         if recorded != (outcome.error, outcome.exit_code):
             # What the process ends with is what the record says, also where the report could not be written.
             with suppress(PgdynoError, OSError):

@@ -104,10 +104,10 @@ class Session:
         need = sides * max(c.clients for c in self.configurations) + _DESCRIPTORS
         _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limit not in (-1, resource.RLIM_INFINITY) and need > limit:
-            fits = max(1, (limit - _DESCRIPTORS) // sides)
+            fits, clients = max(1, (limit - _DESCRIPTORS) // sides), need - _DESCRIPTORS
             raise LocalError(
-                f"{need - _DESCRIPTORS:,} clients need {need:,} file descriptors, and the limit is {limit:,}",
-                f"Raise it (ulimit -n {need}), or use fewer clients: --clients {fits}.",
+                f"{clients:,} client{'s' * (clients != 1)} need {need:,} file descriptors, and the limit is {limit:,}",
+                f"Raise it (ulimit -n {need}){f', or use fewer clients: --clients {fits}' if fits < clients else ''}.",
             )
 
     def _run(self) -> Outcome:
