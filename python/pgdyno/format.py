@@ -17,6 +17,11 @@ def one_line(error: object, most: int = 2_000) -> str:
     return line if len(text) <= 4 * most and len(line) <= most else f"{line[:most]} … ({len(text):,} characters in all)"
 
 
+def count(n: int, noun: str) -> str:
+    """1 trial, 2 trials, 1,000 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def integer(value: float) -> str:
     """1,234,567; three digits below a hundred; a dash for nothing."""
     if math.isnan(value):

@@ -18,6 +18,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno
 from tests.support.folders import reachable
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 SMALL = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB")
@@ -126,5 +127,26 @@ def test_without_an_archive_a_snapshot_leads_nowhere(base: Path) -> None:
     try:
         done = pgdyno("cluster", "snapshot", folder)
         assert done.code == 3 and "archives no WAL" in done.err
+    finally:
+        ReplicatedCluster(folder).destroy()
+
+
+def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
+    folder = base / "c"
+    made = pgdyno("cluster", "create", folder, "--standbys", 1, "--archive", *SMALL)
+    assert made.code == 0, made.err
+    try:
+        primary = ReplicatedCluster(folder).primary
+        with targets.administrative(primary.local) as conn:
+            (folder / "archive").chmod(0o500)
+            conn.execute("create table public.filler (x int)")
+            conn.execute("select pg_switch_wal()")
+        wait_until(lambda: "the archiver fails" in pgdyno("cluster", "status", folder).out)
+        for words in (("repair",), ("snapshot",)):
+            done = pgdyno("cluster", *words, folder)
+            assert done.code != 0 and "the archiver fails: 0000" in done.out + done.err, done
+        (folder / "archive").chmod(0o700)
+        wait_until(lambda: "the archiver fails" not in pgdyno("cluster", "status", folder).out)
+        assert pgdyno("cluster", "snapshot", folder).code == 0
     finally:
         ReplicatedCluster(folder).destroy()

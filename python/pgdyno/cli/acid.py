@@ -25,7 +25,7 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, TargetError, UsageError
-from pgdyno.format import one_line
+from pgdyno.format import count, one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.listener import LoadListener
@@ -105,7 +105,7 @@ def _private(given: list[str], isolation: str, seconds: float, clients: int, lis
             listener=listener,
         )
         tests = _tested(cluster.target, 1, isolation, listener)
-        listener.note(f"{clients} clients for {seconds:g} s, then the server is killed")
+        listener.note(f"{count(clients, 'client')} for {seconds:g} s, then the server is killed")
         lost = killed_under_load(
             cluster, options, clients=clients, seconds=seconds, orders=Path(cluster.base) / "acknowledged"
         )

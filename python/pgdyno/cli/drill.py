@@ -26,7 +26,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
-from pgdyno.format import one_line
+from pgdyno.format import count, one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.replication import leftovers, record, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -250,7 +250,8 @@ def show(found: Drill) -> None:
     else:
         _out.print("", _table([v for verdicts in modes_found.values() for v in verdicts]), "", sep="\n")
     _out.print(
-        f"Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by {found.options.clients} clients. "
+        "Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by "
+        f"{count(found.options.clients, 'client')}. "
         "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
         "Killed are processes: the kernel's memory survives, so this does not test disks."
     )

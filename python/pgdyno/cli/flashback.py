@@ -10,7 +10,7 @@ from pgdyno.cli import console
 from pgdyno.cli.replication import at_work, watching
 from pgdyno.errors import ClusterError
 from pgdyno.format import size
-from pgdyno.replication import flashback
+from pgdyno.replication import archives, flashback
 
 _out = console.output()
 #: Tables whose rows are shown.
@@ -20,6 +20,8 @@ _SHOWN = 20
 def snapshot(folder: Path, keep: int | None) -> int:
     """Of a standby, while it replays; of older ones the last so many are kept."""
     with at_work(folder) as cluster, watching("snapshot of") as watch:
+        if fails := archives.failing(cluster.primary.local):
+            raise ClusterError(fails, "Mend the archive first: a snapshot needs the WAL of the time when it was taken.")
         found = flashback.take(cluster, lambda n: watch("a standby", n))
         pruned = None if keep is None else flashback.prune(cluster, keep)
     how = f"{size(found.shared_bytes)} shared" if found.shared_bytes else f"{size(found.copied_bytes)} copied"

@@ -18,7 +18,7 @@ from pgdyno.analysis.changepoints import FEWEST, ChangePoint
 from pgdyno.cli import as_json, console
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from pgdyno.figures import COMPARED
-from pgdyno.format import integer
+from pgdyno.format import count, integer
 from pgdyno.judge import history, scaling
 from pgdyno.report import curves
 from pgdyno.store import rundir
@@ -45,7 +45,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: s
     out = console.output()
     for sentence in sentences:
         out.print(Text(sentence, style="bold"))
-    out.print(Text(f"\n{found.name}: {len(found.runs)} runs, {found.runs[0]} to {found.runs[-1]}\n"))
+    out.print(Text(f"\n{found.name}: {count(len(found.runs), 'run')}, {found.runs[0]} to {found.runs[-1]}\n"))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("configuration", "figure"):
         table.add_column(name, overflow="fold")
@@ -88,7 +88,7 @@ def _is_better(s: history.Series, c: ChangePoint) -> bool:
 def _history_answer(found: history.History) -> list[str]:
     few = max((len(s.values) for s in found.series), default=0)
     if few < 2 * FEWEST:
-        return [f"Not yet known: {few} runs. A change needs {FEWEST} before it and {FEWEST} after it."]
+        return [f"Not yet known: {count(few, 'run')}. A change needs {FEWEST} before it and {FEWEST} after it."]
     changes = [(s, c) for s in found.series for c in s.changes]
     news = found.news()
     out = []

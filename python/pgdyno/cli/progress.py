@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from pgdyno.cluster import waiting
+from pgdyno.format import count
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.run.listener import Listener
 from pgdyno.store.hlog import Latencies
@@ -82,7 +83,7 @@ class RichProgress(Listener):
             self._load, self._phase = None, ""
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
-        self.note(f"{len(trials)} trials of {seconds_each:g} s")
+        self.note(f"{count(len(trials), 'trial')} of {seconds_each:g} s")
         self._each, self._planned = seconds_each, len(trials)
         self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
         self._progress.start()
@@ -157,7 +158,7 @@ class PlainProgress(Listener):
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self._total = len(trials)
         self._begun = time.monotonic()
-        self.note(f"{len(trials)} trials of {seconds_each:g} s")
+        self.note(f"{count(len(trials), 'trial')} of {seconds_each:g} s")
 
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         self._told, self._failed = time.monotonic(), 0

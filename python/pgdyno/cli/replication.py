@@ -23,8 +23,8 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
+from pgdyno.replication import archives, disks, leftovers, pgbouncer, record, roles, slots, state, tablespaces
 from pgdyno.replication import cluster as clusters
-from pgdyno.replication import disks, leftovers, pgbouncer, record, roles, slots, state, tablespaces
 from pgdyno.replication.backup import BaseBackup
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
@@ -232,8 +232,9 @@ def repair(folder: Path) -> int:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
         cluster.wait_receiving()
-    _say(*(done or ["nothing was to be done"]))
-    return 0
+        fails = archives.failing(cluster.primary.local)
+    _say(*(done or ["nothing was to be done"]), *([fails] if fails else []))
+    return 1 if fails else 0
 
 
 # ---------------------------------------------------------------- inside
@@ -278,6 +279,8 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str
         found.append(f"split brain: {' and '.join(primaries)} take writes: pgdyno cluster repair {cluster.base}")
     if not primaries:
         found.append(f"no primary: pgdyno cluster failover {cluster.base}")
+    if primaries and (fails := archives.failing(cluster.member(primaries[0]).local)):
+        found.append(fails)
     for s in states:
         if s.role in ("stopped", "not answering"):
             why = f" ({s.reason})" if s.reason else ""

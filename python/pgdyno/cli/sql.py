@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pgdyno.cli import console
 from pgdyno.errors import UsageError
+from pgdyno.format import count
 from pgdyno.store import query
 from pgdyno.store.query import Rows
 
@@ -30,7 +31,7 @@ def main(text: str, runs: Path, form: str, output: Path | None) -> int:
         sys.stderr.write(f"not read: {what}\n")
     if output is not None:
         query.write(found, output)
-        sys.stderr.write(f"{len(found.rows):,} rows: {output}\n")
+        sys.stderr.write(f"{count(len(found.rows), 'row')}: {output}\n")
     elif form == "csv":
         query.write_csv(found, sys.stdout)
     elif form == "json":

@@ -8,6 +8,7 @@ from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Round
 from pgdyno.drill.words import METHOD, METHOD_FOREIGN, answers, milliseconds, seconds
+from pgdyno.format import count
 from pgdyno.report.cells import Table
 from pgdyno.report.charts import base
 from pgdyno.report.page import Chart, Page, render
@@ -27,7 +28,7 @@ def written(drill: Drill) -> str:
     return render(
         Page(
             title=f"Drill of {drill.name}",
-            subtitle=f"PostgreSQL {drill.version}; {cluster}; {drill.options.clients} clients",
+            subtitle=f"PostgreSQL {drill.version}; {cluster}; {count(drill.options.clients, 'client')}",
             answers=answers(drill),
             tables=[_lost(drill), _times(drill), _speeds(drill)],
             charts=[_load(drill)],
@@ -113,11 +114,11 @@ def _events(drill: Drill) -> Table:
 
 def _facts(drill: Drill) -> Table:
     beside = drill.options.beside
-    load = f"{drill.options.clients} clients, each BEGIN, INSERT, COMMIT in the ledger"
+    load = f"{count(drill.options.clients, 'client')}, each BEGIN, INSERT, COMMIT in the ledger"
     facts = {
         **drill.facts,
         "load": load,
-        **({"beside it": f"{beside.script}, {beside.clients} clients"} if beside else {}),
+        **({"beside it": f"{beside.script}, {count(beside.clients, 'client')}"} if beside else {}),
     }
     return Table(
         "facts", "What it was measured on", ["what", "value"], [[k, v] for k, v in facts.items()], text_columns=2

@@ -8,9 +8,14 @@ import shlex
 import shutil
 from pathlib import Path
 
+import psycopg
+
+from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.target import Target
+from pgdyno.errors import PgdynoError
 
 #: A segment of WAL, or a timeline's history.
 _SEGMENT = re.compile(r"[0-9A-F]{24}|[0-9A-F]{8}\.history")
@@ -52,6 +57,27 @@ def settings(folder: Path) -> list[Setting]:
         Setting("archive_command", command, "flashback"),
         Setting("archive_timeout", _TIMEOUT, "flashback: no more than this is only in pg_wal"),
     ]
+
+
+_FAILING = """
+select last_failed_wal, failed_count, last_failed_time::text from pg_catalog.pg_stat_archiver
+where last_failed_time > coalesce(last_archived_time, '-infinity')
+  and pg_catalog.current_setting('archive_mode') <> 'off'"""
+
+
+def failing(primary: Target) -> str:
+    """Return how the archiver of a primary fails, in a sentence; empty: it does not, or cannot be asked."""
+    try:
+        with targets.administrative(primary, patience_s=5.0) as conn:
+            row = conn.execute(_FAILING).fetchone()
+    except (PgdynoError, psycopg.Error):
+        return ""
+    if row is None:
+        return ""
+    return (
+        f"the archiver fails: {row[0]}, {row[1]} times, last at {row[2]}. WAL piles up in pg_wal, and snapshots cannot "
+        "be used; the server's log says why"
+    )
 
 
 def save(segments: Path, folder: Path, account: Account, before: int, *, was_primary: bool) -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgdyno.format import count
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import IntervalRow
 from pgdyno.report import replication, tpcc
@@ -257,7 +258,7 @@ def _over_time(
                                 "s": round(second, 3),
                                 "v": float(f"{figure:.4g}"),
                                 "line of": line_of(g, groups),
-                                "clients": f"{g.clients} clients",
+                                "clients": count(g.clients, "client"),
                                 "workload": g.workload,
                                 "line": f"{t.plan.number}{w}",
                                 "what": w,
@@ -284,7 +285,7 @@ def _over_time(
     whole = base(values, 0, 0)
     whole.pop("width")
     whole.pop("height")
-    clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
+    clients = [count(c, "client") for c in sorted({g.clients for g in groups})]
     rows = []
     for workload in _order(groups):
         # Panels of one workload are compared: they have one scale.
@@ -316,12 +317,12 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
                 {
                     "ms": float(f"{value / 1e6:.4g}"),
                     "share": float(f"{share:.4g}"),
-                    "clients": f"{g.clients} clients",
+                    "clients": count(g.clients, "client"),
                     "line of": line_of(g, groups),
                     "workload": g.workload,
                 }
             )
-    clients = [f"{c} clients" for c in sorted({g.clients for g in groups})]
+    clients = [count(c, "client") for c in sorted({g.clients for g in groups})]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     by_line = _colour(lines, _legend(groups))
     by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"}

@@ -9,7 +9,7 @@ from typing import Any
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Part
 from pgdyno.figures import TPS
-from pgdyno.format import integer, milliseconds, percent, plus_minus, size
+from pgdyno.format import count, integer, milliseconds, percent, plus_minus, size
 from pgdyno.judge.groups import Group
 from pgdyno.model import Latency, spelled
 from pgdyno.report.cells import Cell, Table, all_linked
@@ -164,7 +164,7 @@ def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
             where = f"with {trip:g} ms more of round trip " if trip else ""
             part = f"{low:.0%} ({slow})" if len(of) == 1 else f"{low:.0%} ({slow}) to {high:.0%} ({fast})"
             parts.append(f"{where}{part}")
-        where = f" ({key[0]}, {key[1]} clients)" if len(waiting) > 1 else ""
+        where = f" ({key[0]}, {count(int(key[1]), 'client')})" if len(waiting) > 1 else ""
         found.append(
             f"Asynchronous standbys leave {TPS.cell(whole)} TPS{'' if half == '–' else f' (± {half})'}{where}; commits "
             f"that wait for a standby do {', '.join(parts)} of that."
