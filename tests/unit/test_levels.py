@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.analysis.levels import level_change
+from pgdyno.cli import judge
 from pgdyno.figures import BY_NAME, is_known
-from pgdyno.judge import runs
+from pgdyno.judge import history, runs
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat
@@ -206,3 +208,41 @@ def test_a_run_that_lies_apart_is_named_with_its_reason(tmp_path: Path) -> None:
     (said,) = [w for w in found.warnings if "lies apart" in w]
     assert loud.path in said and "No reason is recorded" in said
     assert found.rows[0].comparison.high / found.rows[0].comparison.low > 2 * width
+
+
+def searched(folder: Path, name: str, rate: float, number: int):  # type: ignore[no-untyped-def]
+    probes = [{"rate": rate * (0.8 + 0.1 * n), "holds": n < 3} for n in range(5)]
+    found = {"objective": "p99 < 5 ms", "figure": "p99", "below_ns": 5e6, "rate": rate, "low": rate * 0.9,
+             "high": rate * 1.1, "spread": 0.1, "closed_tps": 2 * rate, "probes": probes}  # fmt: skip
+    facts = {"capacity": found, "started_at": f"2026-01-{number:02}T00:00:00.000Z", "name": "searched"}
+    plans = synthetic.plans([8], 1, rate=["closed", *(p["rate"] for p in probes)])
+    return synthetic.make_run(folder, plans, lambda p, i, r: 100.0, name=name, manifest=facts)
+
+
+def test_a_search_answers_with_what_one_would_promise(tmp_path: Path) -> None:
+    first, *_ = view.build(reading.read(searched(tmp_path, "s", 1000.0, 1)), with_charts=False).answer
+    assert first.startswith(
+        "95% of the trials hold p99 < 5 ms at about 848 transactions per second, half of them at 1,000"
+    )
+
+
+def test_searches_are_one_figure_of_a_history(tmp_path: Path) -> None:
+    for n in range(1, 13):
+        searched(tmp_path, f"s{n}", 1000.0 * (0.6 if n > 7 else 1.0) * (1 + n % 3 / 100), n)
+    found = history.of(tmp_path, "searched")
+    (series,) = found.series
+    assert series.metric == "capacity" and len(series.values) == 12 and series.values[0] == pytest.approx(1010.0)
+    assert [c.index for c in series.changes] == [7]
+    assert judge.follow(tmp_path, "searched", None, "worse", False) == 6
+
+
+def test_a_comparison_says_what_a_run_says_of_its_neighbours(tmp_path: Path) -> None:
+    made = [synthetic.make_run(tmp_path, synthetic.plans([4], 3), lambda *_: 100.0, name=n) for n in ("a", "b")]
+    said = {"cause": "noisy-neighbour", "sentence": "Somebody else is on the machine: 40%."}
+    (made[1] / "findings.json").write_text(json.dumps([said]))
+    a, b = map(reading.read, made)
+    (warning,) = [w for w in runs.compare_runs([a], [b]).warnings if "somebody else" in w]
+    assert warning.startswith(f"{made[1]}: in 1 of its configurations somebody else is on the machine")
+    for damage in ("{", "[1]", '{"x": 1}', "null"):
+        (made[1] / "findings.json").write_text(damage)
+        assert not any("somebody" in w for w in runs.compare_runs([a], [b]).warnings)

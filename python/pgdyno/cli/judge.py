@@ -17,7 +17,6 @@ from rich.text import Text
 from pgdyno.analysis.changepoints import FEWEST, ChangePoint
 from pgdyno.cli import as_json, console
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
-from pgdyno.figures import COMPARED
 from pgdyno.format import count, integer
 from pgdyno.judge import history, scaling
 from pgdyno.report import curves
@@ -54,7 +53,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: s
     table.add_column("over time", no_wrap=True)
     for s in found.series:
         if s.values:
-            ends = [COMPARED[s.metric].shown(x) for x in (s.values[0], s.values[-1])]
+            ends = [s.figure.shown(x) for x in (s.values[0], s.values[-1])]
             table.add_row(Text(s.label), s.metric, str(len(s.values)), *ends, _spark(s.values))
     out.print(table)
     changes = [(s, c) for s in found.series for c in s.changes]
@@ -82,7 +81,7 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: s
 
 
 def _is_better(s: history.Series, c: ChangePoint) -> bool:
-    return (c.ratio > 1) == COMPARED[s.metric].higher_is_better
+    return (c.ratio > 1) == s.figure.higher_is_better
 
 
 def _history_answer(found: history.History) -> list[str]:

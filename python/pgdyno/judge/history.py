@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pgdyno.analysis.changepoints import ALPHA, FEWEST, ChangePoint, change_points
 from pgdyno.errors import UsageError
+from pgdyno.figures import COMPARED, Figure
 from pgdyno.judge.compared import named
 from pgdyno.judge.groups import groups_of
-from pgdyno.judge.runs import differences, label_of
+from pgdyno.judge.runs import CAPACITY, differences, label_of
 from pgdyno.model import Key
 from pgdyno.store import manifest, reading
 from pgdyno.store.manifest import Manifest
@@ -26,6 +27,11 @@ class Series:
     runs: list[str]
     values: list[float]
     changes: list[ChangePoint]
+
+    @property
+    def figure(self) -> Figure:
+        """What its values are."""
+        return CAPACITY if self.metric == CAPACITY.name else COMPARED[self.metric]
 
 
 #: A change needs as many runs behind it to be seen: one that began among so many of the newest is news.
@@ -77,6 +83,16 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     for _, path in chosen:
         data = reading.read(path)
         unreadable += [f"{path.name}/{file}: {why}" for file, why in data.unreadable]
+        if (capacity := data.manifest.capacity) is not None:
+            # Its rates are no configurations: what it has found is one figure.
+            for g in groups_of(data)[:1]:
+                same = (*g.key[:3], ("objective", capacity.objective))
+                name = f"{g.workload} c={g.clients} {capacity.objective}"
+                _, runs, values = found.setdefault((same, CAPACITY.name), (name, [], []))
+                if capacity.rate:
+                    runs.append(path.name)
+                    values.append(capacity.rate)
+            continue
         for g in groups_of(data):
             for figure in figures:
                 # A repetition without a commit has no latency: it would count as a very good one.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pgdyno.analysis.compare import MARGIN, Comparison, Figures, Verdict, compare
 from pgdyno.analysis.steady import DRIFT
@@ -15,7 +17,7 @@ from pgdyno.judge.groups import Group, groups_of
 from pgdyno.judge.loud import loud
 from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.store.manifest import Capacity, FileSystem, Manifest
-from pgdyno.store.reading import RunData
+from pgdyno.store.reading import FINDINGS, RunData
 
 DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx", "memory")
 #: Of a search.
@@ -33,6 +35,8 @@ _ONE_AFTER_THE_OTHER = (
     "the runs were made one after the other: what the machine did differently between them counts as a difference; an "
     "experiment with both as values of an axis runs them in turn"
 )
+#: The cause that stands for others' work on the machine.
+_NEIGHBOUR = "noisy-neighbour"
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
 #: Parts of the environment that make figures differ.
@@ -317,6 +321,7 @@ def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[
         out.append("some trials never became steady: their figures depend on how long they were")
     if caveats & {Caveat.SKIPPED, Caveat.UNFINISHED}:
         out.append("in some trials transactions that were due were skipped or not finished: latencies leave them out")
+    out += [f"{data.path}: {said}" for data in runs for said in _other_load(data)]
     for data in runs:
         drift = _drift_over_repetitions(data)
         if abs(drift) > DRIFT:
@@ -326,6 +331,21 @@ def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[
         if share and any(t.summary and t.summary.latency.count * share < _BEYOND for t in every):
             out.append(f"{figure.name} stands on fewer than {_BEYOND} transactions in some trials: measure longer")
     return out
+
+
+def _other_load(data: RunData) -> list[str]:
+    """What a run's own findings say of others at work on its machine."""
+    try:
+        found = json.loads((Path(data.path) / FINDINGS).read_text(encoding="utf-8"))
+        neighbours = [str(f["sentence"]) for f in found if f["cause"] == _NEIGHBOUR]
+    except (OSError, ValueError, TypeError, KeyError):
+        # A run of before there were findings, or one whose file is damaged, says nothing.
+        return []
+    return (
+        [f"in {len(neighbours)} of its configurations {neighbours[0][:1].lower()}{neighbours[0][1:]}"]
+        if neighbours
+        else []
+    )
 
 
 def _drift_over_repetitions(data: RunData) -> float:

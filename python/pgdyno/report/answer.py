@@ -332,11 +332,19 @@ def _capacity(data: RunData, c: Capacity) -> list[str]:
         return [f"No rate held {c.objective} ({where}); {closed}."]
     if c.low is None or c.high is None:
         return [f"{integer(c.rate)} transactions per second hold {c.objective} ({closed})."]
-    nearly = f", 95% of them at {integer(c.rate * math.exp(-_Z95 * c.spread))}/s" if c.spread else ""
-    out = [
-        f"Half of the trials hold {c.objective} at {integer(c.rate)} transactions per second ({c.level * 100:g}% "
-        f"interval: {integer(c.low)} to {integer(c.high)}){nearly} ({where}, {len(c.probes)} trials); {closed}."
-    ]
+    half = f"({c.level * 100:g}% interval: {integer(c.low)} to {integer(c.high)})"
+    behind = f"({where}, {len(c.probes)} trials); {closed}."
+    if c.spread:
+        # What one would promise somebody comes first; the rate that half of the trials hold is what is measured best.
+        safe = c.rate * math.exp(-_Z95 * c.spread)
+        out = [
+            f"95% of the trials hold {c.objective} at about {integer(safe)} transactions per second, half of them at "
+            f"{integer(c.rate)} {half} {behind}"
+        ]
+    else:
+        out = [f"Half of the trials hold {c.objective} at {integer(c.rate)} transactions per second {half} {behind}"]
+    if not c.narrow:
+        out.append("The search ended before its interval was narrow: longer trials (--duration) tell more.")
     if c.contradiction is not None:
         failed, held = c.contradiction
         out.append(f"Not monotone: {failed:,g}/s failed, {held:,g}/s held; something else than the rate decides, too.")
