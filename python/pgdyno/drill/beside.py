@@ -4,6 +4,7 @@ load of a server that works.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec import builtins
 from pgdyno.tpcc import conditions
 
+#: Of pgbench's scripts that write, the tables whose balances each transaction changes by its delta.
+_BALANCES = {
+    "tpcb-like": {
+        "pgbench_accounts": "abalance", "pgbench_tellers": "tbalance", "pgbench_branches": "bbalance",
+    },
+    "simple-update": {"pgbench_accounts": "abalance"},
+}  # fmt: skip
 #: Beside the names of pgbench's scripts.
 _TPCC = "tpcc"
 
@@ -67,12 +75,35 @@ class Beside:
         workload.add(self.script, builtins.named(self.script).text, 1)
         return workload
 
-    def inconsistent(self, cluster: ReplicatedCluster) -> list[str]:
-        """Of TPC-C's consistency conditions those that its tables break on the primary: a transaction that is there in
-        part. Raises psycopg.Error, TargetError.
+    def sums(self, cluster: ReplicatedCluster) -> dict[str, int]:
+        """Return what no transaction of pgbench's scripts changes: by how much the balances of a table differ from the
+        deltas in the history; each transaction adds one delta to all of them. Raises psycopg.Error, TargetError.
+        """
+        tables = _BALANCES.get(self.script, {})
+        if not tables:
+            return {}
+        with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
+            schema = find.schema_sql(conn)
+            ask = ", ".join(
+                f"(select coalesce(sum({column}), 0) from {schema}.{table})"
+                for table, column in {**tables, "pgbench_history": "delta"}.items()
+            )
+            row = conn.execute(f"select {ask}").fetchone()
+        assert row is not None
+        return {table: int(total) - int(row[-1]) for table, total in zip(tables, row[:-1], strict=True)}
+
+    def inconsistent(self, cluster: ReplicatedCluster, before: Mapping[str, int]) -> list[str]:
+        """Return what tells of a transaction that is there in part: TPC-C's consistency conditions that its tables
+        break on the primary, or pgbench's sums that are others than `before`. Raises psycopg.Error, TargetError.
         """
         if not self._is_tpcc:
-            return []
+            now = self.sums(cluster)
+            return [
+                f"{self.script}: the balances of {table} and the deltas of pgbench_history differ by {now[table]:,}, "
+                f"and by {before[table]:,} before the round: transactions are there in part"
+                for table in now
+                if now[table] != before.get(table, now[table])
+            ]
         with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
             schema = find.schema_sql(conn)
             found = list(conditions.checked(conn, 1, conditions.CONSISTENCY, schema=schema))

@@ -164,6 +164,7 @@ def play(
         read_write=not options.pooled,
     )
     beside = None if options.beside is None else options.beside.load(load)
+    sums = {} if options.beside is None else options.beside.sums(cluster)
     try:
         if beside is not None:
             beside.start()
@@ -196,7 +197,7 @@ def play(
         _compare(cluster, scene, found)
         if options.beside is not None:
             say("consistency")
-            found.inconsistent = options.beside.inconsistent(cluster)
+            found.inconsistent = options.beside.inconsistent(cluster, sums)
     except (PgdynoError, psycopg.Error) as e:
         found.error = found.error or one_line(e)
         found.broken = True
