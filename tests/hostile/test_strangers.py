@@ -19,7 +19,7 @@ from tests.support.cli import Result, pgdyno
 from tests.support.server import Server
 
 #: How many databases the slow tests make.
-SEEDS = int(os.environ.get("PGDYNO_SEEDS", "20"))
+SEEDS = int(os.environ.get("PGDYNO_SEEDS", "10"))
 OURS = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers", "pk")
 
 

@@ -92,9 +92,7 @@ def test_a_mistake_is_told_by_the_option_before_anything_is_made(
         pytest.param("truncate t", "DELETE FROM t WHERE id = 1", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize(
-    "protocol", ["prepared", *(pytest.param(p, marks=pytest.mark.slow) for p in ("simple", "extended"))]
-)
+@pytest.mark.parametrize("protocol", ["prepared", *(pytest.param(p, marks=pytest.mark.slow) for p in ("extended",))])
 def test_work_that_was_not_done_is_said_first(
     server: Server, database: str, tmp_path: Path, prepare: str, sql: str, protocol: str
 ) -> None:
