@@ -26,7 +26,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     ),
     "tpcc": ("run", "tpcc", "--embedded", "--shrink", 100, "--duration", 2),
     "feed": ("run", "iot-brin", "--embedded", "--shrink", 1000, "--duration", 0.5, "--repetitions", 1),
-    "capacity": ("capacity", "quick", "--embedded", "--scale", 1, "--slo", "p50 < 20ms", "--duration", 1, "--warmup", 0.2),
+    "capacity": ("capacity", "quick", *BRIEF, "--slo", "p50 < 20ms"),
 }  # fmt: skip
 
 
