@@ -21,7 +21,6 @@ from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
-from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -384,10 +383,8 @@ def test_a_level_that_changes_is_said_first(server: Server, database: str, tmp_p
     )
 
     def drop() -> None:
-        clients = "select count(*) from pg_stat_activity where query like 'SELECT v FROM t %'"
-        wait_until(lambda: server.sql(clients, dbname=database)[0][0] >= 2)
-        # In the middle of the measurement.
-        time.sleep(4)
+        # In the middle of the measurement: of 16 intervals.
+        wait_measured(tmp_path / "r", 8)
         server.sql("alter table t drop constraint t_pkey", dbname=database)
 
     dropping = threading.Thread(target=drop)

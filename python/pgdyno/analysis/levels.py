@@ -1,4 +1,4 @@
-"""Whether a trial's throughput has one level. Formulas: docs/math.md, Levels."""
+"""Find a step in a trial's throughput. Formulas: docs/math.md, Levels."""
 
 from __future__ import annotations
 

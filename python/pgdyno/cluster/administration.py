@@ -75,7 +75,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None, ask: Callable[[], bool]) -> RV:
-    """What psycopg's generator returns in the end. Raises TimeoutError. `ask` is called each few seconds until it
+    """Return what psycopg's generator returns in the end. Raise TimeoutError. `ask` is called each few seconds until it
     returns True.
     """
     # Not select: of descriptors there may be more than 1024.

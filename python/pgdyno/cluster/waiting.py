@@ -1,4 +1,4 @@
-"""What sessions of ours wait for, asked by another one while they stand still."""
+"""Tell what our sessions wait for, asked by another session while they stand still."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 from pgdyno.cluster.target import Target, clean
 from pgdyno.search_path import SAFE_PATH
 
-#: Who has waited so long, seconds, is asked about.
+#: Seconds after which a session that waits is asked about.
 PATIENCE_S = 3.0
 #: Told in a sentence; None: nobody listens.
 listener: Callable[[str], None] | None = None

@@ -118,7 +118,7 @@ class _Member:
 
     @property
     def last(self) -> Seen:
-        """What it said when it last answered, however long ago; or that it does not."""
+        """Return its last answer, however old, or that it does not answer."""
         return self._seen
 
     @property

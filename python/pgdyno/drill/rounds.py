@@ -333,7 +333,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
 
 
 def _look_for_two(scene: Scene, found: Round) -> None:
-    """Whether anybody is a primary beside the new one, which is promoted already."""
+    """Record every other member that is a primary after the new one was promoted."""
     for m in scene.cluster.others(scene.cluster.primary):
         if m.name not in found.other_primaries and state.of_member(m).role == "primary":
             found.other_primaries.append(m.name)
