@@ -229,14 +229,16 @@ clients = [4]
 duration_s = 2
 warmup_s = 0.2
 repetitions = 1
-max_tries = 100
+max_tries = {tries}
 collect = []
 {more}
 """
 
 
-def run(folder: Path, *args: Any, dataset: str = "", tpcc: str = "", axes: str = "", more: str = "") -> Any:
-    (folder / "t.toml").write_text(EXPERIMENT.format(dataset=dataset, tpcc=tpcc, axes=axes, more=more))
+def run(
+    folder: Path, *args: Any, dataset: str = "", tpcc: str = "", axes: str = "", more: str = "", tries: int = 100
+) -> Any:
+    (folder / "t.toml").write_text(EXPERIMENT.format(dataset=dataset, tpcc=tpcc, axes=axes, more=more, tries=tries))
     done = pgdyno("run", folder / "t.toml", "--json", *args, cwd=folder)
     # 1: transactions failed; which, is for the test to look at.
     assert done.code in (0, 1), done.err
@@ -250,7 +252,7 @@ def trials(folder: Path) -> list[dict[str, Any]]:
 def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None:
     """And are those that the record gives afterwards."""
     axes = 'variables = { round_trips = ["statements", "functions"] }'
-    (tmp_path / "t.toml").write_text(EXPERIMENT.format(dataset="", tpcc="", axes=axes, more=""))
+    (tmp_path / "t.toml").write_text(EXPERIMENT.format(dataset="", tpcc="", axes=axes, more="", tries=100))
     words = ["run", tmp_path / "t.toml", "--target", loaded, "--report-format", "sysbench", "--quiet"]
     process = subprocess.Popen(
         [PGDYNO, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
@@ -344,14 +346,17 @@ def test_sets_partners_and_isolation(tmp_path: Path) -> None:
         dataset="sets = 2\nforeign_keys = true\nfillfactor = 90",
         tpcc='home = "bound"',
         axes=f'variables = {{ isolation = {levels}, round_trips = ["pipelined", "functions"] }}',
+        tries=1_000_000,
     )
     found = trials(tmp_path)
     assert len(found) == 6
     for trial in found:
         assert "INCONSISTENT" not in trial["caveats"], trial["parameters"]
-        # Tried again at once, a transaction can meet the same one many times; and the end of the run ends trying.
+        # Only the end of the run ends trying: once for a client. A bound of tries would be one of time: a transaction is
+        # tried again at once, hundreds of times while the one that it conflicts with waits for a processor.
         failed = trial["summary"]["failed"]
-        assert set(failed) <= {"40001"} and sum(failed.values()) < 0.02 * trial["summary"]["committed"], failed
+        assert set(failed) <= {"40001"} and sum(failed.values()) <= 4, failed
+        assert trial["summary"]["committed"] > 100
 
 
 @pytest.mark.slow
