@@ -6,13 +6,19 @@ Masking signals would not do: a mask is a thread's, and with any other thread al
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: The logging module's, around every fork: an exception in one of them leaves its lock held (Python before 3.13).
+_WHOLE = ("_acquireLock", "_releaseLock")
+#: When a signal that could not raise is tried again.
+_AGAIN_S = 0.01
 
 
 class Terminated(BaseException):
@@ -24,15 +30,36 @@ class _State:
     waiting: type[BaseException] | None = None
     #: The last that arrived, whether it has raised or not.
     arrived: type[BaseException] | None = None
+    #: What sends one again that could not raise.
+    again: threading.Timer | None = None
+    #: What is told of exceptions that nobody can catch.
+    hook = staticmethod(sys.__unraisablehook__)
 
 
-def _on_signal(number: int, _: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     exception = KeyboardInterrupt if number == signal.SIGINT else Terminated
     _State.arrived = exception
     if _State.held:
         _State.waiting = exception
-        return
-    raise exception
+    elif frame is not None and frame.f_code.co_name in _WHOLE:
+        _send_again(exception)
+    else:
+        raise exception
+
+
+def _send_again(exception: type[BaseException]) -> None:
+    number = signal.SIGINT if exception is KeyboardInterrupt else signal.SIGTERM
+    _State.again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    _State.again.daemon = True
+    _State.again.start()
+
+
+def _on_lost(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised in destructors and in callbacks of forks, and goes on: a signal's comes again."""
+    if lost.exc_type in (KeyboardInterrupt, Terminated) and _State.arrived is lost.exc_type:
+        _send_again(lost.exc_type)
+    else:
+        _State.hook(lost)
 
 
 @contextmanager
@@ -43,9 +70,18 @@ def signals_raise() -> Iterator[None]:
     mine = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
     earlier, _State.arrived = _State.arrived, None
     before = {n: signal.signal(n, _on_signal) for n in mine}
+    hook = sys.unraisablehook
+    if hook is not _on_lost:
+        _State.hook = staticmethod(hook)
+    sys.unraisablehook = _on_lost
     try:
         yield
+        if _State.again is not None and _State.again.is_alive():
+            raise_if_signalled()
     finally:
+        if _State.again is not None:
+            _State.again.cancel()
+        sys.unraisablehook = hook
         _State.arrived = earlier
         for n, handler in before.items():
             signal.signal(n, handler)

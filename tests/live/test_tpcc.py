@@ -352,8 +352,8 @@ def test_sets_partners_and_isolation(tmp_path: Path) -> None:
     assert len(found) == 6
     for trial in found:
         assert "INCONSISTENT" not in trial["caveats"], trial["parameters"]
-        # Only the end of the run ends trying: once for a client. A bound of tries would be one of time: a transaction is
-        # tried again at once, hundreds of times while the one that it conflicts with waits for a processor.
+        # Only the end of the run ends trying: once for a client. A bound of tries would be one of time: a
+        # transaction is tried again at once, hundreds of times while the one that it meets waits for a processor.
         failed = trial["summary"]["failed"]
         assert set(failed) <= {"40001"} and sum(failed.values()) <= 4, failed
         assert trial["summary"]["committed"] > 100

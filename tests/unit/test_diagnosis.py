@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from pgdyno.collect.sources.sessions import without_literals
 from pgdyno.diagnosis import difference, dips, explain
 from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storage
 from pgdyno.diagnosis.causes.data_io import from_device
-from pgdyno.diagnosis.evidence import Evidence, Recorded, loss, ratio
+from pgdyno.diagnosis.evidence import Evidence, loss
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Recorded, ratio
 from pgdyno.diagnosis.said import shortened
 from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
-from pgdyno.model import IntervalRow
+from pgdyno.model import Caveat, IntervalRow
 from pgdyno.report import findings, findings_zh, html, markdown, terminal, timeline, view, words_zh, write
 from pgdyno.store import reading, rundir
 from rich.console import Console
@@ -260,6 +262,67 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
     parts = [e.running, e.outside, *(e.waiting(w) for w in e.waits)]
     assert sum(p.mean for p in parts if p is not None) <= 1 + 1e-6, parts
     assert all(0 <= p.mean <= 1 + 1e-9 for p in parts if p is not None)
+    # The picture shows what the sentences say. What is idle on purpose is no part of the sentences' whole.
+    ((recorded,),) = (e.trials,)
+    shown: dict[str, float] = {}
+    for v in timeline.waits(recorded, 0):
+        name, clients = str(v["what"]), v["v"]
+        assert isinstance(clients, float)
+        shown[name] = shown.get(name, 0.0) + clients
+    whole = sum(n for name, n in shown.items() if name != "idle on purpose")
+    for name, part in (("running", e.running), ("network and client", e.outside)):
+        if part is not None and "others" not in shown:
+            assert shown.get(name, 0.0) / whole == pytest.approx(part.mean, abs=2e-3), shown
+
+
+_LOAD = st.floats(0, 2)
+
+
+@given(
+    st.lists(st.sampled_from(_WAITS), min_size=1, max_size=4), st.tuples(_LOAD, _LOAD, _LOAD, _LOAD),
+    st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), st.floats(1e4, 1e7),
+    st.sampled_from([None, 100.0]), st.booleans(),
+)  # fmt: skip
+@settings(max_examples=100)
+def test_one_thing_limits_a_configuration(
+    tmp_path_factory: pytest.TempPathFactory, waits: list[Any], cpu: tuple[float, ...], client: tuple[float, ...],
+    rtt_ns: float, rate: float | None, behind: bool,
+) -> None:  # fmt: skip
+    """Whatever is full: server, client, machine, network. And a rate that is kept up with is not limited."""
+    server, queued, own, others = cpu
+    rows = [{"ours": 1.0, "kind": "client backend", "state": "active" if kind != "Client" else "idle",
+             "wait_type": kind, "wait": wait, "processes": 2.0, "looks": 10.0} for kind, wait in waits]  # fmt: skip
+    busy = min(2.0, server + own + others)
+    run = synthetic.make_run(
+        tmp_path_factory.mktemp("r"), synthetic.plans([4], 1), lambda *_: 1000.0, intervals=8, latency_ns=4_000_000,
+        sampled={
+            "waits": rows,
+            "machine": [{**_IDLE_CPU, "cores": 2.0, "cpu_user": busy, "cpu_idle": 2.0 - busy}],
+            "processes": [{"kind": "client backend", "cpu": server, "waiting_for_cpu": queued},
+                          {"kind": "pgdyno", "cpu": own, "waiting_for_cpu": 0.0}],
+            "network": [{"round_trip_ns": rtt_ns}],
+        },
+        manifest={"same_machine": True},
+    )  # fmt: skip
+    data = reading.read(run)
+    for t in data.trials:
+        assert t.summary is not None
+        t.parameters["rate"] = rate
+        t.caveats.extend([Caveat.BACKLOG] if behind else [])
+        t.summary = replace(t.summary, client_cpu_share=client[0], client_delay_share=client[1],
+                            client_busy_share=client[2])  # fmt: skip
+    (group,) = groups_of(data)
+    found = explain.of_configuration(data, group)
+    assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
+    told = [findings.in_words(f) for f in found.findings]
+    roles = [f.role for f in told]
+    limited = rate is None or behind
+    assert roles.count("What limits it") == (limited and bool(told)), told
+    assert roles.count("Where most of the busy clients' time goes") == (not limited and bool(told)), told
+    assert not any(" the limit" in f.sentence or " bottleneck" in f.sentence for f in told)
+    # In the answer as in the list, and nothing that another thing limits it.
+    answer = findings.sentences(found.findings, [group])
+    assert sum(s.startswith(("What limits it", "Where most of")) for s in answer) == bool(told)
 
 
 def test_what_the_server_writes_for_itself_explains_nothing() -> None:

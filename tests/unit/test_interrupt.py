@@ -86,6 +86,42 @@ def test_a_signal_that_somebody_swallowed_is_raised_again_between_two_steps() ->
     raise_if_signalled()
 
 
+class _Deaf:
+    """Its end is a callback whose exceptions Python drops."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+def test_a_signal_that_python_drops_comes_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a destructor; so are callbacks around forks, and Ctrl-C was without effect now and then."""
+    with signals_raise(), pytest.raises(KeyboardInterrupt):
+        _Deaf()
+        time.sleep(10)
+    assert "Exception ignored" not in capsys.readouterr().err
+    # And at the end of all work.
+    with pytest.raises(KeyboardInterrupt), signals_raise():
+        _Deaf()
+
+
+def test_a_signal_that_meets_the_lock_of_a_fork_leaves_it_free() -> None:
+    """Python's own callbacks around a fork hold the lock of its logging: one that is left held stops every thread."""
+
+    def _releaseLock() -> None:  # noqa: N802
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+        done.append(True)
+
+    done: list[bool] = []
+    with signals_raise(), pytest.raises(Terminated):
+        _releaseLock()
+        assert done
+        time.sleep(10)
+
+
 def test_what_was_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

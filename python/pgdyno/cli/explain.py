@@ -51,7 +51,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
         if not e.findings:
             out.print(Padding(_nothing(data, [g], looked_for), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
-            out.print(Padding(Text(f"{n}. {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
+            out.print(Padding(Text(f"{n}. {f.role}: {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
                 if words:
                     out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))

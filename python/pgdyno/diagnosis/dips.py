@@ -9,7 +9,7 @@ import numpy as np
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.causes.row_locks import is_foreign
-from pgdyno.diagnosis.evidence import Recorded
+from pgdyno.diagnosis.recorded import Recorded
 
 #: A dip is below this part of the median around it, by so many robust deviations, for so long.
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5

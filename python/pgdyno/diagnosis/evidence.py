@@ -8,110 +8,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, MissingColumnError, Part
-from pgdyno.model import Event, IntervalRow, TrialRecord
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import FEWEST, Recorded, Row, Wait, is_outside, ratio, runs
+from pgdyno.model import Caveat, Event, TrialRecord
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 
-#: Of a sample, the part that must lie within the measurement.
-_WITHIN = 0.5
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
-#: Samples that tell how far they lie apart.
-_FEWEST = 4
 #: Sources that are sampled together begin within this time.
 _SAMPLE_NS = 100_000_000
 #: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
 #: much is busy: a scheduler may put backends in a queue beside an idle processor.
 _FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
-
-
-class Row(dict[str, Any]):
-    """A row of a source."""
-
-    def __missing__(self, column: str) -> Any:
-        raise MissingColumnError(column)
-
-
-class Recorded:
-    """One trial."""
-
-    def __init__(self, data: RunData, trial: TrialRecord) -> None:
-        self.data = data
-        self.trial = trial
-        self._rows: dict[str, list[Row]] = {}
-
-    @cached_property
-    def intervals(self) -> list[IntervalRow]:
-        """Of the measurement."""
-        return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
-
-    @cached_property
-    def window(self) -> tuple[int, int]:
-        """The measurement, in nanoseconds since the load began."""
-        rows = self.intervals
-        return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
-
-    @property
-    def rate_changes(self) -> bool:
-        """The load follows a profile (--rate=1000..20000/60s): its throughput differs on purpose."""
-        return isinstance(self.trial.parameters.get("rate"), str)
-
-    @property
-    def seconds(self) -> float:
-        """Of the measurement."""
-        return (self.window[1] - self.window[0]) / 1e9
-
-    def rows(self, source: str) -> list[Row]:
-        """What a source says of the measurement."""
-        if source not in self._rows:
-            every = self.data.samples[self.trial.plan.number, source]
-            found = [Row(row) for row in every if self._is_within(row)]
-            self._rows[source] = found
-        return self._rows[source]
-
-    def before(self, source: str) -> list[Row]:
-        """What a source says of the warm-up."""
-        rows = self.data.samples[self.trial.plan.number, source]
-        return [Row(row) for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
-
-    def _is_within(self, row: dict[str, Any]) -> bool:
-        start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
-        if start is None or end is None:
-            return True
-        return bool(end > start and min(end, last) - max(start, first) >= _WITHIN * (end - start))
-
-    @cached_property
-    def events(self) -> list[Event]:
-        """What happened, from a little before the measurement to its end; and what has no time."""
-        first, last = self.window
-        every = self.data.events[self.trial.plan.number]
-        return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
-
-    def tps_between(self, start_ns: int, end_ns: int) -> float | None:
-        """Throughput of the intervals that lie between, at least by half."""
-        rows = [r for r in self.intervals if min(r.end_ns, end_ns) - max(r.start_ns, start_ns) > 0]
-        weights = [(min(r.end_ns, end_ns) - max(r.start_ns, start_ns)) / (r.end_ns - r.start_ns) for r in rows]
-        seconds = sum(w * (r.end_ns - r.start_ns) for w, r in zip(weights, rows, strict=True)) / 1e9
-        if seconds <= 0:
-            return None
-        return sum(w * r.committed for w, r in zip(weights, rows, strict=True)) / seconds
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    """Our clients at a time: how many were in each state, kind of wait, and wait."""
-
-    recorded: Recorded
-    start_ns: int
-    end_ns: int
-    counts: dict[tuple[str, str, str], float]
 
 
 @dataclass(frozen=True)
@@ -176,24 +90,28 @@ class Evidence:
     @property
     def is_open_loop(self) -> bool:
         """Clients are idle on purpose: transactions come at a rate."""
-        return self.trials[0].trial.parameters.get("rate") is not None
+        return self.trials[0].is_open_loop
 
-    @cached_property
-    def thinks(self) -> bool:
-        """Clients sleep between or within transactions, as their script says."""
-        scripts = self.manifest.scripts.get(self.plan.workload, [])
-        return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for _, text, _ in scripts)
-
-    @cached_property
+    @property
     def pipelines(self) -> bool:
         """The script sends statements without waiting for answers."""
-        scripts = self.manifest.scripts.get(self.plan.workload, [])
-        return any("\\startpipeline" in text for _, text, _ in scripts)
+        return self.trials[0].pipelines
 
     @property
     def is_duet(self) -> bool:
         """The load went to two servers in turn."""
-        return self.manifest.run.is_duet
+        return self.trials[0].is_duet
+
+    @property
+    def is_idle_on_purpose(self) -> bool:
+        """Clients wait for the next arrival, think, or it is the other side's turn."""
+        return self.trials[0].is_idle_on_purpose
+
+    @property
+    def is_limited(self) -> bool:
+        """Throughput is what the server and the client can do: not a rate that they kept up with."""
+        behind = {Caveat.SKIPPED, Caveat.UNFINISHED, Caveat.BACKLOG}
+        return not self.is_open_loop or any(behind.intersection(r.trial.caveats) for r in self.trials)
 
     def setting(self, name: str) -> str:
         """A setting of the server, as the trial had it; empty: not known."""
@@ -278,23 +196,9 @@ class Evidence:
 
     # ------------------------------------------------------------ parts of the clients' time
 
-    @cached_property
-    def _client_time(self) -> list[_Sampled]:
-        """Of each sample, our clients by state, kind of wait, and wait."""
-        found: dict[tuple[int, int], _Sampled] = {}
-        for n, r in enumerate(self.trials):
-            for row in r.rows("waits"):
-                if not row["ours"]:
-                    continue
-                key = (n, row["start_ns"])
-                sample = found.setdefault(key, _Sampled(r, row["start_ns"], row["end_ns"], {}))
-                what = (row["state"], row["wait_type"], row["wait"])
-                sample.counts[what] = sample.counts.get(what, 0.0) + row["processes"]
-        return list(found.values())
-
     def part(
         self,
-        of: Callable[[str, str, str], bool],
+        of: Callable[[Wait], bool],
         within: Callable[[Recorded, int, int], bool] = lambda *_: True,
     ) -> Part | None:
         """Return the part of the clients' time that fits (state, kind of wait, wait), by samples as units. The whole is
@@ -303,34 +207,36 @@ class Evidence:
         None: waits were not sampled.
         """
         own, whole = [], []
-        for s in self._client_time:
-            seconds = (s.end_ns - s.start_ns) / 1e9
+        for s in (s for r in self.trials for s in r.client_time):
             counted = {w: n for w, n in s.counts.items() if w[0] != "idle" or not self.is_idle_on_purpose}
             is_within = within(s.recorded, s.start_ns, s.end_ns)
-            own.append(seconds * sum(n for what, n in counted.items() if of(*what)) if is_within else 0.0)
-            whole.append(seconds * sum(counted.values()))
+            own.append(s.seconds * sum(n for what, n in counted.items() if of(what)) if is_within else 0.0)
+            whole.append(s.seconds * sum(counted.values()))
             assert own[-1] <= whole[-1] * (1 + 1e-9), "a part is larger than the whole"
         return ratio(own, whole)
-
-    @property
-    def is_idle_on_purpose(self) -> bool:
-        return self.is_open_loop or self.thinks or self.is_duet
 
     def waiting(self, *waits: str) -> Part | None:
         """The part of the clients' time in these waits: "Lock", or "LWLock:WALWrite". Versions write their names in
         large and small letters each in its own way (WALSync, WalSync): that is not looked at.
         """
         wanted = {w.lower() for w in waits}
-        return self.part(
-            lambda state, kind, wait: (
-                state != "idle" and not wanted.isdisjoint((kind.lower(), f"{kind}:{wait}".lower()))
-            )
-        )
+
+        def is_wanted(what: Wait) -> bool:
+            state, kind, wait = what
+            return state != "idle" and not wanted.isdisjoint((kind.lower(), f"{kind}:{wait}".lower()))
+
+        return self.part(is_wanted)
 
     @cached_property
     def waits(self) -> list[str]:
         """The waits that our clients were seen in, but for those outside of the server: "IO:WalSync"."""
-        seen = {(kind, wait) for s in self._client_time for (state, kind, wait) in s.counts if state != "idle"}
+        seen = {
+            (kind, wait)
+            for r in self.trials
+            for s in r.client_time
+            for (state, kind, wait) in s.counts
+            if state != "idle"
+        }
         return sorted(f"{kind}:{wait}" for kind, wait in seen if kind and kind != "Client")
 
     @cached_property
@@ -342,56 +248,15 @@ class Evidence:
 
     @cached_property
     def running(self) -> Part | None:
-        """The part of the clients' time in which their backends ran, or waited for a CPU. PostgreSQL says of such a
-        backend that it is active and waits for nothing; but one that was just sent a statement, and has no CPU to read
-        it with, is idle for PostgreSQL. Where the kernel tells, it knows better.
-        """
-        said, seen = self._said_to_run, self._on_processors
-        if said is None or seen is None or seen.mean <= said.mean:
-            return said or seen
-        # What the kernel knows more of was idle for PostgreSQL: no part is taken from a wait.
-        most = said.mean + (self._said_to_be_outside.mean if self._said_to_be_outside is not None else 0.0)
-        return Part(min(most, seen.mean), min(most, seen.low), seen.high)
-
-    @cached_property
-    def _said_to_run(self) -> Part | None:
-        return self.part(lambda state, kind, wait: state in ("active", "fastpath function call") and not kind)
-
-    @cached_property
-    def _said_to_be_outside(self) -> Part | None:
-        return self.part(lambda state, kind, wait: kind == "Client" or state == "idle")
-
-    @cached_property
-    def _on_processors(self) -> Part | None:
-        """The same by the kernel's scheduler; None: it cannot be seen, or others than our clients may be among it."""
-        if self.is_idle_on_purpose or self.are_others_at_work:
-            return None
-        own = [
-            row["cpu"] + row["waiting_for_cpu"]
-            for r in self.trials
-            for row in r.rows("processes")
-            if row["kind"] == "client backend"
-        ]
-        found = ratio(own, [float(self.clients)] * len(own))
-        return found and Part(*(min(1.0, x) for x in (found.mean, found.low, found.high)))
-
-    @cached_property
-    def are_others_at_work(self) -> bool:
-        """Client backends that are not ours were seen to do something."""
-        rows = (row for r in self.trials for row in r.rows("waits"))
-        return any(row["kind"] == "client backend" and not row["ours"] and row["state"] == "active" for row in rows)
+        """The part of the clients' time in which their backends ran, or waited for a CPU."""
+        return self.part(runs)
 
     @cached_property
     def outside(self) -> Part | None:
         """Return the part of the clients' time in which the server had nothing to do for them: network and client.
         Where they are idle on purpose, that within their transactions.
         """
-        found, said = self._said_to_be_outside, self._said_to_run
-        if found is None or said is None or self.running is None:
-            return found
-        # Backends that had been sent something, and had no CPU yet.
-        hidden = max(0.0, self.running.mean - said.mean)
-        return Part(*(max(0.0, x - hidden) for x in (found.mean, found.low, found.high)))
+        return self.part(is_outside)
 
     # ------------------------------------------------------------ rates
 
@@ -487,7 +352,7 @@ class Evidence:
                     own.append(max(0.0, used(row, kinds)))
                     whole.append(row["cores"])
         found = ratio(own, whole)
-        if found is None or len(own) < _FEWEST:
+        if found is None or len(own) < FEWEST:
             return Part(mean, 0.0, 1.0)
         return Part(mean, max(0.0, mean + found.low - found.mean), min(1.0, mean + found.high - found.mean))
 
@@ -514,7 +379,7 @@ class Evidence:
         p = self.plan
         return Finding(
             cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
-            p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials],
+            p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials], self.is_limited,
         )  # fmt: skip
 
 
@@ -524,10 +389,10 @@ def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
     throughput that falls anyway is no loss by what comes at its end. The error respects how alike neighbours are. None:
     there are too few samples of either, or no trial has both.
     """
-    trials = [t for t in trials if len(t) >= _FEWEST]
+    trials = [t for t in trials if len(t) >= FEWEST]
     tps = np.array([x for t in trials for x, _ in t], dtype=float)
     noisy = np.array([d for t in trials for _, d in t], dtype=bool)
-    if min(noisy.sum(), (~noisy).sum()) < _FEWEST:
+    if min(noisy.sum(), (~noisy).sum()) < FEWEST:
         return None
     columns = [noisy.astype(float)]
     begin = 0
@@ -539,7 +404,7 @@ def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
         begin += len(t)
     x = np.column_stack(columns)
     freedom = len(tps) - x.shape[1]
-    if freedom < _FEWEST or np.linalg.matrix_rank(x) < x.shape[1]:
+    if freedom < FEWEST or np.linalg.matrix_rank(x) < x.shape[1]:
         return None
     inverse = np.linalg.inv(x.T @ x)
     fitted = inverse @ x.T @ tps
@@ -552,17 +417,3 @@ def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
         return None
     share, half = float(noisy.mean()) / usual, student_975(max(1, int(freedom / alike))) * error
     return Part(-share * float(fitted[0]), share * (-float(fitted[0]) - half), share * (-float(fitted[0]) + half))
-
-
-def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
-    """The ratio of two sums over samples with its 95% interval (delta method, neighbours' resemblance respected)."""
-    a, b = np.asarray(own, dtype=float), np.asarray(whole, dtype=float)
-    if len(a) == 0 or b.sum() <= 0:
-        return None
-    mean = float(a.sum() / b.sum())
-    if len(a) < _FEWEST:
-        return Part(mean, 0.0, 1.0)
-    errors = (a - mean * b) / b.mean()
-    n = max(2.0, len(a) / autocorrelation_time(errors))
-    half = student_975(max(1, int(n) - 1)) * float(errors.std(ddof=1)) / math.sqrt(n)
-    return Part(mean, max(0.0, mean - half), min(1.0, mean + half))

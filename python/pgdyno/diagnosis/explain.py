@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.evidence import Evidence
@@ -55,8 +55,16 @@ def _judged(evidence: Evidence, causes: Iterable[Cause]) -> Diagnosis:
         else:
             if finding is not None:
                 found.findings.append(finding)
+    if (largest := _largest(found.findings)) is not None:
+        found.findings[found.findings.index(largest)] = replace(largest, is_largest=True)
     found.findings.sort(key=_rank)
     return found
+
+
+def _largest(findings: Sequence[Finding]) -> Finding | None:
+    known = [f for f in findings if math.isfinite(f.cost.mean)]
+    sure = [f for f in known if f.confidence is not Confidence.LOW]
+    return max(sure or known, key=lambda f: f.cost.mean, default=None)
 
 
 def _rank(f: Finding) -> tuple[int, float]:

@@ -68,6 +68,10 @@ class Finding:
     varied: dict[str, Any] = field(default_factory=dict)
     #: Numbers of its trials.
     trials: list[int] = field(default_factory=list)
+    #: Throughput is what server and client can do: not a rate that they kept up with.
+    is_limited: bool = True
+    #: Of all findings of its configuration that are sure enough, it takes the largest part: one at most.
+    is_largest: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""

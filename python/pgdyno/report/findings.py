@@ -36,6 +36,8 @@ class FindingText:
     cost: str
     facts: str
     remedy: str
+    #: What it is to the others of its configuration; empty: nothing in particular.
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,20 @@ def in_words(f: Finding) -> FindingText:
     """A finding as it is told."""
     cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
     facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
-    return FindingText(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy))
+    return FindingText(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy), _role(f))
+
+
+#: Of the largest part: where throughput is limited, and where it is the rate that was asked for.
+_LIMITS, _LARGEST = "What limits it", "Where most of the busy clients' time goes"
+_ALSO, _MENDED = "Also", "What can be mended"
+ROLES = (_LIMITS, _LARGEST, _ALSO, _MENDED)
+
+
+def _role(f: Finding) -> str:
+    """One limit a configuration: the largest part; other limits come beside it."""
+    if f.is_largest:
+        return _LIMITS if f.is_limited else _LARGEST
+    return _ALSO if f.kind is Kind.LIMIT else _MENDED
 
 
 def value(x: Fact) -> str:
@@ -108,17 +123,17 @@ def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
     leading = fastest(groups)[:2]
     for g in leading:
         own = [f for f in found if title_of(f) == title_of(g) and math.isfinite(f.cost.mean)]
-        sure = [f for f in own if f.confidence is not Confidence.LOW] or own
-        limit = max(sure, key=lambda f: f.cost.mean, default=None)
-        if limit is None:
-            continue
+        largest = [f for f in own if f.is_largest]
+        troubles = [f for f in own if f.kind is Kind.TROUBLE and not f.is_largest and f.cost.mean >= _WORTH_MENDING]
+        sure = [f for f in troubles if f.confidence is not Confidence.LOW]
         where = f" ({title_of(g)})" if len(groups) > 1 else ""
-        out.append(f"What limits it{where}: {limit.sentence[:1].lower()}{limit.sentence[1:]}")
-        troubles = [f for f in sure if f.kind is Kind.TROUBLE and f is not limit and f.cost.mean >= _WORTH_MENDING]
-        if troubles:
-            worst = max(troubles, key=lambda f: f.cost.mean)
-            out.append(f"What can be mended{where}: {worst.sentence[:1].lower()}{worst.sentence[1:]}")
+        for f in [*largest, *sorted(sure, key=lambda f: -f.cost.mean)[:1]]:
+            out.append(f"{_role(f)}{where}: {_begun_small(f.sentence)}")
     return out
+
+
+def _begun_small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def why_they_differ(a: Evidence, b: Evidence) -> str:

@@ -44,9 +44,12 @@ _SENTENCES = {
     "While checkpoints write, throughput is lower: {} of it is lost; the checkpointer writes {} MB/s on average.":
     "检查点写盘期间吞吐较低:损失 {0};checkpointer 平均写 {1} MB/s。",
     # client-bound
-    "The client is the limit: its busiest thread was on a processor {} of the time and waited for one {}, and the "
-    "server had nothing to do for its clients {} of their time.":
-    "瓶颈在客户端:其最忙的线程 {0} 的时间在处理器上,{1} 的时间在等待处理器;服务器有 {2} 的客户端时间无事可做。",
+    "pgdyno's client is busy: its busiest thread was on a processor {} of the time and waited for one {}, and the server "
+    "had nothing to do for its clients {} of their time.":
+    "pgdyno 客户端繁忙:其最忙的线程 {0} 的时间在处理器上,{1} 的时间在等待处理器;服务器有 {2} 的客户端时间无事可做。",
+    "pgdyno's client shares the full processors: its busiest thread was on a processor {} of the time and waited for one "
+    "{}, and the server had nothing to do for its clients {} of their time.":
+    "pgdyno 客户端也在用满的处理器上:其最忙的线程 {0} 的时间在处理器上,{1} 的时间在等待处理器;服务器有 {2} 的客户端时间无事可做。",
     # connections
     "Too many connections: {} clients on {} cores waited for a processor {} of their time; a backend that could run had "
     "none {} of the time.": "连接过多:{1} 个核上的 {0} 个连接有 {2} 的时间在等待处理器;可运行的后端进程 {3} 的时间没有处理器。",
@@ -78,9 +81,9 @@ _SENTENCES = {
     "A statement reads {} rows of {} for {}, by a sequential scan, and takes {} of a transaction's time: {}":
     "有语句以顺序扫描读取 {1} 的 {0} 行以得到 {2} 行,占事务时间的 {3}:{4}",
     # network
-    "The network is the limit: round trips of {} ms, {} a transaction, are {} of its {} ms, and the server had nothing "
-    "to do for its clients {} of their time.":
-    "瓶颈在网络:往返每次 {0} 毫秒,每事务 {1} 次,占其 {3} 毫秒的 {2};服务器有 {4} 的客户端时间无事可做。",
+    "Network round trips of {} ms, {} a transaction, are {} of its {} ms, and the server had nothing to do "
+    "for its clients {} of their time.":
+    "网络往返每次 {0} 毫秒,每事务 {1} 次,占其 {3} 毫秒的 {2};服务器有 {4} 的客户端时间无事可做。",
     "Messages are held up on the way: {} of the clients' time passes outside of the server, {} ms a round trip, though "
     "an empty query takes as little as {} ms.":
     "消息在途中滞留:{0} 的客户端时间在服务器之外度过,每次往返 {1} 毫秒,而空查询最少只需 {2} 毫秒。",
@@ -113,11 +116,11 @@ _SENTENCES = {
     # server-cpu
     "Statements ran, or waited for a processor, {} of the clients' time; the server's machine cannot be seen, so it is "
     "not known which.": "语句在执行或等待处理器,占客户端时间的 {0};看不到服务器所在机器,无法区分二者。",
-    "The processors are the limit: {} busy (PostgreSQL {}), and statements ran or waited for one {} of the clients' "
-    "time.": "瓶颈在处理器:{0} 繁忙(PostgreSQL {1}),语句在执行或等待处理器,占客户端时间的 {2}。",
-    "The processors are the limit: {} busy (PostgreSQL {}, pgdyno's client {}), and statements ran or waited for one {} "
-    "of the clients' time.":
-    "瓶颈在处理器:{0} 繁忙(PostgreSQL {1},pgdyno 客户端 {2}),语句在执行或等待处理器,占客户端时间的 {3}。",
+    "The processors are {} busy (PostgreSQL {}): statements ran or waited for one {} of the clients' time.":
+    "处理器 {0} 繁忙(PostgreSQL {1}),语句在执行或等待处理器,占客户端时间的 {2}。",
+    "The processors are {} busy (PostgreSQL {}, pgdyno's client {}): statements ran or waited for one {} of the clients' "
+    "time.":
+    "处理器 {0} 繁忙(PostgreSQL {1},pgdyno 客户端 {2}),语句在执行或等待处理器,占客户端时间的 {3}。",
     # stalls
     "{} times throughput fell without anything that was seen: {} of it was lost, the longest time {} at {} of what is "
     "usual.": "{0} 次吞吐下降而未见原因:损失 {1},最长的一次为 {2},其间为平常的 {3}。",
@@ -170,6 +173,7 @@ _REMEDIES = {
     "own; vm.dirty_background_bytes smaller.":
     "checkpoint_completion_target = 0.9(现为 {0});加大 checkpoint_timeout 和 max_wal_size;pg_wal 放在单独的设备上;"
     "减小 vm.dirty_background_bytes。",
+    "A machine of its own for pgdyno.": "让 pgdyno 使用单独的机器。",
     "More workers (--workers), or a machine of its own for pgdyno.": "增加 --workers,或为 pgdyno 使用单独的机器。",
     "Fewer clients (a pooler in front of the server); pgdyno scaling finds the number that is best.":
     "减少连接(在服务器前加连接池);pgdyno scaling 可找到最佳连接数。",

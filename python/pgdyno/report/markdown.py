@@ -33,7 +33,7 @@ def render(view: View, chart_files: dict[str, str]) -> str:
     for e in view.why:
         out += [f"## {say('Why')}: {_flat(e.title)}", ""]
         for n, f in enumerate(e.findings, 1):
-            out.append(f"{n}. **{_flat(f.sentence)}** ({_flat(f.cost)})")
+            out.append(f"{n}. {_flat(say(f.role))}: **{_flat(f.sentence)}** ({_flat(f.cost)})")
             out += [f"   - {_flat(x)}" for x in (f.facts, f"{say('Try:')} {f.remedy}") if x]
         out += [""] if e.findings else [say("Nothing stands out."), ""]
     out += [line for words in view.not_judged for line in (_flat(words), "")]

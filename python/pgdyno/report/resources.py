@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.format import integer, milliseconds, size
 from pgdyno.judge.groups import Group
 from pgdyno.report.cells import Cell, Table, linked

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.judge.compared import Pair
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled

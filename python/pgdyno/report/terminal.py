@@ -87,13 +87,13 @@ def _why(view: View, console: Console) -> None:
     for e in told:
         console.print(Text(f"{say('Why')}: {e.title}", style="bold"))
         for n, f in enumerate(e.findings[:_FINDINGS], 1):
-            if not any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer):
-                console.print(Padding(Text(f"{n}. {f.sentence}"), (0, 0, 0, 2)))
-            elif len(e.findings) > 1:
-                console.print(Padding(Text(f"{n}. {say('What limits it, above.')}"), (0, 0, 0, 2)))
+            words_of_it = f.sentence
+            if any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer):
+                words_of_it = say("above.")
+            console.print(Padding(Text(f"{n}. {say(f.role)}: {words_of_it}"), (0, 0, 0, 2)))
             console.print(Padding(Text(f"{say('Try:')} {f.remedy}", style="dim"), (0, 0, 0, 5)))
-    for words_of_it in view.not_judged:
-        console.print(Text(words_of_it))
+    for sentence in view.not_judged:
+        console.print(Text(sentence))
     console.print()
 
 

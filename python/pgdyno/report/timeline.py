@@ -8,7 +8,7 @@ from typing import Any
 
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Recorded
+from pgdyno.diagnosis.recorded import Recorded, Wait, is_outside, runs
 from pgdyno.model import Event, IntervalRow
 from pgdyno.report.charts import COLOURS, base
 
@@ -52,8 +52,8 @@ def chart(r: Recorded) -> dict[str, object] | None:
     ]
     if heat := _heat(r, zero):
         panels.append(_cells(heat, x))
-    if waits := _waits(r, zero):
-        panels.append(_areas(waits, "clients by what they wait for", x))
+    if clients := waits(r, zero):
+        panels.append(_areas(clients, "clients by what they wait for", x))
     for title, columns, unit, form in _DISKS:
         if disks := _disks(r, zero, columns, unit):
             panels.append(_lines(disks, title, x, [], form, named=True))
@@ -149,16 +149,16 @@ def _cells(values: Values, x: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _waits(r: Recorded, zero: int) -> Values:
+def waits(r: Recorded, zero: int) -> Values:
     """Our clients: running, outside of the server, and the longest waits."""
     totals: dict[str, float] = {}
     samples: dict[int, dict[str, float]] = {}
-    for row in r.rows("waits"):
-        if row["ours"]:
-            name = _wait(row)
-            totals[name] = totals.get(name, 0.0) + row["processes"]
-            at = samples.setdefault(row["end_ns"], {})
-            at[name] = at.get(name, 0.0) + row["processes"]
+    for sample in r.client_time:
+        at = samples.setdefault(sample.end_ns, {})
+        for what, clients in sample.counts.items():
+            name = _wait(what, idle_on_purpose=r.is_idle_on_purpose)
+            totals[name] = totals.get(name, 0.0) + clients
+            at[name] = at.get(name, 0.0) + clients
     most = sorted(totals, key=lambda n: -totals[n])[:_WAITS]
     found: Values = []
     for end in _thin(sorted(samples)):
@@ -170,10 +170,13 @@ def _waits(r: Recorded, zero: int) -> Values:
     return found
 
 
-def _wait(row: dict[str, Any]) -> str:
-    if row["state"] == "idle" or row["wait_type"] == "Client":
+def _wait(what: Wait, *, idle_on_purpose: bool) -> str:
+    state, kind, wait = what
+    if state == "idle" and idle_on_purpose:
+        return "idle on purpose"
+    if is_outside(what):
         return "network and client"
-    return f"{row['wait_type']}: {row['wait']}" if row["wait_type"] else "running"
+    return f"{kind}: {wait}" if kind else "running" if runs(what) else "not known"
 
 
 def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]:

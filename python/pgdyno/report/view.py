@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.diagnosis import explain
-from pgdyno.diagnosis.evidence import Recorded
 from pgdyno.diagnosis.finding import Finding
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.format import printable
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
@@ -190,8 +190,9 @@ def _timelines(data: RunData, groups: list[Group]) -> list[Chart]:
         if spec := timeline.chart(Recorded(data, longest)):
             title = f"{findings.title_of(g)}, repetition {longest.plan.repetition}"
             note = (
-                "One trial on one axis. Waits: our clients, sampled from pg_stat_activity; disk: the devices under the "
-                "server's files."
+                "One trial on one axis. Waits: our clients, sampled from pg_stat_activity, and the kernel's scheduler: "
+                "a backend that waits for a processor may be idle for PostgreSQL. Disk: the devices under the server's "
+                "files."
             )
             found.append(Chart(f"timeline-{n}", printable(title), note, spec))
     return found

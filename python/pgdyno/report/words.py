@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.report import findings_zh
+from pgdyno.report.findings import ROLES
 from pgdyno.report.words_zh import CAUSES, CONFIDENCE, OF_WHAT, PATTERNS, ZH, configuration
 from pgdyno.store.reading import RunData
 
@@ -124,11 +125,10 @@ def _told(f: FindingText) -> FindingText:
 def _limit(sentence: str, short: dict[str, str]) -> str:
     """What limits a configuration, or can be mended in it, where the sentence says that."""
     found = next((z for end, z in short.items() if sentence.endswith(end)), "")
-    begin = re.match(r"What (limits it|can be mended)(?: \((.*?)\))?: ", sentence)
+    begin = re.match(rf"({'|'.join(ROLES)})(?: \((.*?)\))?: ", sentence)
     if not found or begin is None:
         return ""
-    title = "瓶颈" if begin[1] == "limits it" else "可改进之处"
-    return full_width(f"{title}{f'({_place(begin[2])})' if begin[2] else ''}:{found}")
+    return full_width(f"{ZH[begin[1]]}{f'({_place(begin[2])})' if begin[2] else ''}:{found}")
 
 
 def _place(title: str) -> str:

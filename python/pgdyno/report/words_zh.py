@@ -15,7 +15,7 @@ _RISKS = {
 CAUSES = {
     "autovacuum": "autovacuum 与负载争用", "bloat": "表膨胀、非 HOT 更新", "buffer-misses": "shared_buffers 未命中",
     "checkpoint-full-pages": "检查点后的整页写入(full page writes)", "checkpoint-writes": "检查点写盘",
-    "client-bound": "压测客户端是瓶颈", "connections": "连接数远超处理器数", "data-io": "数据文件读写",
+    "client-bound": "压测客户端的处理器", "connections": "连接数远超处理器数", "data-io": "数据文件读写",
     "foreign-lock": "其他会话持有的锁", "held-snapshot": "其他会话持有的旧快照", "missing-index": "缺少索引的全表扫描",
     "network": "网络往返", "other-waits": "原因未知的等待", "cpu-quota": "服务器的处理器配额", "noisy-neighbour": "其他进程或虚拟机占用处理器", "plan-changed": "执行计划发生变化",
     "row-locks": "热点行的行锁", "server-cpu": "服务器处理器", "stalls": "原因不明的停顿",
@@ -173,7 +173,8 @@ ZH = {
     "Shaded: checkpoints.": "阴影:检查点。",
     "written (MB/s)": "写(MB/秒)", "a write (ms)": "一次写(毫秒)", "read (MB/s)": "读(MB/秒)", "utilisation (%)": "利用率(%)",
     "While loading, what is left in the page cache is written in a later phase.": "加载时留在页缓存中的数据会在后面的阶段写盘。",
-    "What limits it, above.": "见上文的瓶颈。",
+    "What limits it": "瓶颈", "Where most of the busy clients' time goes": "客户端忙碌时间的主要去向", "Also": "此外",
+    "What can be mended": "可改进之处", "above.": "见上文。", "idle on purpose": "按计划空闲",
     "cause": "原因",
     "cost": "占比",
     "of": "占",
@@ -183,8 +184,9 @@ ZH = {
     "compare times with and without the cause. What could not be sampled is not found.": "占比:该原因占客户端时间或"
     "吞吐量的比例及其 95% 置信区间。客户端时间来自对 pg_stat_activity 的采样,吞吐量的损失由有无该原因的时段对比得出。"
     "未能采样的原因不会被发现。",
-    "One trial on one axis. Waits: our clients, sampled from pg_stat_activity; disk: the devices under the "
-    "server's files.": "同一时间轴上的一次试验。等待:对 pg_stat_activity 采样所得的客户端状态;磁盘:服务器文件所在的设备。",
+    "One trial on one axis. Waits: our clients, sampled from pg_stat_activity, and the kernel's scheduler: a backend that "
+    "waits for a processor may be idle for PostgreSQL. Disk: the devices under the server's files.":
+    "同一时间轴上的一次试验。等待:由 pg_stat_activity 采样及内核调度器所得的客户端状态(等待处理器的后端在 PostgreSQL 看来可能是空闲);磁盘:服务器文件所在的设备。",
     "Loading": "数据加载",
     "Sizes": "大小",
     "Storage probe": "存储探测",

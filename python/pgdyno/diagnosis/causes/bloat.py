@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence, Row
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Row
 from pgdyno.diagnosis.said import percent
 
 _UPDATES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1

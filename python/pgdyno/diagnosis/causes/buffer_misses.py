@@ -18,7 +18,11 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     # What the backends themselves say, where they measure it, and what samples see. The former is of the whole
     # database: beside other sessions it is not ours.
-    timed = 0.0 if e.are_others_at_work else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients)
+    timed = (
+        0.0
+        if any(r.are_others_at_work for r in e.trials)
+        else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients)
+    )
     cost = Part(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
     fresh = from_device(e)
     misses = read / (read + hit)

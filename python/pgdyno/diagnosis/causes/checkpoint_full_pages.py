@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pgdyno.diagnosis.difference import whole_pages_share
-from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.diagnosis.said import part, percent, shortened
 from pgdyno.format import integer, size
 

@@ -28,12 +28,13 @@ def _judge(e: Evidence) -> Finding | None:
     p = e.processors
     # On a machine that both share, a full one starves both.
     both = p is not None and p.are_full and p.server > p.client
+    who = "pgdyno's client shares the full processors" if both else "pgdyno's client is busy"
     return e.finding(
         CAUSE,
-        f"The client is the limit: its busiest thread was on a processor {percent(cpu)} of the time and waited for one "
+        f"{who}: its busiest thread was on a processor {percent(cpu)} of the time and waited for one "
         f"{percent(delay)}, and the server had nothing to do for its clients {part(outside)} of their time.",
         outside, "the clients' time", Confidence.LOW if both else Confidence.HIGH,
-        "More workers (--workers), or a machine of its own for pgdyno.",
+        "A machine of its own for pgdyno." if both else "More workers (--workers), or a machine of its own for pgdyno.",
         [Fact("client's busiest thread on a CPU", cpu, "%"), Fact("waiting for one", delay, "%"),
          Fact("server waits for its clients", outside.mean, "%")],
     )  # fmt: skip

@@ -15,6 +15,9 @@ def _judge(e: Evidence) -> Finding | None:
     p, running = e.processors, e.running
     if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
         return None
+    # At a low rate all come at once now and then, and who waits then waits in an idle machine.
+    if not p.are_full:
+        return None
     # Then it is not the machine's processors that they wait for.
     if cpu_quota.judge(e) is not None:
         return None

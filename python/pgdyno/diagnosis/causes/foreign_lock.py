@@ -17,7 +17,7 @@ def _judge(e: Evidence) -> Finding | None:
     # While somebody else holds what one of ours waits for, the others may wait for that one: all locks count.
     spans = {id(r): foreign_seconds(r) for r in e.trials}
     cost = e.part(
-        lambda _, kind, __: kind == "Lock",
+        lambda what: what[1] == "Lock",
         within=lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]),
     )
     if cost is None or cost.mean < _SHARE:

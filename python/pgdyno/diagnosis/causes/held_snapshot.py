@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.diagnosis.said import percent
 from pgdyno.format import integer, span
 

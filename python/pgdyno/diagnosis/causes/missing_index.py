@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.diagnosis.evidence import Evidence, Row
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Row
 from pgdyno.diagnosis.said import percent
 from pgdyno.format import integer
 

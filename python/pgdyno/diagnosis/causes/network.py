@@ -33,7 +33,7 @@ def _far(e: Evidence, outside: Part, rtt: float, trips: float) -> Finding | None
     cost = Part(share, min(share, outside.low), max(share, outside.high))
     return e.finding(
         CAUSE,
-        f"The network is the limit: round trips of {rtt / 1e6:.3g} ms, {trips:.3g} a transaction, are "
+        f"Network round trips of {rtt / 1e6:.3g} ms, {trips:.3g} a transaction, are "
         f"{share * 100:.0f}% of its {e.latency_ns / 1e6:.3g} ms, and the server had nothing to do for its clients "
         f"{part(outside)} of their time.",
         cost, "a transaction's time", Confidence.HIGH,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence, Row
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.recorded import Row
 from pgdyno.diagnosis.said import percent
 
 _STEAL, _OTHERS = 0.05, 0.15

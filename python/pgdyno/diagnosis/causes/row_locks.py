@@ -6,8 +6,9 @@ from collections import Counter
 from typing import Any
 
 from pgdyno.diagnosis.causes import wal_flush
-from pgdyno.diagnosis.evidence import Evidence, Recorded
+from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.diagnosis.said import part, percent, shortened
 
 WAITS = ("Lock:transactionid", "Lock:tuple")

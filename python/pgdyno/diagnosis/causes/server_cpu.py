@@ -29,8 +29,8 @@ def _judge(e: Evidence) -> Finding | None:
     mine = f", pgdyno's client {percent(p.client / p.cores)}" if p.client > 0.05 * p.cores else ""
     return e.finding(
         CAUSE,
-        f"The processors are the limit: {percent(p.share)} busy (PostgreSQL {percent(p.server / p.cores)}{mine}), and "
-        f"statements ran or waited for one {part(running)} of the clients' time.",
+        f"The processors are {percent(p.share)} busy (PostgreSQL {percent(p.server / p.cores)}{mine}): statements ran "
+        f"or waited for one {part(running)} of the clients' time.",
         running, "the clients' time", Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
         "More or faster cores; a client on a machine of its own; prepared statements; fewer round trips.",
         [Fact("processors busy", p.share, "%"), Fact("by PostgreSQL", p.server / p.cores, "%"),
