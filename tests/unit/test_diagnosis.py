@@ -305,12 +305,12 @@ def test_one_thing_limits_a_configuration(
         manifest={"same_machine": True},
     )  # fmt: skip
     data = reading.read(run)
-    for t in data.trials:
-        assert t.summary is not None
-        t.parameters["rate"] = rate
-        t.caveats.extend([Caveat.BACKLOG] if behind else [])
-        t.summary = replace(t.summary, client_cpu_share=client[0], client_delay_share=client[1],
-                            client_busy_share=client[2])  # fmt: skip
+    busiest = dict(zip(("client_cpu_share", "client_delay_share", "client_busy_share"), client, strict=True))
+    data.trials[:] = [
+        replace(t, parameters={"rate": rate}, caveats=[Caveat.BACKLOG] * behind, summary=replace(t.summary, **busiest))
+        for t in data.trials
+        if t.summary is not None
+    ]
     (group,) = groups_of(data)
     found = explain.of_configuration(data, group)
     assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
@@ -469,7 +469,7 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None
     ("round_trip_ms", "latency_ms", "words"),
     [
         (0.1, 40.0, "Messages are held up on the way"),
-        (30.0, 40.0, "The network is the limit: round trips of 30 ms, 1 a transaction, are"),
+        (30.0, 40.0, "Network round trips of 30 ms, 1 a transaction, are"),
         # No more than the way of any message through two kernels.
         (0.1, 0.5, ""),
     ],

@@ -44,12 +44,11 @@ _SENTENCES = {
     "While checkpoints write, throughput is lower: {} of it is lost; the checkpointer writes {} MB/s on average.":
     "检查点写盘期间吞吐较低:损失 {0};checkpointer 平均写 {1} MB/s。",
     # client-bound
-    "pgdyno's client is busy: its busiest thread was on a processor {} of the time and waited for one {}, and the server "
-    "had nothing to do for its clients {} of their time.":
-    "pgdyno 客户端繁忙:其最忙的线程 {0} 的时间在处理器上,{1} 的时间在等待处理器;服务器有 {2} 的客户端时间无事可做。",
-    "pgdyno's client shares the full processors: its busiest thread was on a processor {} of the time and waited for one "
-    "{}, and the server had nothing to do for its clients {} of their time.":
-    "pgdyno 客户端也在用满的处理器上:其最忙的线程 {0} 的时间在处理器上,{1} 的时间在等待处理器;服务器有 {2} 的客户端时间无事可做。",
+    "{}: its busiest thread was on a processor {} of the time and waited for one {}, and the server had nothing to do for "
+    "its clients {} of their time.":
+    "{0}:其最忙的线程 {1} 的时间在处理器上,{2} 的时间在等待处理器;服务器有 {3} 的客户端时间无事可做。",
+    "pgdyno's client is busy": "pgdyno 客户端繁忙",
+    "pgdyno's client shares the full processors": "pgdyno 客户端也在用满的处理器上",
     # connections
     "Too many connections: {} clients on {} cores waited for a processor {} of their time; a backend that could run had "
     "none {} of the time.": "连接过多:{1} 个核上的 {0} 个连接有 {2} 的时间在等待处理器;可运行的后端进程 {3} 的时间没有处理器。",
@@ -173,8 +172,8 @@ _REMEDIES = {
     "own; vm.dirty_background_bytes smaller.":
     "checkpoint_completion_target = 0.9(现为 {0});加大 checkpoint_timeout 和 max_wal_size;pg_wal 放在单独的设备上;"
     "减小 vm.dirty_background_bytes。",
-    "A machine of its own for pgdyno.": "让 pgdyno 使用单独的机器。",
-    "More workers (--workers), or a machine of its own for pgdyno.": "增加 --workers,或为 pgdyno 使用单独的机器。",
+    "A machine of its own for pgdyno; where processors are free, more workers (--workers).":
+    "让 pgdyno 使用单独的机器;处理器有空闲时增加工作线程(--workers)。",
     "Fewer clients (a pooler in front of the server); pgdyno scaling finds the number that is best.":
     "减少连接(在服务器前加连接池);pgdyno scaling 可找到最佳连接数。",
     "More memory for the cache (shared_buffers is {}, the memory is {}, the data are {}); a faster device; a smaller hot "

@@ -34,7 +34,7 @@ def _judge(e: Evidence) -> Finding | None:
         f"{who}: its busiest thread was on a processor {percent(cpu)} of the time and waited for one "
         f"{percent(delay)}, and the server had nothing to do for its clients {part(outside)} of their time.",
         outside, "the clients' time", Confidence.LOW if both else Confidence.HIGH,
-        "A machine of its own for pgdyno." if both else "More workers (--workers), or a machine of its own for pgdyno.",
+        "A machine of its own for pgdyno; where processors are free, more workers (--workers).",
         [Fact("client's busiest thread on a CPU", cpu, "%"), Fact("waiting for one", delay, "%"),
          Fact("server waits for its clients", outside.mean, "%")],
     )  # fmt: skip

@@ -16,7 +16,7 @@ def _judge(e: Evidence) -> Finding | None:
     if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
         return None
     # At a low rate all come at once now and then, and who waits then waits in an idle machine.
-    if not p.are_full:
+    if e.is_idle_on_purpose and not p.are_full:
         return None
     # Then it is not the machine's processors that they wait for.
     if cpu_quota.judge(e) is not None:
