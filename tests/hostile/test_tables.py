@@ -201,6 +201,49 @@ def test_whoever_may_create_functions_gets_no_further(server: Server, database: 
         server.sql("drop role evil")
 
 
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        ("create table pgbench_accounts (aid int not null, bid int, abalance int, filler char(84)); "
+         "insert into pgbench_accounts values (100001, 1, 0, '')", "has rows that pgdyno does not make"),
+        ("create table pgbench_accounts (aid int, precious text)", "has other columns"),
+        ("create table pgbench_accounts (aid int not null, bid int, abalance int, filler char(84)); "
+         "alter table pgbench_accounts owner to forger", "belongs to forger"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("state", ["", " (not complete)"])
+def test_a_forged_mark_is_not_enough(server: Server, database: str, make: str, why: str, state: str) -> None:
+    """Anybody can write a comment on a table of theirs, and a dump that is restored by hand may carry one."""
+    server.sql("drop role if exists forger; create role forger")
+    try:
+        server.sql(make, dbname=database)
+        ((oid,),) = server.sql("select 'pgbench_accounts'::regclass::oid", dbname=database)
+        mark = f"pgdyno dataset tpcb scale=1 [pgbench_accounts {oid}]{state}"
+        server.sql(f"comment on table pgbench_accounts is '{mark}'", dbname=database)
+        for words in (("--scale", "1"), ("--scale", "2")):
+            code, said = loaded(server, database, "tpcb", *words)
+            assert code == 3 and why in " ".join(said.split()) and "--replace" in said, said
+            assert server.sql("select 'pgbench_accounts'::regclass::oid", dbname=database) == [(oid,)]
+        code, said = loaded(server, database, "tpcb", "--scale", "1", "--replace")
+        assert code == 0, said
+    finally:
+        server.sql(f"drop database {database} with (force)")
+        server.sql("drop role forger")
+
+
+@pytest.mark.parametrize("words", [("tpcc", "--warehouses", "1"), ("feed", "--rows", "10", "--tables", "3"),
+                                   ("pk", "--rows", "10"), ("tpcb", "--scale", "1", "--partitions", "2")])  # fmt: skip
+def test_what_a_load_left_unfinished_is_no_doubt(server: Server, database: str, words: tuple[str, ...]) -> None:
+    assert loaded(server, database, *words)[0] == 0
+    server.sql(
+        "do $$ declare t regclass; begin for t in select oid from pg_class where relkind in ('r', 'p') and "
+        "obj_description(oid, 'pg_class') like 'pgdyno dataset%' loop execute format('comment on table %s is %L', t, "
+        "obj_description(t, 'pg_class') || ' (not complete)'); end loop; end $$", dbname=database,
+    )  # fmt: skip
+    code, said = loaded(server, database, *words)
+    assert code == 0, said
+
+
 def test_schemas_with_odd_names(server: Server, database: str) -> None:
     server.sql('create schema "My Schema"', dbname=database)
     server.sql(f'alter database {database} set search_path to "My Schema"')

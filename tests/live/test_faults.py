@@ -87,6 +87,22 @@ def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_pat
     assert done.code == 0 and "dropping pgbench_accounts" in done.err
 
 
+def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, database: str, tmp_path: Path) -> None:
+    info = server.conninfo(dbname=database)
+    assert pgdyno("load", "tpcb", "--scale", 1, "--target", info).code == 0
+    server.sql(f"alter database {database} set default_transaction_read_only = on")
+    done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    assert "it only reads, and read-write writes: left out" in done.err
+    assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
+    assert done.json["manifest"]["trials"] == len(done.json["trials"])
+    (tmp_path / "t.toml").write_text(
+        'name = "t"\n[dataset]\nkind = "tpcb"\nscale = 1\n[workloads.w]\nscripts = [{ builtin = "simple-update" }]\n'
+    )
+    done = pgdyno("run", tmp_path / "t.toml", *SHORT, "--target", info, "--runs", tmp_path)
+    assert done.code == 4 and "it only reads, and w writes" in done.err and "Name the primary" in done.err, done.err
+
+
 @pytest.mark.slow
 def test_force_drops_only_where_it_makes(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("create schema s1; create table s1.pgbench_accounts (precious int)", dbname=database)

@@ -444,6 +444,14 @@ def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> No
     writes = [r for r in done.json["replication"] if r["workload"] == "read-write"]
     assert writes and all(r["lag"] and r["waiting"]["mean"] > 0 and len(r["standbys"]) == 2 for r in writes), writes
     assert "What standbys cost" in (Path(done.json["path"]) / "report.md").read_text()
+    # A standby only reads: what writes is left out, and said.
+    cluster = ReplicatedCluster(folder)
+    node = cluster.members[1]
+    standby = f"host={node.address} port={node.port} user=pgdyno dbname=bench password={cluster.record.client_password}"
+    done = pgdyno("run", "quick", "--target", standby, *words, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    assert "is a standby: it only reads, and read-write writes: left out" in done.err
+    assert [t["workload"] for t in done.json["trials"]] == ["read-only"]
 
 
 def test_without_namespaces_there_is_no_link(make: Maker) -> None:

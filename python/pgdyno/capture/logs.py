@@ -15,6 +15,7 @@ from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
 from pgdyno.capture.statements import Capture, Captured, Catalog, name_of, shown, with_draws
 from pgdyno.errors import UsageError
+from pgdyno.statements import writes
 
 _MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
@@ -127,7 +128,7 @@ def _general(s: Statement) -> tuple[str, dict[int, str | None]]:
 def _why_not(texts: Sequence[str], read_only: bool) -> str:
     if any(sql.asks_catalog(t) for t in texts):
         return "it asks the catalog"
-    if read_only and any(sql.writes(t) for t in texts):
+    if read_only and any(writes(t) for t in texts):
         return "it writes (--read-only)"
     schema = [t for t in texts if sql.is_control(t) and not t.lower().startswith(_BOUNDS)]
     return f"it has {schema[0].split()[0]} in it" if schema else ""

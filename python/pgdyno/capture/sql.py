@@ -30,7 +30,6 @@ _MARK, _MOST_SHAPES = "90417", 10_000
 _TEXTS: dict[tuple[str, ...], str] = {}
 _SECRET = re.compile(r"pass|secret|token|hash|salt|key$|card|iban|ssn|cvv|otp", re.IGNORECASE)
 _CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\b(insert|update|delete|merge|nextval|for\s+(no\s+key\s+)?update)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,6 @@ class Use:
 def is_control(text: str) -> bool:
     """BEGIN, SET, CREATE and the like."""
     return _CONTROL.match(text) is not None
-
-
-def writes(text: str) -> bool:
-    """Whether it changes something."""
-    return _WRITES.search(text) is not None
 
 
 def asks_catalog(text: str) -> bool:

@@ -17,6 +17,7 @@ from pgdyno.capture.draws import Distribution, Draw
 from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
+from pgdyno.statements import writes
 
 _STATEMENTS = """
 select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8
@@ -156,7 +157,7 @@ def _not_ours(text: str, read_only: bool) -> str:
         return "it asks the catalog"
     if text == "<insufficient privilege>":
         return "its text is hidden: GRANT pg_read_all_stats"
-    if read_only and sql.writes(text):
+    if read_only and writes(text):
         return "it writes (--read-only)"
     return ""
 

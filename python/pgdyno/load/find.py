@@ -14,6 +14,7 @@ from pgdyno.errors import RefusedError, TargetError
 from pgdyno.format import one_line
 from pgdyno.load import entangled
 from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of, quoted
+from pgdyno.load.doubts import doubts
 from pgdyno.load.units import pg_size
 from pgdyno.search_path import schema_of
 
@@ -158,6 +159,12 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             f"{target.where} already has {listed(found.foreign)}, {why}",
             "Use a database of its own (createdb bench, then dbname=bench). --force drops and remakes them.",
         )
+    if not replace and not force and (doubtful := next(doubts(conn, found.ours), None)) is not None:
+        table, why = doubtful
+        raise RefusedError(
+            f"{target.where} has {table.shown} with pgdyno's mark, and it {why}: the mark may be forged, or copied",
+            f"Look at it. --replace drops {listed(found.ours)} and loads {dataset.name}. Or use a database of its own.",
+        )
     finished = [t for t in found.ours if t.mark is not None and not t.mark.state and t.mark.name != dataset.name]
     if finished and not replace:
         raise RefusedError(
@@ -213,6 +220,17 @@ def refuse_unfit(conn: Connection, target: Target) -> None:
         raise RefusedError(
             f"{target.where} is a standby: nothing can be loaded there", "Load through its primary first, or name that."
         )
+
+
+def reads_only(conn: Connection, target: Target) -> str:
+    """Return why nothing can be written there; empty: nothing forbids it."""
+    row = conn.execute(
+        "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'"
+    ).fetchone()
+    standby, read_only = row or (False, False)
+    if standby:
+        return f"{target.where} is a standby"
+    return f"default_transaction_read_only is on for {target.where}" if read_only else ""
 
 
 def subscribers(conn: Connection) -> list[str]:

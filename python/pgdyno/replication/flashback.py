@@ -54,6 +54,8 @@ _LEFT_OUT = (
 _LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}")
 #: How long the last segment may take to be archived.
 _ARCHIVED_S = 20.0
+#: For a server to end whose sessions it has cut.
+_ENDS_S = 10.0
 #: Settings that are the replicated cluster's alone.
 _ITS_OWN = {"synchronous_standby_names", "archive_mode", "archive_command", "archive_timeout"}
 
@@ -328,8 +330,8 @@ def _start(new: ManagedCluster) -> None:
                     return
             time.sleep(0.05)
     except (ClusterError, TargetError, psycopg.Error):
-        # It has ended: its log says why.
-        if new.process_id() is not None:
+        # It has ended, or is about to: sessions are cut first, and its log says why.
+        if not _has_ended(new):
             raise
     if "recovery ended before configured recovery target was reached" in new.layout.log.read_text(errors="replace"):
         raise RefusedError(
@@ -337,6 +339,15 @@ def _start(new: ManagedCluster) -> None:
             "--to latest takes all there is; --timeline names another history.",
         )
     raise ClusterError(f"the server has ended while it replayed: {last_words(new.layout.log)}")
+
+
+def _has_ended(new: ManagedCluster) -> bool:
+    deadline = time.monotonic() + _ENDS_S
+    while new.process_id() is not None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _as_superuser(new: ManagedCluster) -> Target:

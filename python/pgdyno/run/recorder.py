@@ -85,7 +85,7 @@ class Recorder:
         self._options = options
         self._configurations = configurations
         self._listener = listener
-        self._trials = trials
+        self.trials = trials
         self._varied = varied
         self._directory: RunDirectory | None = None
         self._places: dict[str, Place] = {}
@@ -166,7 +166,7 @@ class Recorder:
             workloads={n: w.title or n for n, w in experiment.workloads.items()},
             workloads_zh={n: w.title_zh for n, w in experiment.workloads.items() if w.title_zh},
             run=experiment.run.model_dump(),
-            trials=self._trials,
+            trials=self.trials,
             varied=self._varied,
             shrunk=self._prepared.shrunk,
             # What a run that was cut off is continued by.

@@ -106,6 +106,8 @@ class Servers:
         #: By dataset whose size is left open and by target, the size that is there.
         self._found: dict[str, dict[str, int]] = {}
         self._chosen: dict[tuple[str, int | None], AnyDataset] = {}
+        #: By target, why it only reads.
+        self.reads_only: dict[str, str] = {}
         self._refuse_contradictions()
 
     def __enter__(self) -> Servers:
@@ -228,6 +230,8 @@ class Servers:
             if conninfo is not None:
                 target, options = self._resolved(place.target, conninfo), self.options
                 with targets.administrative(target) as conn:
+                    if why := find.reads_only(conn, target):
+                        self.reads_only[place.target] = why
                     wanted = self.dataset_of(place, folder=None)
                     dataset.look(conn, target, wanted, force=options.force, replace=options.replace)
 

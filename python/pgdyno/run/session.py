@@ -52,6 +52,7 @@ from pgdyno.run.trial import PreparedTrial, TrialContext, abandon, run_trial
 from pgdyno.run.workloads import compiled, constants
 from pgdyno.search_path import option_for
 from pgdyno.spec.load import is_ready_made, standby_reads_of
+from pgdyno.statements import writes
 from pgdyno.store.rundir import TrialWriter
 
 _LOG = "The server's log is in the run directory: server.log."
@@ -118,6 +119,7 @@ class Session:
                 try:
                     # Before anything is loaded: what the run itself makes says nothing of sizes that were left open.
                     servers.survey()
+                    self._leave_out_writers(servers)
                     self._run_trials(servers)
                 finally:
                     if self.recorder.has_begun:
@@ -179,6 +181,30 @@ class Session:
         given = site.target.options.get("options", "")
         if option not in given:
             site.target = replace(site.target, options={**site.target.options, "options": f"{given} {option}".strip()})
+
+    def _leave_out_writers(self, servers: Servers) -> None:
+        """Leave out the trials of workloads that write, where a target only reads. Raises RefusedError where none is
+        left.
+        """
+        scripts = self.prepared.scripts
+        writers = {name for name in scripts if any(writes(text) for _, text, _ in scripts[name])}
+        why: dict[str, list[str]] = {}
+        kept = []
+        for unit in self.units:
+            refused = [t.configuration for t in unit if t.configuration.workload in writers]
+            refused = [c for c in refused if c.place.target in servers.reads_only]
+            for c in refused:
+                why.setdefault(servers.reads_only[c.place.target], []).append(c.workload)
+            kept += [] if refused else [unit]
+        for reason, names in why.items():
+            left_out = ", ".join(dict.fromkeys(names))
+            words = f"{reason}: it only reads, and {left_out} {'writes' if len(set(names)) == 1 else 'write'}"
+            if not kept:
+                raise RefusedError(words, "Name the primary (--target), or a workload that only reads.")
+            self.listener.note(f"{words}: left out")
+        self.units = kept
+        self.trials = [planned for unit in kept for planned in unit]
+        self.recorder.trials = len(self.trials)
 
     def _refuse_missing(self, site: Site, texts: list[str]) -> None:
         """Raises SpecError where scripts ask a table for what it has not."""

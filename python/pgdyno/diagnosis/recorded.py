@@ -1,0 +1,233 @@
+"""One trial as it was recorded, and where its clients' time went."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pgdyno.analysis.series import autocorrelation_time
+from pgdyno.analysis.spread import student_975
+from pgdyno.diagnosis.finding import MissingColumnError, Part
+from pgdyno.model import Event, IntervalRow, TrialRecord
+from pgdyno.store.reading import RunData
+
+#: Of a sample, the part that must lie within the measurement.
+_WITHIN = 0.5
+#: Samples that tell how far they lie apart.
+FEWEST = 4
+#: A state, kind of wait, and wait, as pg_stat_activity has them.
+Wait = tuple[str, str, str]
+_RUNNING: Wait = ("active", "", "")
+_UNKNOWN: Wait = ("", "", "")
+
+
+def _all(_: Wait) -> bool:
+    return True
+
+
+def runs(what: Wait) -> bool:
+    """Whether a backend runs, or waits for a processor: it is active and waits for nothing."""
+    state, kind, _ = what
+    return state in ("active", "fastpath function call") and not kind
+
+
+def is_outside(what: Wait) -> bool:
+    """Whether the server has nothing to do for the client."""
+    state, kind, _ = what
+    return kind == "Client" or state == "idle" or (state.startswith("idle in transaction") and not kind)
+
+
+class Row(dict[str, Any]):
+    """A row of a source."""
+
+    def __missing__(self, column: str) -> Any:
+        raise MissingColumnError(column)
+
+
+class Recorded:
+    """One trial."""
+
+    def __init__(self, data: RunData, trial: TrialRecord) -> None:
+        self.data = data
+        self.trial = trial
+        self._rows: dict[str, list[Row]] = {}
+
+    @cached_property
+    def intervals(self) -> list[IntervalRow]:
+        """Of the measurement."""
+        return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """The measurement, in nanoseconds since the load began."""
+        rows = self.intervals
+        return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Clients are idle on purpose: transactions come at a rate."""
+        return self.trial.parameters.get("rate") is not None
+
+    @cached_property
+    def _scripts(self) -> list[str]:
+        return [text for _, text, _ in self.data.manifest.scripts.get(self.trial.plan.workload, [])]
+
+    @property
+    def thinks(self) -> bool:
+        """Clients sleep between or within transactions, as their script says."""
+        return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for text in self._scripts)
+
+    @property
+    def pipelines(self) -> bool:
+        """The script sends statements without waiting for answers."""
+        return any("\\startpipeline" in text for text in self._scripts)
+
+    @property
+    def is_duet(self) -> bool:
+        """The load went to two servers in turn."""
+        return self.data.manifest.run.is_duet
+
+    @property
+    def is_idle_on_purpose(self) -> bool:
+        """Clients wait for the next arrival, think, or it is the other side's turn."""
+        return self.is_open_loop or self.thinks or self.is_duet
+
+    @property
+    def rate_changes(self) -> bool:
+        """The load follows a profile (--rate=1000..20000/60s): its throughput differs on purpose."""
+        return isinstance(self.trial.parameters.get("rate"), str)
+
+    @property
+    def seconds(self) -> float:
+        """Of the measurement."""
+        return (self.window[1] - self.window[0]) / 1e9
+
+    def rows(self, source: str) -> list[Row]:
+        """What a source says of the measurement."""
+        if source not in self._rows:
+            every = self.data.samples[self.trial.plan.number, source]
+            found = [Row(row) for row in every if self._is_within(row)]
+            self._rows[source] = found
+        return self._rows[source]
+
+    def before(self, source: str) -> list[Row]:
+        """What a source says of the warm-up."""
+        rows = self.data.samples[self.trial.plan.number, source]
+        return [Row(row) for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
+
+    def _is_within(self, row: dict[str, Any]) -> bool:
+        start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
+        if start is None or end is None:
+            return True
+        return bool(end > start and min(end, last) - max(start, first) >= _WITHIN * (end - start))
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """What happened, from a little before the measurement to its end; and what has no time."""
+        first, last = self.window
+        every = self.data.events[self.trial.plan.number]
+        return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
+
+    def tps_between(self, start_ns: int, end_ns: int) -> float | None:
+        """Throughput of the intervals that lie between, at least by half."""
+        rows = [r for r in self.intervals if min(r.end_ns, end_ns) - max(r.start_ns, start_ns) > 0]
+        weights = [(min(r.end_ns, end_ns) - max(r.start_ns, start_ns)) / (r.end_ns - r.start_ns) for r in rows]
+        seconds = sum(w * (r.end_ns - r.start_ns) for w, r in zip(weights, rows, strict=True)) / 1e9
+        if seconds <= 0:
+            return None
+        return sum(w * r.committed for w, r in zip(weights, rows, strict=True)) / seconds
+
+    # ------------------------------------------------------------ the clients' time
+
+    @cached_property
+    def client_time(self) -> list[Sampled]:
+        """Of each sample, our clients by state, kind of wait, and wait: what the sentences and the pictures of the
+        clients' time are made of.
+
+        PostgreSQL says "active", without a wait, of a backend that runs or waits for a processor. But one that was just
+        sent a statement, and has no processor to read it with, is idle for PostgreSQL. Where the kernel knows of more
+        time on processors and in their queues than that, the difference is taken from those that are idle, or wait for
+        their client: the same part of each sample.
+        """
+        time, clients = self._told_time, float(self.trial.plan.clients)
+        backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
+        # Others than our clients may be among what the kernel tells.
+        if self.is_idle_on_purpose or self.are_others_at_work or not backends:
+            return time
+        own = [min(clients, row["cpu"] + row["waiting_for_cpu"]) for row in backends]
+        if not time:
+            # What the others wait for is not known.
+            return [
+                Sampled(self, row["start_ns"], row["end_ns"], {_RUNNING: n, _UNKNOWN: clients - n})
+                for row, n in zip(backends, own, strict=True)
+            ]
+        whole, told, outside = (sum(s.seconds * s.count(of) for s in time) for of in (_all, runs, is_outside))
+        if not outside:
+            return time
+        seen = sum(own) / len(own) / clients
+        hidden = min(1.0, max(0.0, seen * whole - told) / outside)
+        return [s.with_hidden(hidden) for s in time]
+
+    @cached_property
+    def _told_time(self) -> list[Sampled]:
+        """As pg_stat_activity has it."""
+        found: dict[int, Sampled] = {}
+        for row in self.rows("waits"):
+            if row["ours"]:
+                sample = found.setdefault(row["start_ns"], Sampled(self, row["start_ns"], row["end_ns"], {}))
+                what = (row["state"], row["wait_type"], row["wait"])
+                sample.counts[what] = sample.counts.get(what, 0.0) + row["processes"]
+        return list(found.values())
+
+    @cached_property
+    def are_others_at_work(self) -> bool:
+        """Client backends that are not ours were seen to do something."""
+        return any(
+            row["kind"] == "client backend" and not row["ours"] and row["state"] == "active"
+            for row in self.rows("waits")
+        )
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Our clients at a time: how many were in each state, kind of wait, and wait."""
+
+    recorded: Recorded
+    start_ns: int
+    end_ns: int
+    counts: dict[Wait, float]
+
+    @property
+    def seconds(self) -> float:
+        """How long it was so."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+    def count(self, of: Callable[[Wait], bool]) -> float:
+        """Clients of some kind."""
+        return sum(n for what, n in self.counts.items() if of(what))
+
+    def with_hidden(self, part: float) -> Sampled:
+        """With a part of those that are outside of the server among those that run."""
+        counts = {what: n * (1 - part) if is_outside(what) else n for what, n in self.counts.items()}
+        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * self.count(is_outside)
+        return replace(self, counts=counts)
+
+
+def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
+    """The ratio of two sums over samples with its 95% interval (delta method, neighbours' resemblance respected)."""
+    a, b = np.asarray(own, dtype=float), np.asarray(whole, dtype=float)
+    if len(a) == 0 or b.sum() <= 0:
+        return None
+    mean = float(a.sum() / b.sum())
+    if len(a) < FEWEST:
+        return Part(mean, 0.0, 1.0)
+    errors = (a - mean * b) / b.mean()
+    n = max(2.0, len(a) / autocorrelation_time(errors))
+    half = student_975(max(1, int(n) - 1)) * float(errors.std(ddof=1)) / math.sqrt(n)
+    return Part(mean, max(0.0, mean - half), min(1.0, mean + half))

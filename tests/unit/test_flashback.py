@@ -1,0 +1,39 @@
+"""A server that is about to end while it replays."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pgdyno.cluster import target as targets
+from pgdyno.errors import RefusedError, TargetError
+from pgdyno.replication import flashback
+
+
+def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_server_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "LOG:  last completed transaction was at log time 2026-11-25 10:00:00+00\n"
+        "FATAL:  recovery ended before configured recovery target was reached\n"
+    )
+    ends = time.monotonic() + 0.2
+    new: Any = SimpleNamespace(
+        start=lambda: None,
+        process_id=lambda: 7 if time.monotonic() < ends else None,
+        layout=SimpleNamespace(log=log, target=targets.resolve("host=/nowhere user=u dbname=d")),
+    )
+
+    @contextmanager
+    def cut(*_: object, **__: object) -> Any:
+        raise TargetError("server closed the connection unexpectedly")
+        yield
+
+    monkeypatch.setattr(targets, "administrative", cut)
+    with pytest.raises(RefusedError, match="the WAL ends before that: its last transaction is of 2026-11-25"):
+        flashback._start(new)
