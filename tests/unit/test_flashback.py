@@ -26,7 +26,7 @@ def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_serv
     new: Any = SimpleNamespace(
         start=lambda: None,
         process_id=lambda: 7 if time.monotonic() < ends else None,
-        layout=SimpleNamespace(log=log, target=targets.resolve("host=/nowhere user=u dbname=d")),
+        layout=SimpleNamespace(log=log),
     )
 
     @contextmanager
@@ -34,6 +34,7 @@ def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_serv
         raise TargetError("server closed the connection unexpectedly")
         yield
 
+    monkeypatch.setattr(flashback, "_as_superuser", lambda _: None)
     monkeypatch.setattr(targets, "administrative", cut)
     with pytest.raises(RefusedError, match="the WAL ends before that: its last transaction is of 2026-11-25"):
         flashback._start(new)
