@@ -10,19 +10,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from pgdyno.analysis.series import Array
 
 #: A rate is sustained when so much of what became due was done in time.
 SUSTAINED = 0.98
-#: Of the interval that is given, and how wide it may be for the search to end: highest by lowest.
-LEVEL, NARROW = 0.95, 1.06
-#: Trials at least, and at most, once one rate has held and another has not.
-_FEWEST, _MOST = 8, 32
+#: Of the intervals that are given.
+LEVEL = 0.95
+#: How wide they may be for the search to end, highest by lowest: of the rate that half of the trials hold, and of the
+#: one that most of them hold.
+_NARROW, _NARROW_MOST = 1.08, 1.2
+#: Trials at least and at most; and at most where the interval of the rate that most hold is as wide as this.
+_FEWEST, _MOST, _MOST_UNDECIDED, _UNDECIDED = 8, 32, 64, 1.5
+#: Of the trials, lapses among them, those that "most" is.
+MOST_HOLD = 0.95
 _STEP = 2.0
 #: How often a trial is no sign of its rate: a checkpoint, a neighbour.
 _LAPSE = 0.03
+#: In standard deviations below the rate that half of the trials hold: the one that most of them hold.
+_MARGIN = float(ndtri((MOST_HOLD - _LAPSE) / (1 - 2 * _LAPSE)))
 #: Standard deviations, of the logarithm of the rate, with which trials of one rate may lie about the threshold.
 _SPREADS = np.geomspace(0.003, 0.4, 14)
 #: Of the threshold's logarithm: how fine, and how far beyond what was tried.
@@ -71,12 +78,27 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """The rate that half of the trials hold, with its interval; and how far trials of one rate lie apart."""
+class Rate:
+    """A rate, with its interval."""
 
     rate: float
     low: float
     high: float
+
+    @property
+    def width(self) -> float:
+        """Highest by lowest."""
+        return self.high / self.low
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What is known of the rates that hold."""
+
+    #: That half of the trials hold.
+    half: Rate
+    #: That 95% of them hold.
+    most: Rate
     #: Standard deviation of the logarithm of the rate at which a trial would just hold.
     spread: float
 
@@ -100,7 +122,7 @@ class Search:
         """The rate to try next; None: the search is over."""
         held = [r for r, yes in self._outcomes if yes]
         failed = [r for r, yes in self._outcomes if not yes]
-        if len(self._outcomes) >= self.most_trials or self.is_narrow:
+        if self.is_narrow or len(self._outcomes) >= self._trials_at_most:
             return None
         if not failed:
             return max(held, default=self.start / _STEP) * _STEP
@@ -121,16 +143,27 @@ class Search:
         if {yes for _, yes in self._outcomes} != {True, False}:
             return None
         grid, posterior = self._posterior
-        below = np.cumsum(posterior.sum(axis=1))
-        tail = (1 - LEVEL) / 2
-        low, middle, high = (float(np.exp(np.interp(p, below, grid))) for p in (tail, 0.5, 1 - tail))
-        return Threshold(middle, low, high, float(np.exp(posterior.sum(axis=0) @ np.log(_SPREADS))))
+        spread = float(np.exp(posterior.sum(axis=0) @ np.log(_SPREADS)))
+        everywhere = np.broadcast_to(grid[:, None], posterior.shape)
+        return Threshold(_rate(everywhere, posterior), _rate(_most(grid), posterior), spread)
 
     @property
     def is_narrow(self) -> bool:
         """Whether the interval is so narrow that further trials are not worth their time."""
         t = self.threshold
-        return t is not None and len(self._outcomes) >= _FEWEST and t.high / t.low <= NARROW
+        return (
+            t is not None
+            and len(self._outcomes) >= _FEWEST
+            and t.half.width <= _NARROW
+            and t.most.width <= _NARROW_MOST
+        )
+
+    @property
+    def _trials_at_most(self) -> int:
+        """More where what is asked for is still undecided."""
+        t = self.threshold
+        is_undecided = t is not None and t.most.width > _UNDECIDED
+        return self.most_trials * (_MOST_UNDECIDED // _MOST) if is_undecided else self.most_trials
 
     @property
     def contradiction(self) -> tuple[float, float] | None:
@@ -152,21 +185,39 @@ class Search:
         return grid, weights / weights.sum()
 
     def _most_telling(self) -> float:
-        """Of the rates about the threshold, the one after which least will be unknown of it, on average."""
+        """Of the rates about the threshold, the one after which least will be unknown, on average, of the rates that
+        half and most of the trials hold.
+        """
         grid, posterior = self._posterior
         below = np.cumsum(posterior.sum(axis=1))
         candidates = [float(np.interp(p, below, grid)) for p in (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)]
+
+        asked = (grid[:, None], _most(grid))
 
         def unknown_after(at: float) -> float:
             chance, total = _chance(grid, at), 0.0
             for weight in (posterior * chance, posterior * (1 - chance)):
                 p = float(weight.sum())
-                of = weight.sum(axis=1) / p
-                mean = float(of @ grid)
-                total += p * float(of @ (grid - mean) ** 2)
+                for what in asked:
+                    mean = float((weight * what).sum()) / p
+                    total += float((weight * (what - mean) ** 2).sum())
             return total
 
         return math.exp(min(candidates, key=unknown_after))
+
+
+def _most(grid: Array) -> Array:
+    """The logarithm of the rate that most of the trials hold, by threshold and spread."""
+    return np.asarray(grid[:, None] - _MARGIN * _SPREADS[None, :])
+
+
+def _rate(logarithms: Array, weights: Array) -> Rate:
+    """The median, and the interval."""
+    order = np.argsort(logarithms, axis=None)
+    below, values = np.cumsum(weights.ravel()[order]), logarithms.ravel()[order]
+    tail = (1 - LEVEL) / 2
+    middle, low, high = (float(np.exp(np.interp(p, below, values))) for p in (0.5, tail, 1 - tail))
+    return Rate(middle, low, high)
 
 
 def _chance(grid: Array, at: float) -> Array:

@@ -28,8 +28,6 @@ _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
 _WIDE = 0.5
 #: A change is said as a factor from here on.
 _FACTOR = 2.0
-#: Of the normal distribution: 95% lie below.
-_Z95 = 1.645
 #: What a crash may cost, by setting and value.
 _RISKY = {
     "synchronous_commit": {"off": "a crash can lose the last commits"},
@@ -332,19 +330,20 @@ def _capacity(data: RunData, c: Capacity) -> list[str]:
         return [f"No rate held {c.objective} ({where}); {closed}."]
     if c.low is None or c.high is None:
         return [f"{integer(c.rate)} transactions per second hold {c.objective} ({closed})."]
-    half = f"({c.level * 100:g}% interval: {integer(c.low)} to {integer(c.high)})"
+    level = f"{c.level * 100:g}% interval"
+    half = f"({level}: {integer(c.low)} to {integer(c.high)})"
     behind = f"({where}, {len(c.probes)} trials); {closed}."
-    if c.spread:
+    if c.most is not None:
         # What one would promise somebody comes first; the rate that half of the trials hold is what is measured best.
-        safe = c.rate * math.exp(-_Z95 * c.spread)
+        most = f"{integer(c.most.rate)} transactions per second ({integer(c.most.low)} to {integer(c.most.high)})"
         out = [
-            f"95% of the trials hold {c.objective} at about {integer(safe)} transactions per second, half of them at "
-            f"{integer(c.rate)} {half} {behind}"
+            f"95% of the trials hold {c.objective} at {most}, half of them at {integer(c.rate)} "
+            f"({integer(c.low)} to {integer(c.high)}; {level}s; {where}, {len(c.probes)} trials); {closed}."
         ]
     else:
         out = [f"Half of the trials hold {c.objective} at {integer(c.rate)} transactions per second {half} {behind}"]
     if not c.narrow:
-        out.append("The search ended before its interval was narrow: longer trials (--duration) tell more.")
+        out.append("The search ended before its intervals were narrow: longer trials (--duration) tell more.")
     if c.contradiction is not None:
         failed, held = c.contradiction
         out.append(f"Not monotone: {failed:,g}/s failed, {held:,g}/s held; something else than the rate decides, too.")

@@ -357,7 +357,7 @@ ZH = {
     "The trials differ too much among themselves to tell: find out what disturbs them, or measure longer ones.":
         "各次试验彼此相差太大,无法判断:请找出干扰来源,或延长测量。",
     "not known": "尚不可知",
-    "The search ended before its interval was narrow: longer trials (--duration) tell more.":
+    "The search ended before its intervals were narrow: longer trials (--duration) tell more.":
         "搜索结束时区间仍不够窄:延长试验(--duration)可知更多。",
     "Bars: mean of the repetitions.": "柱:各次重复的平均值。",
     "Lines: its 95% confidence interval, where it is known.": "线:其 95% 置信区间(已知时)。",
@@ -487,10 +487,10 @@ PATTERNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      r"计入了并未做成的工作:\1 执行 \3 次,其中 \2% 未读到或未改动任何行(\4)。"),
     (r"(.+) could not be judged: a defect of pgdyno, please report it: (.+)", r"\1 无法判断:pgdyno 的缺陷,请报告:\2 (\1 could not be judged)"),
     (r"(.+) could not be judged: nothing was recorded of (.+)", r"\1 无法判断:未记录 \2 (\1 could not be judged)"),
-    (r"95% of the trials hold (.+?) at about (\S+) transactions per second, half of them at (\S+) \((\S+) interval: (\S+) to (\S+)\) "
-     r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
-     lambda m: f"每秒约 {m[2]} 个事务时 95% 的试验满足 {m[1]},每秒 {m[3]} 个时半数满足({m[4]} 区间:{m[5]} 至 {m[6]})"
-     f"({configuration(m[7])},{m[8]} 次试验);闭环可达 {m[9]} TPS。"),
+    (r"95% of the trials hold (.+?) at (\S+) transactions per second \((\S+) to (\S+)\), half of them at (\S+) "
+     r"\((\S+) to (\S+); (\S+) intervals; (.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
+     lambda m: f"每秒 {m[2]} 个事务({m[3]} 至 {m[4]})时 95% 的试验满足 {m[1]},每秒 {m[5]} 个({m[6]} 至 {m[7]})时半数满足"
+     f"({m[8]} 区间;{configuration(m[9])},{m[10]} 次试验);闭环可达 {m[11]} TPS。"),
     (r"Half of the trials hold (.+?) at (\S+) transactions per second \((\S+) interval: (\S+) to (\S+)\)(?:, 95% of them at (\S+)/s)? "
      r"\((.+), (\d+) trials\); a closed loop reaches (\S+) TPS\.",
      lambda m: f"每秒 {m[2]} 个事务时半数试验满足 {m[1]}({m[3]} 区间:{m[4]} 至 {m[5]})" + (f",每秒 {m[6]} 个时 95% 满足" if m[6] else "")

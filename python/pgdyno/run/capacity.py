@@ -91,7 +91,7 @@ class _CapacitySession(Session):
             return
         for part in _CURVE:
             # They speak for the threshold as the others do.
-            self.search.tell(self._probe(servers, part * found.rate))
+            self.search.tell(self._probe(servers, part * found.half.rate))
             self._remember(closed.summary.tps)
 
     def _last_for(self, seconds: float) -> None:
@@ -133,9 +133,10 @@ class _CapacitySession(Session):
                 "objective": str(s.objective),
                 "figure": s.objective.figure,
                 "below_ns": s.objective.below_ns,
-                "rate": found.rate if found is not None else 0.0,
-                "low": found.low if found is not None else None,
-                "high": found.high if found is not None else None,
+                "rate": found.half.rate if found is not None else 0.0,
+                "low": found.half.low if found is not None else None,
+                "high": found.half.high if found is not None else None,
+                "most": asdict(found.most) if found is not None else None,
                 "level": LEVEL,
                 "spread": found.spread if found is not None else None,
                 "narrow": s.is_narrow,

@@ -196,6 +196,14 @@ class CapacityProbe(Part):
     holds: bool = False
 
 
+class CapacityRate(Part):
+    """A rate with its interval."""
+
+    rate: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+
 class Capacity(Part):
     """A search for the highest rate under an objective."""
 
@@ -208,6 +216,8 @@ class Capacity(Part):
     low: float | None = None
     high: float | None = None
     level: float = 0.95
+    #: The rate that 95% of the trials hold; None: it is in files of old.
+    most: CapacityRate | None = None
     #: Standard deviation of the logarithm of the rate at which a trial just holds.
     spread: float | None = None
     #: The interval is as narrow as was asked for.
