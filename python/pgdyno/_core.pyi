@@ -430,5 +430,8 @@ def page_checksum(page: bytes, block: int) -> int:
 def check_script(name: str, text: str) -> None:
     """Raises ScriptError when pgbench would refuse the script before it runs."""
 
+def ledger_content(run: int, client: int, sequence: int) -> int:
+    """What a row of the ledger has in `content`."""
+
 def sqlstate_name(code: str) -> str | None:
     """PostgreSQL's name of an SQLSTATE, where pgdyno knows it."""

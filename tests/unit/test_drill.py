@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,24 @@ def test_rows_that_nobody_wrote_are_phantoms() -> None:
     assert found.phantoms == [(0, 90_000_001), (7, 5)] and found.unrecorded[:1] == [(0, 3)]
     v = verdict.of_rounds([round_with(phantoms=found.phantoms, lost=[])])
     assert not v.is_sound and v.sentence.startswith("WRONG: 2 rows are there that no client wrote")
+
+
+@pytest.mark.parametrize(
+    ("state", "whole"),
+    [
+        ((0, 5, (5,), 5), True), ((0, None, (), None), True), ((0, 4, (5,), 5), False), ((0, 5, (4,), 5), False),
+        ((0, 5, (4, 5), 5), False), ((0, 5, (), 5), False), ((0, 5, (5,), None), False), ((0, None, (), 1), False),
+    ],
+)  # fmt: skip
+def test_a_transaction_is_there_whole_or_not_at_all(state: Any, whole: bool) -> None:
+    there = ledger.There([], [], [state])
+    assert bool(there.torn) is not whole
+    found = ledger.audit([acknowledged(0, 5)], [(0, 5)], fault_ns=0, changed=[(0, 5)], torn=there.torn)
+    assert found.changed == [(0, 5)] and not found.lost
+    v = verdict.of_rounds([round_with(lost=[], torn=there.torn)])
+    assert v.is_sound is whole and v.sentence.startswith(
+        "nothing lost" if whole else "WRONG: of 1 client updates or del"
+    )
 
 
 def test_what_vanished_from_the_middle_is_not_blamed_on_asynchrony() -> None:
@@ -362,6 +381,8 @@ def test_one_pgdyno_at_a_time(tmp_path: Path) -> None:
         {"holes": [acknowledged(0, 1)], "lost": []},
         {"phantoms": [(9, 9)]},
         {"twice": 1},
+        {"changed": [(0, 1)]},
+        {"torn": ["client 0"]},
     ],
 )
 def test_what_is_odd_is_not_good(trouble: dict[str, object]) -> None:

@@ -1,5 +1,7 @@
-//! The ledger: each client inserts rows with its number and a sequence, one a transaction, and writes down what it was
-//! told of each. After a failover the rows that are there are compared with these records.
+//! The ledger: each client inserts rows with its number, a sequence and a content that follows from both, one a
+//! transaction, and writes down what it was told of each. After a failover the rows that are there are compared with
+//! these records. The same transaction updates a register of the client's to the sequence, and deletes and inserts its
+//! token, so that what became of updates and deletes is seen as well: all three must agree.
 //!
 //! A record is a file of its client, a line for each transaction, written when its outcome is known:
 //!
@@ -32,10 +34,29 @@ pub const TABLE: &str = "pgdyno_ledger";
 /// Its statements, each a command: what it is, its text, how many parameters.
 const STATEMENTS: [(&str, &str, usize); 3] = [
     ("begin", "begin", 0),
-    ("insert", "insert into pgdyno_ledger (run, client, sequence) values ($1, $2, $3)", 3),
+    (
+        "insert",
+        "with row as (insert into pgdyno_ledger (run, client, sequence, content) values ($1, $2, $3, $4)), \
+         register as (insert into pgdyno_ledger_register as r (run, client, sequence) values ($1, $2, $3) \
+         on conflict (run, client) do update set sequence = excluded.sequence), \
+         gone as (delete from pgdyno_ledger_token where run = $1 and client = $2) \
+         insert into pgdyno_ledger_token (run, client, sequence) values ($1, $2, $3)",
+        4,
+    ),
     ("commit", "commit", 0),
 ];
 const NAMES: [&str; 3] = ["ledger_begin", "ledger_insert", "ledger_commit"];
+
+/// The content of a row: any bit of its key changes about half of it. The finalizer of splitmix64 (Steele, Lea and
+/// Flood, "Fast splittable pseudorandom number generators", 2014).
+pub fn content(run: i64, client: i64, sequence: i64) -> i64 {
+    let mut z = (run as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ^ (client as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
+        ^ (sequence as u64);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ (z >> 31)) as i64
+}
 
 /// What clients do.
 #[derive(Clone, Debug)]
@@ -86,7 +107,7 @@ impl Workload for LedgerWorkload {
 
     fn actor(&self, client: usize, _: Prng, _: i64) -> Box<dyn Actor> {
         let path = self.options.records.as_ref().map(|folder| folder.join(format!("client-{client}.log")));
-        let values = [self.options.run, client as i64, 0];
+        let values = [self.options.run, client as i64, 0, 0];
         Box::new(Client { commands: self.commands.clone(), path, record: None, values, next: 0, warned: false })
     }
 
@@ -106,8 +127,8 @@ struct Client {
     path: Option<PathBuf>,
     /// Opened at the first outcome: what an earlier run has written stays.
     record: Option<File>,
-    /// Run, client, sequence.
-    values: [i64; 3],
+    /// Run, client, sequence, content.
+    values: [i64; 4],
     /// The statement that comes next.
     next: usize,
     /// A warning has come since the transaction began.
@@ -128,6 +149,8 @@ impl Client {
 impl Actor for Client {
     fn begin(&mut self, _: &mut Prng) -> usize {
         self.values[2] += 1;
+        let [run, client, sequence, _] = self.values;
+        self.values[3] = content(run, client, sequence);
         (self.next, self.warned) = (0, false);
         0
     }

@@ -44,6 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(load::page_checksum, m)?)?;
     m.add_function(wrap_pyfunction!(script::check_script, m)?)?;
     m.add_function(wrap_pyfunction!(script::sqlstate_name, m)?)?;
+    m.add_function(wrap_pyfunction!(script::ledger_content, m)?)?;
     m.add_function(wrap_pyfunction!(script::tpcc_transactions, m)?)?;
     m.add_function(wrap_pyfunction!(script::tpcc_functions, m)?)?;
     m.add_function(wrap_pyfunction!(script::tpcc_constants, m)?)?;

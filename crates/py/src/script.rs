@@ -252,6 +252,12 @@ pub fn check_script(name: &str, text: &str) -> PyResult<()> {
     compile(name, text, &mut Symbols::default(), options).map(drop).map_err(|e| errors::script(&e))
 }
 
+/// What a row of the ledger has in `content`.
+#[pyfunction]
+pub fn ledger_content(run: i64, client: i64, sequence: i64) -> i64 {
+    ledger::content(run, client, sequence)
+}
+
 /// PostgreSQL's name of an SQLSTATE, where pgdyno knows it.
 #[pyfunction]
 pub fn sqlstate_name(code: &str) -> Option<&'static str> {

@@ -55,7 +55,7 @@ impl Auth {
                 Ok(())
             }
             (11, State::Scram(scram)) => {
-                refuse_endless(rest)?;
+                refuse_iterations(rest)?;
                 scram.update(rest).map_err(|e| WireError::Auth(format!("SCRAM: {e}")))?;
                 frontend::sasl(out, scram.message());
                 Ok(())
@@ -167,14 +167,15 @@ fn password(config: &Config) -> Result<&str, WireError> {
 /// Iterations of SCRAM that are reckoned, seconds of work; the server's default is 4,096.
 const ITERATIONS_MAX: u64 = 10_000_000;
 
-/// Refuses a server that would keep us reckoning: its first message is `r=nonce,s=salt,i=iterations`.
-fn refuse_endless(first: &[u8]) -> Result<(), WireError> {
+/// Refuses a server that would keep us reckoning, or have us show a hash that is none: its first message is `r=nonce,s=salt,i=iterations`.
+fn refuse_iterations(first: &[u8]) -> Result<(), WireError> {
     let asked = first.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
     let asked = asked.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse::<u64>().ok());
     match asked {
         Some(n) if n > ITERATIONS_MAX => Err(WireError::Auth(format!(
             "SCRAM: the server asks for {n} iterations; pgdyno does at most {ITERATIONS_MAX}"
         ))),
+        Some(0) => Err(WireError::Auth("SCRAM: the server asks for 0 iterations".into())),
         _ => Ok(()),
     }
 }

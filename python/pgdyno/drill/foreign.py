@@ -314,8 +314,10 @@ def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
     found.rejoined = {m.name: "follows" for m in cluster.members if m is not primary}
     entries = ledger.read(load.records)
     with targets.administrative(primary.target) as conn:
-        there = ledger.rows(conn, run)
-    found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns)
+        there = ledger.look(conn, run)
+    found.audit = ledger.audit(
+        entries, there.rows, fault_ns=found.fault_ns, changed=there.changed, torn=there.torn
+    )
     lost = {e.key for e in found.audit.lost}
     found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
     write_lost(load.records.parent / "lost.csv", found.audit.lost)
@@ -323,7 +325,7 @@ def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
     for m in cluster.members:
         if m is not primary:
             with targets.administrative(m.target) as conn:
-                if sorted(ledger.rows(conn, run)) != sorted(there):
+                if ledger.look(conn, run) != there:
                     found.differing.append(m.name)
 
 

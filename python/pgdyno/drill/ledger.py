@@ -6,11 +6,11 @@ unknown, and may be there or not. The records are written by the native module; 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 
@@ -22,10 +22,22 @@ Outcome = Literal["acknowledged", "failed", "unknown"]
 #: A row, by its client and its sequence.
 Key = tuple[int, int]
 
-_TABLE = """
-create table if not exists public.pgdyno_ledger (
-  run bigint, client int, sequence bigint, inserted timestamptz not null default clock_timestamp(),
-  primary key (run, client, sequence))"""
+#: A row for each transaction; and of each client a register that is updated, and a token that is deleted and inserted.
+_TABLES = {
+    "public.pgdyno_ledger": "run bigint, client int, sequence bigint, inserted timestamptz not null "
+    "default clock_timestamp(), content bigint, primary key (run, client, sequence)",
+    "public.pgdyno_ledger_register": "run bigint, client int, sequence bigint, primary key (run, client)",
+    "public.pgdyno_ledger_token": "run bigint, client int, sequence bigint, primary key (run, client, sequence)",
+}
+_ROWS = "select client, sequence, content from public.pgdyno_ledger where run = %s order by 1, 2"
+#: Of each client its register, its tokens and its last row, of one snapshot.
+_STATES = """
+with r as (select client, sequence from public.pgdyno_ledger_register where run = %(run)s),
+t as (select client, pg_catalog.array_agg(sequence order by sequence) as tokens
+      from public.pgdyno_ledger_token where run = %(run)s group by 1),
+l as (select client, pg_catalog.max(sequence) as last from public.pgdyno_ledger where run = %(run)s group by 1)
+select client, r.sequence, t.tokens, l.last
+from r full join t using (client) full join l using (client) order by client"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,10 @@ class Audit:
     phantoms: list[Key] = field(default_factory=list)
     #: Rows that are there more than once, against the primary key.
     twice: int = 0
+    #: There with another content than was written.
+    changed: list[Key] = field(default_factory=list)
+    #: Clients whose register (updates) or token (deletes) is not where their last row is, in words.
+    torn: list[str] = field(default_factory=list)
     #: Lost, though a later one of the same client from before the fault is there: a piece is missing, not the end.
     holes: list[Entry] = field(default_factory=list)
     #: Rows that somebody has read, and that are missing.
@@ -83,15 +99,54 @@ def workload(run: int, records: Path) -> _core.Workload:
     return _core.Workload.ledger(run, records)
 
 
+@dataclass(frozen=True)
+class There:
+    """What a member has of a run."""
+
+    #: By client and sequence; also such that are there twice.
+    rows: list[Key]
+    #: Of those, such with another content than was written.
+    changed: list[Key]
+    #: Of each client its register, its tokens and its last row.
+    states: list[tuple[int, int | None, tuple[int, ...], int | None]]
+
+    @property
+    def torn(self) -> list[str]:
+        """Clients whose transactions are there in part: the last of each set all three to one number."""
+        return [
+            f"client {client}: its last row is {last}, its register (UPDATE) {register}, its token (DELETE) "
+            f"{', '.join(map(str, tokens)) or None}"
+            for client, register, tokens, last in self.states
+            if not (register == last and tokens == (() if last is None else (last,)))
+        ]
+
+
 def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Makes the table, unless it is there."""
-    conn.execute(_TABLE.encode())
+    """Make the tables, unless they are there."""
+    for name, columns in _TABLES.items():
+        conn.execute(f"create table if not exists {name} ({columns})".encode())
+    # One of a version that wrote keys alone.
+    conn.execute("alter table public.pgdyno_ledger add column if not exists content bigint")
 
 
-def rows(conn: psycopg.Connection[tuple[int, int]], run: int) -> list[Key]:
-    """The rows of a run, also such that are there twice. Raises TrialError where it is no table any more: whoever reads
-    a view calls what its owner likes, and we may be superuser.
+def look(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> There:
+    """Read what is there of a run. Raise TrialError where one is no table any more: whoever reads a view calls what its
+    owner likes, and we may be superuser.
     """
+    for name in _TABLES:
+        if is_plain_table(conn, name) is False:
+            raise TrialError(f"{name} is not the table that pgdyno made", "Who has replaced it?")
+    found = conn.execute(_ROWS, [run]).fetchall()
+    states = conn.execute(_STATES, {"run": run}).fetchall()
+    return There(
+        [(client, sequence) for client, sequence, _ in found],
+        [(client, sequence) for client, sequence, is_ in found if is_ != _core.ledger_content(run, client, sequence)],
+        [(client, register, tuple(tokens or ()), last) for client, register, tokens, last in states],
+    )
+
+
+def rows(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> list[Key]:
+    """Return the rows of a run alone, for looks in passing."""
     if is_plain_table(conn, "public.pgdyno_ledger") is False:
         raise TrialError("public.pgdyno_ledger is not the table that pgdyno made", "Who has replaced it?")
     return conn.execute("select client, sequence from public.pgdyno_ledger where run = %s", [run]).fetchall()
@@ -141,8 +196,17 @@ def _by_client(entries: list[Entry]) -> dict[int, list[Entry]]:
     return found
 
 
-def audit(entries: list[Entry], there: list[Key], *, fault_ns: int, seen: Set[Key] = frozenset()) -> Audit:
-    """Compares. `there`: the rows of the surviving primary; `fault_ns`: when the old one was broken, in nanoseconds
+def audit(
+    entries: list[Entry],
+    there: list[Key],
+    *,
+    fault_ns: int,
+    seen: Set[Key] = frozenset(),
+    changed: Sequence[Key] = (),
+    torn: Sequence[str] = (),
+) -> Audit:
+    """Compares. `there`: the rows of the surviving primary, and which of them are `changed`, and whose transactions are
+    `torn`; `fault_ns`: when the old one was broken, in nanoseconds
     since 1970; `seen`: rows that were read before.
     """
     present = set(there)
@@ -169,6 +233,8 @@ def audit(entries: list[Entry], there: list[Key], *, fault_ns: int, seen: Set[Ke
         unrecorded=unrecorded,
         phantoms=[key for key in unrecorded if may_be_next.get(key[0], 1) != key[1]],
         twice=len(there) - len(present),
+        changed=list(changed),
+        torn=list(torn),
         holes=[e for e in lost if e.sequence < last.get(e.client, 0)],
         seen_and_missing=len(seen - present),
     )

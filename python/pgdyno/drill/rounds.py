@@ -388,8 +388,10 @@ def write_lost(path: Path, lost: list[ledger.Entry]) -> None:
 def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -> None:
     entries = ledger.read(load.records)
     with targets.administrative(cluster.primary.local) as conn:
-        there = ledger.rows(conn, scene.run)
-    found.audit = ledger.audit(entries, there, fault_ns=found.fault_ns, seen=scene.seen)
+        there = ledger.look(conn, scene.run)
+    found.audit = ledger.audit(
+        entries, there.rows, fault_ns=found.fault_ns, seen=scene.seen, changed=there.changed, torn=there.torn
+    )
     lost = {e.key for e in found.audit.lost}
     found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
     write_lost(load.records.parent / "lost.csv", found.audit.lost)
@@ -399,8 +401,8 @@ def _compare(cluster: ReplicatedCluster, scene: Scene, found: Round) -> None:
     """Whether all members have the same rows."""
     cluster.wait_caught_up()
     with targets.administrative(cluster.primary.local) as conn:
-        there = sorted(ledger.rows(conn, scene.run))
+        there = ledger.look(conn, scene.run)
     for m in cluster.others(cluster.primary):
         with targets.administrative(m.local) as conn:
-            if sorted(ledger.rows(conn, scene.run)) != there:
+            if ledger.look(conn, scene.run) != there:
                 found.differing.append(m.name)

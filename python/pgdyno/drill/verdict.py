@@ -12,6 +12,7 @@ from scipy import special
 
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.rounds import Round
+from pgdyno.format import count
 
 #: Of the statement about what was not seen.
 _CONFIDENCE = 0.95
@@ -41,6 +42,9 @@ class Verdict:
     #: Rows that no client wrote, and rows that are there more than once.
     phantoms: int
     twice: int
+    #: Rows with another content than was written, and clients whose updates or deletes do not fit their inserts.
+    changed: int
+    torn: int
     differing: list[str]
     #: Rounds in which two members acknowledged commits as primaries; in which two were primaries at all; and how many
     #: acknowledged commits only one of them had before anything was mended.
@@ -90,6 +94,7 @@ class Verdict:
         """Every round counts, nothing is odd, and everybody is served again."""
         odd = self.resurrected or self.differing or self.two_primaries or self.holes or self.inconsistent
         odd = odd or self.split_brain or self.divided
+        odd = odd or self.changed or self.torn
         return not (odd or self.phantoms or self.twice or self.errors or self.not_back)
 
     @property
@@ -141,6 +146,13 @@ class Verdict:
             return f"WRONG: {self.phantoms:,} rows are there that no client wrote; lost: 0 {of} in {rounds}"
         if self.twice:
             return f"WRONG: {self.twice:,} rows are there twice, against the primary key; lost: 0 {of} in {rounds}"
+        if self.changed:
+            return f"WRONG: {count(self.changed, 'row')} changed in place; lost: 0 {of} in {rounds}"
+        if self.torn:
+            return (
+                f"WRONG: of {count(self.torn, 'client')} updates or deletes are not where the inserts are; "
+                f"lost: 0 {of} in {rounds}"
+            )
         return f"nothing lost: 0 {of} in {rounds} ({bound})"
 
     def as_json(self) -> dict[str, Any]:
@@ -175,6 +187,8 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
         holes=sum(len(a.holes) for a in audits),
         phantoms=sum(len(a.phantoms) for a in audits),
         twice=sum(a.twice for a in audits),
+        changed=sum(len(a.changed) for a in audits),
+        torn=sum(len(a.torn) for a in audits),
         differing=sorted({m for r in rounds for m in r.differing}),
         split_brain=sum(r.split_brain for r in rounds),
         two_primaries=sum(bool(r.other_primaries) for r in rounds),

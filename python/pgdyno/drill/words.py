@@ -6,6 +6,7 @@ from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
+from pgdyno.format import count
 from pgdyno.report.page import Answer
 
 METHOD = [
@@ -85,6 +86,13 @@ def notes(v: Verdict) -> list[str]:
         found.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
     if v.phantoms:
         found.append(f"{v.phantoms:,} rows are there that no client wrote: round.json names them (phantoms).")
+    if v.changed:
+        found.append(f"{count(v.changed, 'row')} changed in place since written: round.json names them (changed).")
+    if v.torn:
+        found.append(
+            f"The updates or deletes of {count(v.torn, 'client')} are not where their inserts are, of one transaction: "
+            "round.json names them (torn)."
+        )
     if v.twice:
         found.append(f"{v.twice:,} rows are there more than once, against the primary key: run pg_amcheck.")
     if v.resurrected:
