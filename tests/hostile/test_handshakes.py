@@ -106,5 +106,6 @@ def test_an_error_is_as_long_as_people_read(tmp_path: Any, size: int) -> None:
         config = _core.ConnConfig(host="127.0.0.1", port=port, user="u", dbname="d")
         with pytest.raises(_core.ConnectError) as raised:
             _core.run([config], one(), Quiet(), Plan(clients=1, transactions=1))
-    assert done.code == 3 and "wrong" in done.err and "\x1b" not in done.err, done.err[:500]
+    # Of what is longer than 30 kB libpq thinks that it is of an old server.
+    assert done.code == 3 and ("wrong" in done.err or size > 30_000) and "\x1b" not in done.err, done.err[:500]
     assert len(done.err) < 20_000 and len(str(raised.value)) < 20_000

@@ -171,6 +171,11 @@ def test_the_command_line_wins_in_every_matrix() -> None:
         adjusted(e, None, {}, {"clients": [0]}, None)
     with pytest.raises(SpecError, match="several datasets"):
         adjusted(load.read("iot-brin")[0], 5, {}, {}, None)
+    # An axis that only some matrices can have is theirs.
+    replicated, _ = adjusted(load.read("replication-cost")[0], None, {}, {}, None, ["round_trip_ms=0.5"])
+    assert [m.round_trip_ms for m in replicated.matrices] == [[], [0.5], [0.5]]
+    with pytest.raises(SpecError, match="no target has any"):
+        adjusted(e, None, {}, {}, None, ["round_trip_ms=0.5"])
 
 
 # ---------------------------------------------------------------- resume

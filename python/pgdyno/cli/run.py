@@ -104,8 +104,14 @@ def adjusted(
         data["title"] = f"{experiment.name}: {' and '.join(varied)}".replace("=", " = ")
         data["title_zh"] = ""
     data["run"] |= run
-    for matrix in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
+    matrices = data["axes"] if isinstance(data["axes"], list) else [data["axes"]]
+    replicated = {name for name, target in experiment.all_targets.items() if target.standbys}
+    with_standbys = [m for m in matrices if replicated.intersection(m["target"] or experiment.all_targets)]
+    for matrix in matrices:
         for name, value in axes.items():
+            # It means nothing to the matrices without; where there is none with them, that is refused.
+            if name == "round_trip_ms" and with_standbys and matrix not in with_standbys:
+                continue
             # Of several settings, or variables, these.
             matrix[name] = matrix[name] | value if isinstance(value, dict) else value
     if scale is not None:
