@@ -65,7 +65,8 @@ def test_every_kind_of_run(tmp_path: Path, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not networks.is_possible(), reason="network namespaces need root, ip and setpriv")
 def test_standbys_and_a_drill(tmp_path: Path) -> None:
-    words = ("run", "replication-cost", "--shrink", 30, "--set", "round_trip_ms=0", "--duration", 1)
+    words = ("run", "replication-cost", "--shrink", 30, "--set", "round_trip_ms=0", "--duration", 1,
+             "--repetitions", 1)  # fmt: skip
     done = pgdyno(*words, "-q", "--runs", tmp_path / "a", timeout=170)
     assert done.code in (0, 1), done.err
     assert "replication" in usable(next((tmp_path / "a").glob("*/report.html")), tmp_path)
