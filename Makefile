@@ -80,6 +80,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/relay.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
+	$(BIN)/python benches/simulated.py
 	$(BIN)/python benches/collecting.py
 	$(BIN)/python benches/causes.py
 	$(BIN)/python benches/report.py

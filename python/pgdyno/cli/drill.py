@@ -198,7 +198,8 @@ def _foreign(
         raise RefusedError(
             f"{file} describes a cluster that is not pgdyno's, and its commands would break it: "
             f"{', '.join(names)} on {', '.join(description.members)}",
-            "Where that is meant: --i-know-this-breaks-it. It also makes the table public.pgdyno_ledger there.",
+            "Where that is meant: --i-know-this-breaks-it. It also makes the tables public.pgdyno_ledger, "
+            "pgdyno_ledger_register and pgdyno_ledger_token there.",
         )
     place = drills.folder_for(runs, description.name)
     with stoppable(), foreign.ForeignCluster(description) as cluster:
@@ -250,8 +251,8 @@ def show(found: Drill) -> None:
     else:
         _out.print("", _table([v for verdicts in modes_found.values() for v in verdicts]), "", sep="\n")
     _out.print(
-        "Commits/s and p99 before the fault, each of BEGIN, INSERT, COMMIT by "
-        f"{count(found.options.clients, 'client')}. "
+        "Commits/s and p99 before the fault, each of BEGIN, a statement that inserts, updates and deletes, and COMMIT, "
+        f"by {count(found.options.clients, 'client')}. "
         "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
         "Killed are processes: the kernel's memory survives, so this does not test disks."
     )

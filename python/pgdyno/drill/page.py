@@ -114,7 +114,9 @@ def _events(drill: Drill) -> Table:
 
 def _facts(drill: Drill) -> Table:
     beside = drill.options.beside
-    load = f"{count(drill.options.clients, 'client')}, each BEGIN, INSERT, COMMIT in the ledger"
+    load = (
+        f"{count(drill.options.clients, 'client')}, each BEGIN, a statement that inserts, updates and deletes, COMMIT"
+    )
     facts = {
         **drill.facts,
         "load": load,

@@ -10,9 +10,11 @@ from pgdyno.format import count
 from pgdyno.report.page import Answer
 
 METHOD = [
-    "Each client writes rows with its number and a sequence, a transaction (BEGIN, INSERT, COMMIT) each, and writes "
-    "down what it was told of each. Lost is what was acknowledged, by the answer to COMMIT, and is missing on the "
-    "surviving primary. Where the connection was lost between COMMIT and its answer it is unknown, not lost.",
+    "Each client writes rows with its number, a sequence and a content that follows from both, a transaction each, and "
+    "writes down what it was told of each. Lost is what was acknowledged, by the answer to COMMIT, and is missing on "
+    "the surviving primary. Where the connection was lost between COMMIT and its answer it is unknown, not lost.",
+    "The same transaction updates the client's register, and deletes and inserts its token: afterwards both must be "
+    "where its last row is, and every row must have the content that was written.",
     "The primary is taken for dead when most of its standbys cannot reach it by pg_isready, twice in a row, half a "
     "second apart. It is killed then, and the standby that has received most is promoted.",
     "An outage is the longest time between two acknowledged commits of a client behind the fault.",
@@ -27,7 +29,8 @@ METHOD_FOREIGN = [
     METHOD[0],
     "Another tool manages this cluster: who is promoted, when, and how the others come back is its own. The fault is a "
     "command of the user's. Roles are looked at each 50 ms, over the network as clients do.",
-    *METHOD[2:3],
+    METHOD[1],
+    METHOD[3],
 ]
 FALLS_BACK = (
     "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
