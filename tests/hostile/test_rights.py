@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.listener import LoadListener
 
+from tests.support.cli import PGDYNO, environment
 from tests.support.server import Server
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to lend")
@@ -53,6 +55,26 @@ def test_rights_are_lent_and_come_back(secret: Path) -> None:
         raise KeyboardInterrupt
     assert (os.geteuid(), os.getegid(), os.getgroups()) == before
     assert (secret / "file").read_text() == "secret"
+
+
+def test_a_limit_of_processes_is_named_and_nothing_stays(tmp_path: Path) -> None:
+    """The server's account may have one process; root itself has no such limit."""
+    words = [
+        "bash",
+        "-c",
+        'ulimit -u 1; exec "$0" "$@"',
+        PGDYNO,
+        "run",
+        "quick",
+        "--embedded",
+        "--runs",
+        tmp_path / "runs",
+    ]
+    folder = tmp_path / "temporary"
+    folder.mkdir(mode=0o755)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(TMPDIR=str(folder)), timeout=120)
+    assert done.returncode == 4 and "as many as its limit allows" in done.stderr and "ulimit -u" in done.stderr
+    assert list(folder.iterdir()) == [] and not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("lay", ["symbolic link", "link to a folder", "hard link"])

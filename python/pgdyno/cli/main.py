@@ -11,6 +11,11 @@ from pgdyno.cli import streams, verbs_drill, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
 from pgdyno.cli.tpcc_app import tpcc
 
+#: What EAGAIN is about where a process or a thread is started.
+_NO_PROCESS = (
+    "no process or thread can be started: the account has as many as its limit allows\n"
+    "Raise it (ulimit -u; of a container: pids.max), or end what runs there."
+)
 EXIT_CODES = """
 Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
 script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
@@ -111,6 +116,9 @@ def entry() -> NoReturn:
     except PermissionError as e:
         streams.say(f"permission denied: {e.filename}\nUse the account that it belongs to, or root.")
         code = LocalError.exit_code
+    except BlockingIOError:
+        streams.say(_NO_PROCESS)
+        code = LocalError.exit_code
     except BrokenPipeError:
         # Whoever read our output has closed it (| head).
         streams.give_up_output()
@@ -123,7 +131,10 @@ def entry() -> NoReturn:
         code = LocalError.exit_code
     except Exception as e:
         # The command line's own mistakes know how to show themselves.
-        if hasattr(e, "show"):
+        if "can't start new thread" in str(e):
+            streams.say(_NO_PROCESS)
+            code = LocalError.exit_code
+        elif hasattr(e, "show"):
             e.show()
             code = getattr(e, "exit_code", 2)
         else:

@@ -71,6 +71,11 @@ class Account:
         """Whether the account can reach and run a program."""
         try:
             done = subprocess.run([program, "--version"], capture_output=True, timeout=20, check=False, **self.popen())
+        except BlockingIOError as e:
+            raise ClusterError(
+                f'the account "{self.name}" cannot start a process: it has as many as its limit allows',
+                "Raise it (ulimit -u; of a container: pids.max), or end what that account runs.",
+            ) from e
         except (OSError, subprocess.SubprocessError):
             return False
         return done.returncode == 0
