@@ -57,7 +57,7 @@ def test_rights_are_lent_and_come_back(secret: Path) -> None:
     assert (secret / "file").read_text() == "secret"
 
 
-def test_a_limit_of_processes_is_named_and_nothing_stays(tmp_path: Path) -> None:
+def test_a_limit_of_processes_is_named_and_nothing_stays(reachable: Path, tmp_path: Path) -> None:
     """The server's account may have one process; root itself has no such limit."""
     words = [
         "bash",
@@ -70,11 +70,9 @@ def test_a_limit_of_processes_is_named_and_nothing_stays(tmp_path: Path) -> None
         "--runs",
         tmp_path / "runs",
     ]
-    folder = tmp_path / "temporary"
-    folder.mkdir(mode=0o755)
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(TMPDIR=str(folder)), timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(TMPDIR=str(reachable)), timeout=120)
     assert done.returncode == 4 and "as many as its limit allows" in done.stderr and "ulimit -u" in done.stderr
-    assert list(folder.iterdir()) == [] and not (tmp_path / "runs").exists()
+    assert list(reachable.iterdir()) == [] and not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("lay", ["symbolic link", "link to a folder", "hard link"])
