@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from tests.support.cli import pgdyno
+from tests.support.cli import Result, pgdyno
 from tests.support.server import Server
 
 CONF = """
@@ -99,6 +101,151 @@ def test_a_workload_is_made_of_a_log(busy: Server, tmp_path: Path, name: str) ->
     assert any("random(1, " in t or "random(2, " in t for t in texts)
     (file,) = out.glob("*.toml")
     run(file, busy, tmp_path)
+
+
+def traps_sprung(server: Server, folder: Path) -> list[str]:
+    """Messages of traps that went off for somebody else than who had laid them."""
+    with (server.data / "log" / "pg.csv").open(encoding="utf-8", newline="") as f:
+        return [row[13] for row in csv.reader(f) if "SPRUNG" in row[13] and row[1] != "evil"]
+
+
+def test_a_capture_carries_out_nobodys_code(busy: Server, tmp_path: Path) -> None:
+    """A plain role owns the database, its search path, views, policies, operators and indexes; a superuser captures."""
+    busy.sql("drop database if exists trap with (force)")
+    busy.sql("drop role if exists evil")
+    busy.sql("create role evil login")
+    busy.sql("create database trap owner evil")
+    busy.sql("create extension pg_stat_statements", dbname="trap")
+    busy.sql("alter database trap set search_path = evil, public, pg_catalog")
+    with psycopg.connect(busy.conninfo(dbname="trap", user="evil"), autocommit=True) as conn:
+        for text in (
+            "create schema evil",
+            "create table evil.log(n int)",
+            *(f"create function evil.{name}({arguments}) returns {result} language plpgsql {volatility} as $$ begin "
+              f"raise log 'SPRUNG {name}'; return {returned}; end $$"
+              for name, arguments, result, volatility, returned in (
+                  ("seen", "int", "int", "volatile", "1"), ("may", "", "boolean", "volatile", "true"),
+                  ("shape", "int", "int", "immutable", "$1"), ("lower", "text", "text", "immutable", "$1"),
+                  ("same", "int, bigint", "boolean", "immutable", "true"),
+                  ("alike", "text, text", "boolean", "immutable", "true"),
+                  ("format_type", "oid, integer", "text", "immutable", "''"),
+              )),
+            "create operator evil.= (leftarg = int, rightarg = bigint, function = evil.same)",
+            "create operator evil.= (leftarg = text, rightarg = text, function = evil.alike)",
+            "create table evil.plain(id int primary key, v text, w int)",
+            "insert into evil.plain select i, 'v' || i, i from generate_series(1, 500) i",
+            "create index on evil.plain (evil.shape(w))",
+            "create view evil.looks as select id, v, evil.seen(id) as w from evil.plain",
+            "create view evil.deep as select * from evil.looks",
+            "create table evil.kept(id int, v text)", "insert into evil.kept values (1, 'x')",
+            "alter table evil.kept enable row level security", "create policy p on evil.kept using (evil.may())",
+            "create view evil.pg_stat_statements as select evil.seen(1)",
+        ):  # fmt: skip
+            conn.execute(text.encode())
+        for n in range(1, 12):
+            for text in (
+                "select * from looks where v = %s", "select * from deep where w = %s",
+                "select * from kept where v = %s", "select * from plain where lower(v) = %s",
+                "select v from plain where evil.shape(w) = %s", "select * from plain where id = %s",
+                "delete from plain where id = -%s", "select x.v from deep x limit %s",
+            ):  # fmt: skip
+                value = n if text.endswith(("id = %s", "-%s", "w = %s", "(w) = %s", "limit %s")) else f"v{n}"
+                conn.execute(text.encode(), [value])
+    done = pgdyno("capture", "--target", busy.conninfo(dbname="trap"), "--output", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert len(list((tmp_path / "out").glob("*.sql"))) >= 6
+    assert traps_sprung(busy, tmp_path) == []
+    busy.sql("drop database trap with (force)")
+    busy.sql("drop role evil")
+
+
+@pytest.fixture
+def sessions(busy: Server) -> Iterator[str]:
+    """A database whose statements delete nothing, in one way or another; its name."""
+    busy.sql("drop database if exists quiet with (force)")
+    busy.sql("create database quiet")
+    busy.sql("create extension pg_stat_statements", dbname="quiet")
+    busy.sql(
+        """create table sessions (id int primary key, user_id int, seen timestamptz default now());
+        insert into sessions select i, i % 500 from generate_series(1, 20000) i; create index on sessions (user_id);
+        create table jobs (id int primary key, done boolean);
+        insert into jobs select i, false from generate_series(1, 500) i;
+        create function purge_old() returns int language sql as $$ delete from sessions where id > 0 returning 1 $$;
+        create function harmless(n int) returns int language sql stable as $$ select n $$;
+        create view purging as select purge_old() as n;
+        create procedure nightly() language sql as $$ delete from sessions $$;""",
+        dbname="quiet",
+    )
+    busy.sql("vacuum analyze", dbname="quiet")
+    busy.sql("select pg_stat_statements_reset()", dbname="quiet")
+    with psycopg.connect(busy.conninfo(dbname="quiet"), autocommit=True) as conn:
+        for n in range(1, 31):
+            conn.execute("delete from sessions where id = %s", [n + 1_000_000], prepare=True)
+            conn.execute("delete from sessions where user_id = %s", [n + 1_000_000], prepare=True)
+            conn.execute("delete from sessions where id > %s", [n + 1_000_000], prepare=True)
+            conn.execute("update jobs set done = true where id = %s", [n if n % 3 else -n], prepare=True)
+            conn.execute("select harmless(%s)", [n], prepare=True)
+            conn.execute("select count(*) from sessions where user_id = %s", [n], prepare=True)
+            with conn.transaction(force_rollback=True):
+                conn.execute("select purge_old(), %s::int", [n], prepare=True)
+                conn.execute("select * from purging limit %s", [n], prepare=True)
+                conn.execute("call nightly()")
+    yield "quiet"
+    busy.sql("drop database quiet with (force)")
+
+
+def counted(server: Server, dbname: str) -> list[tuple[Any, ...]]:
+    return server.sql("select (select count(*) from sessions), (select count(*) from jobs)", dbname=dbname)
+
+
+def captured_run(server: Server, dbname: str, out: Path, *words: str) -> Result:
+    target = server.conninfo(dbname=dbname)
+    assert (done := pgdyno("capture", "--target", target, "--output", out, *words)).code == 0, done.err
+    (file,) = out.glob("*.toml")
+    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json"]
+    return pgdyno("run", file, "--target", target, "--runs", out / "runs", *more)
+
+
+def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_path: Path) -> None:
+    target = busy.conninfo(dbname=sessions)
+    assert pgdyno("capture", "--target", target, "--output", tmp_path / "all").code == 0
+    readme = (tmp_path / "all" / "README.md").read_text()
+    # A key finds as often as in production; of the others the planner knows better.
+    deletes = [p.read_text() for p in (tmp_path / "all").glob("*delete*.sql")]
+    assert len(deletes) == 1 and "<= 0 then" in deletes[0] and readme.count("it changed 0 rows a call") == 2, readme
+    (update,) = (p.read_text() for p in (tmp_path / "all").glob("*update*.sql"))
+    assert f"<= {round(1_000_000 * 20 / 30)} then" in update
+    # Without what is meant to purge.
+    for path in (tmp_path / "all").glob("*.sql"):
+        if re.search("purg|nightly", path.read_text()):
+            path.write_text("select 1;\n")
+    before = counted(busy, sessions)
+    (file,) = (tmp_path / "all").glob("*.toml")
+    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json"]
+    done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", *more)
+    assert done.code in (0, 1) and done.json["trials"][0]["summary"]["committed"] > 20, done.err
+    assert counted(busy, sessions) == before
+
+
+def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, tmp_path: Path) -> None:
+    before = counted(busy, sessions)
+    done = captured_run(busy, sessions, tmp_path / "reads", "--read-only")
+    assert done.code in (0, 1), done.err
+    texts = {p.stem: p.read_text() for p in (tmp_path / "reads").glob("*.sql")}
+    assert any("harmless(" in t for t in texts.values()), texts
+    assert not any(word in t for word in ("purg", "nightly", "delete") for t in texts.values()), texts
+    readme = (tmp_path / "reads" / "README.md").read_text()
+    assert readme.count("it calls public.purge_old(), which may write (--read-only)") == 2, readme
+    assert counted(busy, sessions) == before
+    # Whatever stands in its scripts.
+    first = next((tmp_path / "reads").glob("*.sql"))
+    first.write_text("select purge_old();\n")
+    (file,) = (tmp_path / "reads").glob("*.toml")
+    assert "read_only = true" in file.read_text()
+    more = ["--clients", 2, "--duration", 0.5, "--warmup", 0, "--repetitions", 1, "--force", "--json"]
+    done = pgdyno("run", file, "--target", busy.conninfo(dbname=sessions), "--runs", tmp_path / "again", *more)
+    assert done.json["trials"][0]["summary"]["failed"].keys() == {"25006"}, done.json
+    assert counted(busy, sessions) == before
 
 
 def test_what_is_no_log_is_said(busy: Server, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pgdyno.load.dataset import literal
 
 #: Values and steps of a distribution that a script has; more cost the client time and tell little.
 _COMMON, _STEPS, _VALUES = 10, 10, 100
-_PARTS = 1_000_000
+PARTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ def _chosen(name: str, choices: Sequence[tuple[float, str]]) -> tuple[str, ...]:
     if len(choices) == 1:
         return (f"\\set {name} {choices[0][1]}",)
     whole = sum(part for part, _ in choices) or 1.0
-    lines = [f"\\set {name}_u random(1, {_PARTS})"]
+    lines = [f"\\set {name}_u random(1, {PARTS})"]
     cases, reached = [], 0.0
     for part, value in choices[:-1]:
         reached += part / whole
-        cases.append(f"when :{name}_u <= {round(reached * _PARTS)} then {value}")
+        cases.append(f"when :{name}_u <= {round(reached * PARTS)} then {value}")
     lines.append(f"\\set {name} case {' '.join(cases)} else {choices[-1][1]} end")
     return tuple(lines)

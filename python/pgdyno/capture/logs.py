@@ -13,15 +13,15 @@ from pathlib import Path
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
-from pgdyno.capture.statements import Capture, Captured, Catalog, name_of, shown, with_draws
+from pgdyno.capture.statements import Capture, Captured, Catalog, may_write, name_of, shown, with_draws
 from pgdyno.errors import UsageError
-from pgdyno.statements import writes
 
 _MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
 _CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
 #: What begins and ends transactions.
+_READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
 _BOUNDS = ("begin", "start transaction", "commit", "end", "rollback", "abort")
 #: Characters of a message.
 _LONGEST = 64 << 20
@@ -94,7 +94,9 @@ def of_log(paths: Sequence[Path], database: str, catalog: Catalog, *, top: int, 
     out = Capture()
     whole = sum(map(len, seen.values())) or 1
     for texts, given in sorted(seen.items(), key=lambda x: -len(x[1])):
-        why = _why_not(texts, read_only) or ("" if len(out.scripts) < top else f"beyond the first {top} (--top)")
+        why = _why_not(texts, catalog, read_only) or (
+            "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
+        )
         script = why or _script(texts, given, catalog, len(out.scripts) + 1)
         if isinstance(script, str):
             out.left_out.append((script, "; ".join(map(shown, texts)), len(given)))
@@ -125,11 +127,13 @@ def _general(s: Statement) -> tuple[str, dict[int, str | None]]:
     return text, {**s.parameters, **{first + n: v for n, v in enumerate(values, 1)}}
 
 
-def _why_not(texts: Sequence[str], read_only: bool) -> str:
+def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> str:
     if any(sql.asks_catalog(t) for t in texts):
         return "it asks the catalog"
-    if read_only and any(writes(t) for t in texts):
-        return "it writes (--read-only)"
+    for text in texts if read_only else ():
+        why = "it asks for a transaction that writes" if _READ_WRITE.search(text) else may_write(text, catalog)
+        if why:
+            return why
     schema = [t for t in texts if sql.is_control(t) and not t.lower().startswith(_BOUNDS)]
     return f"it has {schema[0].split()[0]} in it" if schema else ""
 

@@ -11,38 +11,58 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 
 from pgdyno.capture import draws, sql
-from pgdyno.capture.draws import Distribution, Draw
+from pgdyno.capture.draws import PARTS, Distribution, Draw
+from pgdyno.capture.harm import Functions, Planner, differs, functions
 from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
+from pgdyno.search_path import schemas_of, user_path
 from pgdyno.statements import writes
 
 _STATEMENTS = """
-select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8
-from pg_stat_statements s join pg_catalog.pg_database d on d.oid = s.dbid
+select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8, sum(s.rows)::int8
+from {} s join pg_catalog.pg_database d on d.oid = s.dbid
 where d.datname = pg_catalog.current_database() and s.query is not null
 group by 1, 2"""
+#: The extension's own view, wherever it was made: another of its name is not asked.
+_EXTENSION = """
+select n.nspname::text, c.relname::text from pg_catalog.pg_extension e
+  join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and d.refobjid = e.oid
+    and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.deptype = 'e'
+  join pg_catalog.pg_class c on c.oid = d.objid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where e.extname = 'pg_stat_statements' and c.relname = 'pg_stat_statements'"""
+#: A table is named as statements name it: alone, where it is the first of its name in the user's search path. Such that
+#: hold values of their own can be looked into; views call what their owners like.
 _COLUMNS = """
-select case when pg_catalog.pg_table_is_visible(c.oid) then c.relname else n.nspname || '.' || c.relname end,
-  a.attname, pg_catalog.format_type(a.atttypid, null),
+select case when n.nspname::text = (
+    select n2.nspname::text from pg_catalog.pg_class c2 join pg_catalog.pg_namespace n2 on n2.oid = c2.relnamespace
+    where c2.relname = c.relname and n2.nspname::text = any(%(path)s::text[])
+    order by pg_catalog.array_position(%(path)s::text[], n2.nspname::text) limit 1)
+    then c.relname::text else n.nspname::text || '.' || c.relname::text end,
+  n.nspname::text, c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, null),
+  c.relkind in ('r', 'p') and not c.relrowsecurity and a.attgenerated <> 'v'
+    and t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace,
   exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisunique and i.indnkeyatts = 1
           and i.indkey[0] = a.attnum)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  join pg_catalog.pg_type t on t.oid = a.atttypid
 where c.relkind in ('r', 'p', 'v', 'm') and n.nspname not in ('pg_catalog', 'information_schema')"""
 _STATS = """
 select most_common_vals::text::text[], most_common_freqs, histogram_bounds::text::text[], n_distinct
 from pg_catalog.pg_stats
-where tablename = %s and attname = %s and schemaname = coalesce(%s, (
-  select n.nspname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.oid = pg_catalog.to_regclass(%s)::pg_catalog.oid))
+where schemaname::text = %s and tablename::text = %s and attname::text = %s
 order by inherited limit 1"""
+#: Rows that are looked at where there are no statistics, and how long that may take, milliseconds.
+_SOME, _LOOK_MS = 200, 2_000
 _INTEGERS = ("smallint", "integer", "bigint")
 #: A parameter that nothing is known of.
 _UNKNOWN = "random(1, 1000)"
 _LIMIT = 10
+_CHANGES = re.compile(r"\s*(?:with\b.*?\b)?(?:insert|update|delete|merge)\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -72,6 +92,11 @@ class Column:
 
     type: str
     is_unique: bool
+    #: Schema and table as the catalog has them.
+    schema: str = ""
+    table: str = ""
+    #: Values can be read without calling anything but the server's own functions.
+    is_plain: bool = False
 
 
 class Catalog:
@@ -80,8 +105,10 @@ class Catalog:
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
         self.columns: dict[str, dict[str, Column]] = {}
-        for table, column, type_, unique in conn.execute(_COLUMNS).fetchall():
-            self.columns.setdefault(table, {})[column] = Column(type_, unique)
+        self.planner = Planner(conn)
+        path = {"path": list(schemas_of(conn))}
+        for shown_as, schema, table, column, type_, plain, unique in conn.execute(_COLUMNS, path).fetchall():
+            self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain)
 
     @property
     def names(self) -> dict[str, set[str]]:
@@ -90,26 +117,36 @@ class Catalog:
 
     def distribution(self, table: str, column: str) -> Distribution:
         """Of its values: by ANALYZE; where that says nothing, of some rows."""
-        schema, _, name = table.rpartition(".")
-        quoted_table = ".".join('"' + x.replace('"', '""') + '"' for x in (schema, name) if x)
-        row = self._conn.execute(_STATS, [name, column, schema or None, quoted_table]).fetchone()
+        c = self.columns[table][column]
+        row = self._conn.execute(_STATS, [c.schema, c.table, column]).fetchone()
         if row is not None and (row[0] or row[2]):
             return Distribution(row[0] or (), row[1] or (), row[2] or ())
+        if not c.is_plain:
+            return Distribution()
+        look = SQL("select {}::pg_catalog.text from {} limit {}").format(
+            Identifier(column), Identifier(c.schema, c.table), _SOME
+        )
         try:
-            quoted = '"' + column.replace('"', '""') + '"'
-            rows = self._conn.execute(f"select {quoted}::text from {quoted_table} limit 200".encode()).fetchall()
+            with self._conn.transaction():
+                self._conn.execute(f"set local statement_timeout = {_LOOK_MS}")
+                rows = self._conn.execute(look).fetchall()
         except psycopg.Error:
             return Distribution()
         return Distribution.of([r[0] for r in rows if r[0] is not None])
+
+    def functions(self, text: str) -> Functions:
+        """Somebody's functions that a statement may call."""
+        return functions(self._conn, text)
 
     def types(self, text: str) -> list[str] | str:
         """Of a statement's parameters, as the server sees them; or why it does not take it."""
         # The extended protocol takes one statement, and nothing is carried out.
         pgconn = self._conn.pgconn
-        result = pgconn.prepare(b"", text.encode())
-        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
-            return " ".join(result.get_error_message().split()).removeprefix("ERROR: ")
-        described = pgconn.describe_prepared(b"")
+        with user_path(self._conn):
+            result = pgconn.prepare(b"", text.encode())
+            if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+                return " ".join(result.get_error_message().split()).removeprefix("ERROR: ")
+            described = pgconn.describe_prepared(b"")
         oids = [described.param_type(n) for n in range(described.nparams)]
         rows = self._conn.execute("select pg_catalog.format_type(t, null) from unnest(%s::oid[]) t", [oids]).fetchall()
         return [r[0] for r in rows]
@@ -121,59 +158,111 @@ def of_server(conn: Connection, *, seconds: float, top: int, read_only: bool) ->
     if seconds:
         time.sleep(seconds)
         now = _counts(conn)
-        nothing = ("", 0, 0.0)
-        counts = {k: (q, n - before.get(k, nothing)[1], t - before.get(k, nothing)[2]) for k, (q, n, t) in now.items()}
+        counts = {k: c.since(before.get(k)) for k, c in now.items()}
     else:
         counts = before
-    found = sorted((c for c in counts.values() if c[1] > 0), key=lambda c: -c[2])
-    whole = sum(t for _, _, t in found) or 1.0
+    found = sorted((c for c in counts.values() if c.calls > 0), key=lambda c: -c.ms)
+    whole = sum(c.ms for c in found) or 1.0
     out, catalog = Capture(), Catalog(conn)
-    for text, calls, spent in found:
-        why = _not_ours(text, read_only) or ("" if len(out.scripts) < top else f"beyond the first {top} (--top)")
-        script = why or script_of(text, catalog, calls, len(out.scripts) + 1)
+    for c in found:
+        why = _not_ours(c.text, catalog, read_only) or (
+            "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
+        )
+        script = why or script_of(c, catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, shown(text), calls))
+            out.left_out.append((script, shown(c.text), c.calls))
             continue
         out.scripts.append(script)
-        out.covered += spent / whole
+        out.covered += c.ms / whole
     return out
 
 
-def _counts(conn: Connection) -> dict[Any, tuple[str, int, float]]:
+@dataclass(frozen=True)
+class Counts:
+    """What a server has counted of a statement."""
+
+    text: str
+    calls: int
+    ms: float
+    #: Returned, or changed.
+    rows: int
+
+    def since(self, before: Counts | None) -> Counts:
+        """What came to it."""
+        if before is None:
+            return self
+        return Counts(self.text, self.calls - before.calls, self.ms - before.ms, self.rows - before.rows)
+
+    @property
+    def rows_per_call(self) -> float:
+        """Mean."""
+        return self.rows / self.calls if self.calls else 0.0
+
+
+def _counts(conn: Connection) -> dict[Any, Counts]:
     try:
-        rows = conn.execute(_STATEMENTS).fetchall()
+        view = conn.execute(_EXTENSION).fetchone()
+        if view is None:
+            raise psycopg.errors.UndefinedTable("the extension is not in this database")
+        rows = conn.execute(SQL(_STATEMENTS).format(Identifier(*view))).fetchall()
     except psycopg.Error as e:
         raise RefusedError(
             f"pg_stat_statements cannot be read: {one_line(e)[:200]}",
             "CREATE EXTENSION pg_stat_statements (it must be in shared_preload_libraries); or capture a log: --log.",
         ) from e
-    return {(i, q): (q, n, t) for i, q, n, t in rows}
+    return {(i, q): Counts(q, n, t, r) for i, q, n, t, r in rows}
 
 
-def _not_ours(text: str, read_only: bool) -> str:
+def _not_ours(text: str, catalog: Catalog, read_only: bool) -> str:
     if sql.is_control(text):
         return "it controls transactions, settings or the schema"
     if sql.asks_catalog(text):
         return "it asks the catalog"
     if text == "<insufficient privilege>":
         return "its text is hidden: GRANT pg_read_all_stats"
-    if read_only and writes(text):
+    return may_write(text, catalog) if read_only else ""
+
+
+def may_write(text: str, catalog: Catalog) -> str:
+    """Why a statement has no place in a capture that only reads; empty: it has one."""
+    if writes(text) or text.lstrip()[:4].lower() == "call":
         return "it writes (--read-only)"
+    if volatile := catalog.functions(text).volatile:
+        return f"it calls {volatile}, which may write (--read-only): it is VOLATILE, which STABLE ones are not"
     return ""
 
 
-def script_of(text: str, catalog: Catalog, calls: int, number: int) -> Captured | str:
+def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     """A script for one statement; or why there is none."""
-    text = text.strip().rstrip(";")
+    text = c.text.strip().rstrip(";")
     types = catalog.types(text)
     if isinstance(types, str):
         return f"the server does not take its general form: {types}"
     tree = sql.parsed(text)
     uses = sql.uses(tree, catalog.names) if tree is not None else {}
     remarks: list[str] = [] if tree is not None else ["it could not be read: parameters are drawn by type alone"]
-    drawn = {n: draw_for(f"p{n}", uses.get(n), type_, catalog) for n, type_ in enumerate(types, 1)}
+    here = catalog.planner.rows(text, len(types))
+    keys = [n for n, use in uses.items() if _is_key(use, types, n, catalog)]
+    # Where a key finds one row at most, it finds none as often as in production.
+    finds_one = len(keys) == 1 and here is not None and here <= 1
+    hits = min(1.0, c.rows_per_call) if finds_one and _CHANGES.match(text) else 1.0
+    drawn = {n: draw_for(f"p{n}", uses.get(n), type_, catalog, hits) for n, type_ in enumerate(types, 1)}
     remarks += [f"${n}: {d.remark}" for n, d in drawn.items() if d.remark]
-    return Captured(name_of(text, tree, number), _text(text, drawn), calls, remarks)
+    if _CHANGES.match(text) and here is not None and differs(here * hits, c.rows_per_call):
+        return (
+            f"it changed {c.rows_per_call:.3g} rows a call in production, and with parameters that are drawn about "
+            f"{here * hits:,.3g}"
+        )
+    if here is None and _CHANGES.match(text):
+        remarks.append("how many rows it changes with these parameters is not known")
+    elif here is not None and (differs(here, c.rows_per_call) or differs(c.rows_per_call, here)):
+        remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
+    return Captured(name_of(text, tree, number), _text(text, drawn), c.calls, remarks)
+
+
+def _is_key(use: sql.Use, types: Sequence[str], number: int, catalog: Catalog) -> bool:
+    column = catalog.columns.get(use.table, {}).get(use.column)
+    return column is not None and column.is_unique and not use.inserted and types[number - 1] in _INTEGERS
 
 
 def _text(text: str, drawn: Mapping[int, Draw]) -> str:
@@ -201,8 +290,8 @@ def shown(text: str) -> str:
     return " ".join(text.split()[:2]) + " ..." if sql.is_control(text) or sql.parsed(text) is None else text
 
 
-def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog) -> Draw:
-    """How a parameter is drawn, by what it is compared with."""
+def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog, hits: float = 1.0) -> Draw:
+    """How a parameter is drawn, by what it is compared with. Of keys such a part that are there are `hits`."""
     if use is not None and use.limit:
         return Draw((f"\\set {name} {_LIMIT}",), f":{name}", f"a limit, taken to be {_LIMIT}")
     column = catalog.columns.get(use.table, {}).get(use.column) if use is not None else None
@@ -217,7 +306,16 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog) -> Dr
         if use.inserted:
             high = 2**31 - 1 if type_ != "bigint" else 10**15
             return Draw((f"\\set {name} random(:{table}_last + 1, {high})",), f":{name}", "a new key, by chance")
-        return Draw((f"\\set {name} random(:{table}_first, :{table}_last)",), f":{name}")
+        there = f"random(:{table}_first, :{table}_last)"
+        if hits >= 1:
+            return Draw((f"\\set {name} {there}",), f":{name}")
+        # Below the first: what is inserted comes behind the last.
+        return Draw(
+            (f"\\set {name}_u random(1, {PARTS})",
+             f"\\set {name} case when :{name}_u <= {round(hits * PARTS)} then {there} "
+             f"else :{table}_first - random(1, 1000) end"),
+            f":{name}", f"a key that is there in {hits:.3g} of the calls, as in production",
+        )  # fmt: skip
     if use.inserted and column.is_unique:
         return Draw((), f"md5(random()::text)::{type_}", "a new key, by chance")
     if type_.endswith("[]"):

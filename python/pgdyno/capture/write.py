@@ -22,7 +22,7 @@ title = "{title}"
 kind = "none"
 
 [workloads.captured]
-title = "captured TPS"
+title = "captured TPS"{read_only}
 scripts = [
 {scripts}
 ]
@@ -38,7 +38,10 @@ protocol = "prepared"
 """
 
 
-def write(found: Capture, folder: Path, *, source: str, when: str, what: str) -> Path:
+_READ_ONLY = "\n# Whatever its statements call: the server refuses to write.\nread_only = true"
+
+
+def write(found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False) -> Path:
     """The experiment's file. Raises UsageError where the folder is there already."""
     if not found.scripts:
         raise UsageError("nothing was captured", "; ".join(dict.fromkeys(why for why, _, _ in found.left_out))[:300])
@@ -58,6 +61,7 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str) ->
     text = _EXPERIMENT.format(
         source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
         title=f"Captured from {source}".replace('"', "'"), scripts="\n".join(lines),
+        read_only=_READ_ONLY if read_only else "",
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")

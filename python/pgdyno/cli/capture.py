@@ -18,7 +18,6 @@ from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line
-from pgdyno.search_path import user_path
 
 
 def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float, top: int, read_only: bool) -> int:
@@ -30,7 +29,7 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
         reason = one_line(e)
         raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    file = write(found, output, source=source, when=when, what=what)
+    file = write(found, output, source=source, when=when, what=what, read_only=read_only)
     sys.stdout.write(
         f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}; {len(found.left_out)} left out\n"
         f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
@@ -41,7 +40,7 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
 def _captured(
     target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool
 ) -> tuple[Capture, str, str]:
-    with closing(targets.administrative(target)) as conn, user_path(conn):
+    with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         if log:
             catalog = statements.Catalog(conn)

@@ -16,6 +16,7 @@ import psycopg
 from pgdyno.cluster import pooler
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.target import Target
 from pgdyno.collect import activity, server
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import (
@@ -352,7 +353,7 @@ class Session:
             checks=tpcc is not None and run.check,
         )
         context = TrialContext(
-            site.target,
+            self._sessions_of(site, trial.workload),
             run,
             self.prepared.cores,
             site.died,
@@ -371,6 +372,14 @@ class Session:
             self.listener.trial_ended(abandon(prepared, e))
             raise
         return prepared
+
+    def _sessions_of(self, site: Site, workload: str) -> Target:
+        """The target as a workload's sessions reach it."""
+        if not self.experiment.workloads[workload].read_only:
+            return site.target
+        given = site.target.options.get("options", "")
+        option = f"{given} -c default_transaction_read_only=on".strip()
+        return replace(site.target, options={**site.target.options, "options": option})
 
     def _beside_standbys(
         self, site: Site, planned: Planned, variables: dict[str, str], seed: int, writer: TrialWriter

@@ -166,6 +166,8 @@ class Workload(Strict):
     standby_reads: StandbyReads | None = None
     #: A trial fails if one of its statements finds or changes no row in most of its executions.
     expect_rows: bool = False
+    #: Its sessions may not write (default_transaction_read_only).
+    read_only: bool = False
 
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:

@@ -1,0 +1,138 @@
+"""What a captured statement may do when it is carried out again: somebody's functions that it calls, and how many rows
+it touches with parameters that are drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+import psycopg
+
+from pgdyno.load.find import Connection
+from pgdyno.search_path import user_path
+
+#: Constants and comments; names in double quotes stay.
+_NO_NAMES = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+_NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)'
+_CALLED = re.compile(rf"({_NAME})\s*\(")
+_NAMES = re.compile(_NAME)
+#: Functions that are none of the server's own: by name; as an attribute of a row; those in views, rules and policies of
+#: the relations that are named, through any number of views and partitions; and, which the planner may call, those in
+#: indexes, constraints, statistics and partition keys.
+_FUNCTIONS = """
+with recursive seen(oid) as (
+  select c.oid from pg_catalog.pg_class c where c.relname::text = any(%(names)s::text[])
+  union
+  select x.oid from seen, lateral (
+    select d.refobjid as oid from pg_catalog.pg_rewrite r join pg_catalog.pg_depend d
+      on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass and d.objid = r.oid
+      and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass where r.ev_class = seen.oid
+    union all
+    select i.inhrelid from pg_catalog.pg_inherits i where i.inhparent = seen.oid) x),
+holders(class, oid, is_carried_out) as (
+  select 'pg_catalog.pg_rewrite'::pg_catalog.regclass, r.oid, true
+    from seen join pg_catalog.pg_rewrite r on r.ev_class = seen.oid
+  union all select 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid, true
+    from seen join pg_catalog.pg_policy p on p.polrelid = seen.oid
+  union all select 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid, false
+    from seen join pg_catalog.pg_index i on i.indrelid = seen.oid
+  union all select 'pg_catalog.pg_class'::pg_catalog.regclass, seen.oid, false from seen
+  union all select 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid, false
+    from seen join pg_catalog.pg_constraint c on c.conrelid = seen.oid
+  union all select 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid, false
+    from seen join pg_catalog.pg_attrdef a on a.adrelid = seen.oid
+  union all select 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid, false
+    from seen join pg_catalog.pg_statistic_ext s on s.stxrelid = seen.oid),
+called(oid, is_carried_out) as (
+  select d.refobjid, h.is_carried_out from holders h join pg_catalog.pg_depend d on d.classid = h.class::pg_catalog.oid
+    and d.objid = h.oid and d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+  union all
+  select oid, true from pg_catalog.pg_proc where proname::text = any(%(called)s::text[])
+  union all
+  select p.oid, true from pg_catalog.pg_proc p join pg_catalog.pg_type t on t.oid = p.proargtypes[0]
+  where p.pronargs = 1 and t.typtype = 'c' and p.proname::text = any(%(names)s::text[]))
+select p.oid::pg_catalog.regprocedure::text, bool_or(is_carried_out and (p.provolatile = 'v' or p.prokind = 'p'))
+from called join pg_catalog.pg_proc p using (oid) join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where n.nspname not in ('pg_catalog', 'information_schema')
+group by 1 order by 2 desc, 1"""
+#: Operators and casts of somebody's are called by the planner, and by no name.
+_OTHERS = """
+select exists (select from pg_catalog.pg_operator o join pg_catalog.pg_proc p on p.oid = o.oprcode::pg_catalog.oid
+               where p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace)
+    or exists (select from pg_catalog.pg_cast c join pg_catalog.pg_proc p on p.oid = c.castfunc
+               where p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace)"""
+_PREPARED = "pgdyno_captured"
+_PLAN_MS = 2_000
+#: By how much rows a call may differ from production's; and fewer than so many are as good as none.
+TIMES, _NONE = 10.0, 0.1
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Somebody's functions that a statement may call."""
+
+    #: By name; those that may write come first.
+    names: list[str]
+    #: The first that may write: VOLATILE, or a procedure; empty: there is none.
+    volatile: str
+
+
+def functions(conn: Connection, text: str) -> Functions:
+    """Return the functions outside of pg_catalog that a statement may call, by any of its names: rather too many."""
+    plain = _NO_NAMES.sub(" ", text)
+    names, called = ({_folded(n) for n in of.findall(plain)} for of in (_NAMES, _CALLED))
+    rows = conn.execute(_FUNCTIONS, {"names": sorted(names), "called": sorted(called)}).fetchall()
+    return Functions([r[0] for r in rows], next((r[0] for r in rows if r[1]), ""))
+
+
+def _folded(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+class Planner:
+    """How many rows a statement touches, as the planner estimates it for parameters that it does not know."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        row = conn.execute(_OTHERS).fetchone()
+        self._others = row is None or bool(row[0])
+
+    def rows(self, text: str, parameters: int) -> float | None:
+        """Return the rows that are changed, or returned. None: not known, or finding it out could call somebody's code
+        with our rights.
+        """
+        if self._others or functions(self._conn, text).names:
+            return None
+        try:
+            with self._conn.transaction(force_rollback=True), user_path(self._conn):
+                return self._estimated(text, parameters)
+        except (psycopg.Error, ValueError, LookupError, TypeError):
+            return None
+
+    def _estimated(self, text: str, parameters: int) -> float:
+        self._conn.execute(f"set local statement_timeout = {_PLAN_MS}")
+        self._conn.execute("set local plan_cache_mode = force_generic_plan; set local lock_timeout = 200")
+        pgconn = self._conn.pgconn
+        # The extended protocol takes one statement, whatever the text is.
+        done = pgconn.exec_params(f"prepare {_PREPARED} as {text}".encode(), [])
+        if done.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            raise ValueError(done.get_error_message())
+        try:
+            nulls = f"({', '.join(['null'] * parameters)})" if parameters else ""
+            row = self._conn.execute(f"explain (format json) execute {_PREPARED}{nulls}".encode()).fetchone()
+        finally:
+            if self._conn.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+                self._conn.execute(f"deallocate {_PREPARED}")
+        plan = (row[0] if not isinstance(row[0], str) else json.loads(row[0]))[0]["Plan"] if row else {}
+        # What changes rows says of none that it returns them.
+        inner = plan.get("Plans", []) if plan.get("Node Type") == "ModifyTable" else [plan]
+        return float(sum(p["Plan Rows"] for p in inner if p.get("Parent Relationship") != "InitPlan"))
+
+
+def differs(here: float, in_production: float) -> bool:
+    """Whether a statement would touch more than ten times as many rows as it did, or takes away any where it took
+    none.
+    """
+    return here >= TIMES * max(in_production, _NONE)
