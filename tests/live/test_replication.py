@@ -447,7 +447,9 @@ def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> No
     # A standby only reads: what writes is left out, and said.
     cluster = ReplicatedCluster(folder)
     node = cluster.members[1]
-    standby = f"host={node.address} port={node.port} user=pgdyno dbname=postgres password={cluster.record.client_password}"
+    standby = (
+        f"host={node.address} port={node.port} user=pgdyno dbname=postgres password={cluster.record.client_password}"
+    )
     done = pgdyno("run", "quick", "--target", standby, *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert "is a standby: it only reads, and read-write writes: left out" in done.err

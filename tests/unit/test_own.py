@@ -199,3 +199,25 @@ def test_integers_are_drawn_as_they_were_seen() -> None:
     assert d.lines[0] == "\\set p1_u random(1, 1000000)" and "<= 500000 then 7" in d.lines[1]
     assert d.lines[1].count("random(") == 10
     compiled([("x.sql", "\n".join([*d.lines, "SELECT :p1;"]), 1)], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("insert into users(name,password) values ($1,$2)", 2),
+        ("insert into users (name, password) values ('bob', 'S3CRET'::text)", 2),
+        ("insert into users (name,password) values($1,$2)returning name", 2),
+        ("update users set password=$1,name=$2 where name=$3", 1),
+    ],
+)
+def test_a_secret_is_known_however_it_is_written(text: str, secret: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """As drivers write it, who leave out blanks and say each value's type."""
+    general, values = sql.generalised(text)
+    assert "S3CRET" not in general and (not values or "S3CRET" in values)
+    tree = sql.parsed(general)
+    assert tree is not None
+    uses = sql.uses(tree, {"users": {"name", "password"}})
+    assert uses[secret].column == "password"
+    # What it cannot read is not shown to whoever looks on.
+    assert sql.parsed("call login('bob', 'S3CRET') over and out") is None
+    assert "S3CRET" not in "".join(capfd.readouterr())

@@ -153,7 +153,9 @@ def _script(
             return f"the server does not take its general form: {types}"
         drawn: dict[int, Draw] = {}
         tree = sql.parsed(text)
-        uses = sql.uses(tree, catalog.names) if tree is not None else {}
+        if tree is None:
+            return "it cannot be read, so which of its values are secrets is not known"
+        uses = sql.uses(tree, catalog.names)
         for n, type_ in enumerate(types, 1):
             values = [v for x in given if (v := x[at].get(n)) is not None]
             name = f"s{at + 1}p{n}"

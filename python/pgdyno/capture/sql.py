@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
+
+# It writes the statements that it cannot read, with all their values, to the terminal.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 #: Parameters as pg_stat_statements and the log write them.
 PARAMETER = re.compile(r"\$(\d+)\b")
@@ -60,11 +64,14 @@ def is_secret(column: str) -> bool:
 
 def parsed(text: str) -> exp.Expression | None:
     """The statement, where it can be read."""
+    # "$1,$2" is no dollar quote: drivers write no blank behind the comma.
+    apart = PARAMETER.sub(r" $\1 ", text)
     try:
-        found = sqlglot.parse_one(text, read="postgres")
+        found = sqlglot.parse_one(apart, read="postgres")
     except (sqlglot.errors.SqlglotError, RecursionError):
         return None
-    return found if isinstance(found, exp.Expression) else None
+    # Of a command it knows the first word alone.
+    return found if isinstance(found, exp.Expression) and not isinstance(found, exp.Command) else None
 
 
 def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use]:
@@ -188,7 +195,7 @@ def _generalised(text: str) -> tuple[str, list[str]]:
         if (
             isinstance(node, exp.Literal)
             and not _is_position(node)
-            and not isinstance(node.parent, exp.Interval | exp.DataTypeParam | exp.Cast | exp.Parameter)
+            and not isinstance(node.parent, exp.Interval | exp.DataTypeParam | exp.Parameter)
         ):
             values.append(str(node.this))
             return exp.Parameter(this=exp.Literal.number(highest + len(values)))
