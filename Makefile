@@ -40,8 +40,8 @@ demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table,
 # one. What is left measures, and wants the machine to itself.
 BESIDE := tests/unit tests/heap tests/conformance
 APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
-  acid borrowed capture drill flashback foreign ledger load own pgbench pooler replication signals standbys statistics templates tls \
-  tpcc)
+  acid borrowed capture flashback foreign ledger load own pgbench pooler replication signals standbys statistics templates tls \
+  tpcc) tests/live/drill
 ALONE := tests/browser tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
 AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope
 PYTEST = $(BIN)/python -m pytest -m "$(if $(SLOW),slow,not slow)" --durations=20
