@@ -221,3 +221,11 @@ def test_a_secret_is_known_however_it_is_written(text: str, secret: int, capfd: 
     # What it cannot read is not shown to whoever looks on.
     assert sql.parsed("call login('bob', 'S3CRET') over and out") is None
     assert "S3CRET" not in "".join(capfd.readouterr())
+
+
+def test_names_that_sound_of_secrets() -> None:
+    """By words: a passenger has no password."""
+    for name in ("password", "pwd", "userPwd", "session_id", "api_key", "apiKey", "cookie", "auth", "bearer", "credit"):
+        assert sql.is_secret(name), name
+    for name in ("passenger_id", "compass", "passage", "author", "hashtag", "monkey", "opinion", "keynote", "tokyo"):
+        assert not sql.is_secret(name), name

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
-from pgdyno.capture.statements import Capture, Captured, Catalog, may_write, name_of, shown, with_draws
+from pgdyno.capture.statements import Capture, Captured, Catalog, by_chance, may_write, name_of, shown, with_draws
 from pgdyno.errors import UsageError
 
 _MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
@@ -161,8 +161,8 @@ def _script(
             name = f"s{at + 1}p{n}"
             if not values:
                 drawn[n] = Draw((), f"null::{type_}", "it was always null")
-            elif uses.get(n) is not None and sql.is_secret(uses[n].column):
-                drawn[n] = Draw((), f"md5(random()::text)::{type_}", "it may be a secret: drawn by chance")
+            elif catalog.is_secret(uses.get(n), type_):
+                drawn[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
             elif type_ in _INTEGERS and draws.are_integers(Distribution.of(values)):
                 drawn[n] = draws.integers(name, Distribution.of(values))
             else:

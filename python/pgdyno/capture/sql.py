@@ -32,7 +32,13 @@ _LITERAL = re.compile(
 #: What stands for constants while a shape is looked at, before five digits; and shapes that are remembered.
 _MARK, _MOST_SHAPES = "90417", 10_000
 _TEXTS: dict[tuple[str, ...], str] = {}
-_SECRET = re.compile(r"pass|secret|token|hash|salt|key$|card|iban|ssn|cvv|otp", re.IGNORECASE)
+#: In names of columns: anywhere, and as whole words.
+_SECRET = re.compile(r"passw|passphrase|secret|token|cookie|bearer|credential|api_?key|private_?key", re.IGNORECASE)
+_SECRET_WORDS = {
+    "pass", "pwd", "hash", "salt", "key", "auth", "private", "credit", "card", "pan", "iban", "ssn", "cvv", "cvc",
+    "otp", "pin", "session", "sid", "jwt",
+}  # fmt: skip
+_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
 
 
@@ -58,8 +64,9 @@ def asks_catalog(text: str) -> bool:
 
 
 def is_secret(column: str) -> bool:
-    """Whether a column's values are better not written down."""
-    return _SECRET.search(column) is not None
+    """Whether a column's name says that its values are better not written down."""
+    words = {w.lower() for w in _WORDS.findall(column)}
+    return _SECRET.search(column) is not None or not words.isdisjoint(_SECRET_WORDS)
 
 
 def parsed(text: str) -> exp.Expression | None:

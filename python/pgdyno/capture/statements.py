@@ -46,7 +46,9 @@ select case when n.nspname::text = (
   c.relkind in ('r', 'p') and not c.relrowsecurity and a.attgenerated <> 'v'
     and t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace,
   exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisunique and i.indnkeyatts = 1
-          and i.indkey[0] = a.attnum)
+          and i.indkey[0] = a.attnum),
+  exists (select from pg_catalog.pg_constraint k where k.conrelid = c.oid and k.contype = 'f'
+          and a.attnum = any(k.conkey))
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   join pg_catalog.pg_type t on t.oid = a.atttypid
@@ -58,6 +60,8 @@ where schemaname::text = %s and tablename::text = %s and attname::text = %s
 order by inherited limit 1"""
 #: Rows that are looked at where there are no statistics, and how long that may take, milliseconds.
 _SOME, _LOOK_MS = 200, 2_000
+#: What may hold a secret.
+_TEXTS = ("text", "character varying", "character", "name", "citext", "bytea", "uuid", "json", "jsonb")
 _INTEGERS = ("smallint", "integer", "bigint")
 #: A parameter that nothing is known of.
 _UNKNOWN = "random(1, 1000)"
@@ -97,6 +101,8 @@ class Column:
     table: str = ""
     #: Values can be read without calling anything but the server's own functions.
     is_plain: bool = False
+    #: It refers to another table's.
+    is_foreign_key: bool = False
 
 
 class Catalog:
@@ -107,8 +113,8 @@ class Catalog:
         self.columns: dict[str, dict[str, Column]] = {}
         self.planner = Planner(conn)
         path = {"path": list(schemas_of(conn))}
-        for shown_as, schema, table, column, type_, plain, unique in conn.execute(_COLUMNS, path).fetchall():
-            self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain)
+        for shown_as, schema, table, column, type_, plain, unique, foreign in conn.execute(_COLUMNS, path).fetchall():
+            self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain, foreign)
 
     @property
     def names(self) -> dict[str, set[str]]:
@@ -133,6 +139,15 @@ class Catalog:
         except psycopg.Error:
             return Distribution()
         return Distribution.of([r[0] for r in rows if r[0] is not None])
+
+    def is_secret(self, use: sql.Use | None, type_: str) -> bool:
+        """Whether a parameter's values are better not written down. Numbers, dates and references are no secrets: what
+        is looked up by them is.
+        """
+        if use is None or type_ not in _TEXTS or not sql.is_secret(use.column):
+            return False
+        column = self.columns.get(use.table, {}).get(use.column)
+        return column is None or not column.is_foreign_key
 
     def functions(self, text: str) -> Functions:
         """Somebody's functions that a statement may call."""
@@ -317,11 +332,11 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog, hits:
             f":{name}", f"a key that is there in {hits:.3g} of the calls, as in production",
         )  # fmt: skip
     if use.inserted and column.is_unique:
-        return Draw((), f"md5(random()::text)::{type_}", "a new key, by chance")
+        return Draw((), by_chance(type_), "a new key, by chance")
     if type_.endswith("[]"):
         return Draw((), f"array(select {use.column} from {use.table} limit 1)", "a list, taken to have one value")
-    if sql.is_secret(use.column):
-        return Draw((), f"md5(random()::text)::{type_}", "it may be a secret: drawn by chance, and found nowhere")
+    if catalog.is_secret(use, type_):
+        return Draw((), by_chance(type_), "it may be a secret: drawn by chance, and found nowhere")
     known = catalog.distribution(use.table, use.column)
     if known.is_empty:
         return Draw((), f"null::{type_}", f"{use.table}.{use.column} has no values to draw from: always null")
@@ -330,6 +345,23 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog, hits:
     if draws.are_integers(known):
         return draws.integers(name, known)
     return Draw((f"\\set {name} {_UNKNOWN}",), f":{name}", f"what it is of is not known: {_UNKNOWN}")
+
+
+def by_chance(type_: str) -> str:
+    """An expression that is worked out once a statement, so that an index can be used: a subquery of its own."""
+    drawn = "md5(random()::text)"
+    match type_:
+        case "uuid":
+            return f"(select {drawn}::uuid)"
+        case "bytea":
+            return f"(select decode({drawn}, 'hex'))"
+        case "json" | "jsonb":
+            return f"(select to_{type_}({drawn}))"
+        case "character":
+            return f"(select {drawn}::bpchar)"
+        case _ if type_ in _TEXTS:
+            return f"(select {drawn}::{type_})"
+    return f"null::{type_}"
 
 
 def name_of(text: str, tree: Any, number: int) -> str:
