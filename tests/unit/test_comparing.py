@@ -104,6 +104,7 @@ def test_the_upper_bound_of_the_noise_is_one() -> None:
 SHAPES = [(1, 10, 3), (5, 2, 3), (5, 2, 5), (1, 3, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cells", "size", "n"), SHAPES)
 def test_equal_sides_are_called_different_once_in_a_hundred(cells: int, size: int, n: int) -> None:
     rng = np.random.default_rng(11)
@@ -125,6 +126,7 @@ def test_variances_that_differ_by_ten_do_not_make_differences(cells: int, size: 
         assert sum(c.verdict in DIFFERENT for c in found) / len(found) <= 0.03
 
 
+@pytest.mark.slow
 def test_what_all_configurations_know_finds_what_one_does_not() -> None:
     rng = np.random.default_rng(13)
     together = [table(rng, 1, 10, 3, lambda *_: 0.05, math.log(1.2))[-1] for _ in range(100)]
@@ -134,6 +136,7 @@ def test_what_all_configurations_know_finds_what_one_does_not() -> None:
     assert sum(c.verdict is Verdict.FASTER for c in alone) <= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocked", [False, True])
 def test_intervals_hold_the_truth(blocked: bool) -> None:
     rng = np.random.default_rng(14)
@@ -174,6 +177,7 @@ def test_a_drift_of_the_machine_is_taken_out_by_rounds() -> None:
     assert found[True] > 55 > found[False]
 
 
+@pytest.mark.slow
 def test_a_table_is_wrong_once_in_twenty() -> None:
     rng = np.random.default_rng(17)
     level = compare.level_for(20)

@@ -283,7 +283,7 @@ _LOAD = st.floats(0, 2)
     st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), st.floats(1e4, 1e7),
     st.sampled_from([None, 100.0]), st.booleans(),
 )  # fmt: skip
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_one_thing_limits_a_configuration(
     tmp_path_factory: pytest.TempPathFactory, waits: list[Any], cpu: tuple[float, ...], client: tuple[float, ...],
     rtt_ns: float, rate: float | None, behind: bool,

@@ -217,7 +217,7 @@ def test_a_dip_of_the_past_hides_no_fresh_fall() -> None:
     assert found >= 90
 
 
-@pytest.mark.parametrize("n", [8, 12, 25, 60])
+@pytest.mark.parametrize("n", [8, 12, 25, pytest.param(60, marks=pytest.mark.slow)])
 def test_equal_values_show_a_change_in_a_hundredth(n: int) -> None:
     rng = np.random.default_rng(7)
     assert sum(bool(changepoints.change_points(rng.normal(100, 2, n))) for _ in range(300)) <= 8
@@ -280,6 +280,7 @@ def test_a_fresh_drop_is_found_when_three_runs_have_it() -> None:
 # ---------------------------------------------------------------- scaling
 
 
+@pytest.mark.slow
 def test_the_law_is_found_again_and_predicts() -> None:
     rng = np.random.default_rng(18)
     inside = 0
@@ -315,6 +316,7 @@ def test_linear_scaling_has_no_knee() -> None:
     assert found.sigma.value < 1e-4 and found.knee.value > 100
 
 
+@pytest.mark.slow
 def test_levels_are_the_units_of_scaling() -> None:
     """Many repetitions of levels that the law misses know no more than the levels."""
     rng = np.random.default_rng(5)
@@ -341,6 +343,7 @@ def test_too_few_levels_are_refused() -> None:
         scaling.fit([1, 2, 4, 4], [1, 2, 3, 3])
 
 
+@pytest.mark.slow
 def test_the_worked_example_is_there() -> None:
     path = Path(laws.__file__).parent.parent / "experiments" / "polardb-2024.csv"
     found = laws.of_csv(path, "cores", "read_only_qps", "hot_rows", None)

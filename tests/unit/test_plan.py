@@ -334,6 +334,7 @@ def test_plan_takes_whatever_run_takes() -> None:
     assert run == planned
 
 
+@pytest.mark.slow
 def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
     words = ("plan", "quick", "--embedded", "--vary", "synchronous_commit=on,off")
     short = pgdyno(*words, "--duration", "3")
