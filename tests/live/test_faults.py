@@ -97,10 +97,11 @@ def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, dat
     assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
     assert done.json["manifest"]["trials"] == len(done.json["trials"])
     (tmp_path / "t.toml").write_text(
-        'name = "t"\n[dataset]\nkind = "tpcb"\nscale = 1\n[workloads.w]\nscripts = [{ builtin = "simple-update" }]\n'
+        'name = "t"\ntitle = "t"\n[dataset]\nkind = "tpcb"\nscale = 1\n[workloads.w]\n'
+        'scripts = [{ builtin = "simple-update" }]\n'
     )
     done = pgdyno("run", tmp_path / "t.toml", *SHORT, "--target", info, "--runs", tmp_path)
-    assert done.code == 4 and "it only reads, and w writes" in done.err and "Name the primary" in done.err, done.err
+    assert done.code == 3 and "it only reads, and w writes" in done.err and "Name the primary" in done.err, done.err
 
 
 @pytest.mark.slow
