@@ -33,8 +33,8 @@ _QUICK = {"hot row"}
 def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
     if why := made.why_not():
         pytest.skip(why)
-    if made.name in _QUICK:
-        made = replace(made, seconds=4.0)
+    # Two checkpoints and six rounds of autovacuum; benches/causes.py runs the calm ones for longer.
+    made = replace(made, seconds=4.0 if made.name in _QUICK else min(made.seconds, 65.0))
     found = causes.explained(made, tmp_path / "1")
     if not _is_named(made, found):
         # One trial of some seconds on a machine of noise: it is to be right in two of three. How often it is in one is
