@@ -30,6 +30,7 @@ class _State:
     waiting: type[BaseException] | None = None
     #: The last that arrived, whether it has raised or not.
     arrived: type[BaseException] | None = None
+    number = int(signal.SIGINT)
     #: What sends one again that could not raise.
     again: threading.Timer | None = None
     #: What is told of exceptions that nobody can catch.
@@ -38,18 +39,17 @@ class _State:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     exception = KeyboardInterrupt if number == signal.SIGINT else Terminated
-    _State.arrived = exception
+    _State.arrived, _State.number = exception, number
     if _State.held:
         _State.waiting = exception
     elif frame is not None and frame.f_code.co_name in _WHOLE:
-        _send_again(exception)
+        _send_again()
     else:
         raise exception
 
 
-def _send_again(exception: type[BaseException]) -> None:
-    number = signal.SIGINT if exception is KeyboardInterrupt else signal.SIGTERM
-    _State.again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+def _send_again() -> None:
+    _State.again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), _State.number))
     _State.again.daemon = True
     _State.again.start()
 
@@ -57,7 +57,7 @@ def _send_again(exception: type[BaseException]) -> None:
 def _on_lost(lost: sys.UnraisableHookArgs) -> None:
     """Python drops what is raised in destructors and in callbacks of forks, and goes on: a signal's comes again."""
     if lost.exc_type in (KeyboardInterrupt, Terminated) and _State.arrived is lost.exc_type:
-        _send_again(lost.exc_type)
+        _send_again()
     else:
         _State.hook(lost)
 
@@ -79,12 +79,17 @@ def signals_raise() -> Iterator[None]:
         if _State.again is not None and _State.again.is_alive():
             raise_if_signalled()
     finally:
-        if _State.again is not None:
-            _State.again.cancel()
-        sys.unraisablehook = hook
-        _State.arrived = earlier
-        for n, handler in before.items():
-            signal.signal(n, handler)
+        try:
+            if _State.again is not None:
+                # One that is being sent arrives while the handlers are still ours.
+                _State.again.cancel()
+                _State.again.join()
+                _State.again = None
+        finally:
+            sys.unraisablehook = hook
+            _State.arrived = earlier
+            for n, handler in before.items():
+                signal.signal(n, handler)
 
 
 @contextmanager

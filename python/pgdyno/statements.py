@@ -6,15 +6,19 @@ import re
 
 #: What is no word of a statement: texts, comments, quoted names.
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+#: Verbs where a statement begins, and behind WITH ... AS (; the others are no names of columns.
 _CHANGES = re.compile(
-    r"\b(insert|update|delete|merge|truncate|nextval|setval|for\s+(no\s+key\s+)?update|for\s+(key\s+)?share|"
-    r"copy\b[^;]*\bfrom|create|alter|drop|vacuum|refresh\s+materialized)\b",
+    r"(?:^|;)\s*(?:truncate|copy\b[^;]*\bfrom|create|alter|drop|vacuum|refresh)\b"
+    r"|(?:^|[;()])\s*(?:insert\s+into|update\s+[\"\w]|delete\s+from|merge\s+into)"
+    r"|\b(?:nextval|setval)\s*\(|\bfor\s+(?:no\s+key\s+)?update\b|\bfor\s+(?:key\s+)?share\b",
     re.IGNORECASE,
 )
+#: Of a script the lines that are pgbench's.
+_META = re.compile(r"^\s*\\.*$", re.MULTILINE)
 
 
 def writes(text: str) -> bool:
     """Whether a statement changes something, so that a server that only reads refuses it. Functions that change
     something are not known.
     """
-    return _CHANGES.search(_QUOTED.sub(" ", text)) is not None
+    return _CHANGES.search(_QUOTED.sub(" ", _META.sub(" ", text)).strip()) is not None

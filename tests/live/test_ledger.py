@@ -39,7 +39,7 @@ def written(server: Server, database: str, tmp_path: Path) -> tuple[Any, list[le
 def audited(target: Any, entries: list[ledger.Entry]) -> ledger.Audit:
     with targets.administrative(target) as conn:
         there = ledger.look(conn, RUN)
-    return ledger.audit(entries, there.rows, fault_ns=1 << 62, changed=there.changed, torn=there.torn)
+    return ledger.audit(entries, there.rows, fault_ns=1 << 62, changed=there.changed, states=there.states)
 
 
 def test_what_nobody_touched_is_whole(written: tuple[Any, list[ledger.Entry]]) -> None:

@@ -84,14 +84,15 @@ def test_rows_that_nobody_wrote_are_phantoms() -> None:
     [
         ((0, 5, (5,), 5), True), ((0, None, (), None), True), ((0, 4, (5,), 5), False), ((0, 5, (4,), 5), False),
         ((0, 5, (4, 5), 5), False), ((0, 5, (), 5), False), ((0, 5, (5,), None), False), ((0, None, (), 1), False),
+        ((0, 5, (3, 5), 5), True), ((0, 5, (3,), 5), False),
     ],
 )  # fmt: skip
 def test_a_transaction_is_there_whole_or_not_at_all(state: Any, whole: bool) -> None:
-    there = ledger.There([], [], [state])
-    assert bool(there.torn) is not whole
-    found = ledger.audit([acknowledged(0, 5)], [(0, 5)], fault_ns=0, changed=[(0, 5)], torn=there.torn)
+    entries = [Entry(0, 3, "unknown", 3 * S), acknowledged(0, 5)]
+    found = ledger.audit(entries, [(0, 5)], fault_ns=0, changed=[(0, 5)], states=[state])
+    assert bool(found.torn) is not whole
     assert found.changed == [(0, 5)] and not found.lost
-    v = verdict.of_rounds([round_with(lost=[], torn=there.torn)])
+    v = verdict.of_rounds([round_with(lost=[], torn=found.torn)])
     assert v.is_sound is whole and v.sentence.startswith(
         "nothing lost" if whole else "WRONG: of 1 client updates or del"
     )

@@ -229,3 +229,22 @@ def test_names_that_sound_of_secrets() -> None:
         assert sql.is_secret(name), name
     for name in ("passenger_id", "compass", "passage", "author", "hashtag", "monkey", "opinion", "keynote", "tokyo"):
         assert not sql.is_secret(name), name
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("/* nightly */ truncate orders", "truncate"), ("-- x\n  drop table t", "drop"),
+        ("/* a /* nested */ ' */ delete from t", "delete"), ("/* never ends", ""), ("  select 1", "select"),
+        ("/*x*//*y*/--z\n/**/ update t set a = 1", "update"), ("-- only", ""),
+    ],
+)  # fmt: skip
+def test_comments_hide_no_statement(text: str, first: str) -> None:
+    assert sql.bare(text).split(" ")[0] == first
+    assert sql.is_control(text) is (first in ("truncate", "drop"))
+
+
+@pytest.mark.parametrize("value", ["$100", "$2b$10$abc", "costs $1,000", "x $1 y"])
+def test_a_constant_stays_as_it_was(value: str) -> None:
+    general, values = sql.generalised(f"select * from t where a = '{value}'")
+    assert values == [value] and "$1" in general

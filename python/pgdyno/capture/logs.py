@@ -13,7 +13,17 @@ from pathlib import Path
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import Distribution, Draw
-from pgdyno.capture.statements import Capture, Captured, Catalog, by_chance, may_write, name_of, shown, with_draws
+from pgdyno.capture.statements import (
+    Capture,
+    Captured,
+    Catalog,
+    by_chance,
+    is_open,
+    may_write,
+    name_of,
+    shown,
+    with_draws,
+)
 from pgdyno.errors import UsageError
 
 _MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
@@ -156,12 +166,14 @@ def _script(
         if tree is None:
             return "it cannot be read, so which of its values are secrets is not known"
         uses = sql.uses(tree, catalog.names)
+        # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
+        unsure = sql.names_secrets(text) or sql.has_no_columns(text)
         for n, type_ in enumerate(types, 1):
             values = [v for x in given if (v := x[at].get(n)) is not None]
             name = f"s{at + 1}p{n}"
             if not values:
                 drawn[n] = Draw((), f"null::{type_}", "it was always null")
-            elif catalog.is_secret(uses.get(n), type_):
+            elif catalog.is_secret(uses.get(n), type_) or (unsure and uses.get(n) is None and not is_open(type_)):
                 drawn[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
             elif type_ in _INTEGERS and draws.are_integers(Distribution.of(values)):
                 drawn[n] = draws.integers(name, Distribution.of(values))

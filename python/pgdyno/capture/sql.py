@@ -16,11 +16,12 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 #: Parameters as pg_stat_statements and the log write them.
 PARAMETER = re.compile(r"\$(\d+)\b")
+_APART = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|(?<![\w$])\$\d+\b")
 #: What is no statement of a workload.
 _CONTROL = re.compile(
     r"^\s*(begin|start|commit|end|rollback|abort|set|reset|show|discard|deallocate|prepare|listen|unlisten|savepoint|"
     r"release|vacuum|analyze|create|drop|alter|copy|explain|truncate|grant|revoke|declare|fetch|close|checkpoint|lock|"
-    r"comment|reindex|cluster|do)\b",
+    r"comment|reindex|cluster|do|refresh|import|security|reassign|execute|load)\b",
     re.IGNORECASE,
 )
 #: Quoted names, constants, and what makes it unsure where a constant begins and ends.
@@ -55,7 +56,24 @@ class Use:
 
 def is_control(text: str) -> bool:
     """BEGIN, SET, CREATE and the like."""
-    return _CONTROL.match(text) is not None
+    return _CONTROL.match(bare(text)) is not None
+
+
+def bare(text: str) -> str:
+    """The statement from its first word on: drivers and ORMs put comments before it, which PostgreSQL nests."""
+    at = 0
+    while True:
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if text.startswith("--", at):
+            at = text.find("\n", at) + 1 or len(text)
+        elif text.startswith("/*", at):
+            depth, at = 1, at + 2
+            while depth and at < len(text):
+                step = {"/*": 1, "*/": -1}.get(text[at : at + 2], 0)
+                depth, at = depth + step, at + (2 if step else 1)
+        else:
+            return text[at:]
 
 
 def asks_catalog(text: str) -> bool:
@@ -69,10 +87,20 @@ def is_secret(column: str) -> bool:
     return _SECRET.search(column) is not None or not words.isdisjoint(_SECRET_WORDS)
 
 
+def names_secrets(text: str) -> bool:
+    """Whether any of its words sounds of a secret: a column, a function that makes or takes one."""
+    return any(is_secret(w) or w.lower() in ("crypt", "login", "dblink_connect") for w in re.findall(r"\w+", text))
+
+
+def has_no_columns(text: str) -> bool:
+    """Whether it inserts without saying into which columns."""
+    return re.match(r'insert\s+into\s+[\w."]+\s*(?:values|select)\b', bare(text), re.IGNORECASE) is not None
+
+
 def parsed(text: str) -> exp.Expression | None:
     """The statement, where it can be read."""
-    # "$1,$2" is no dollar quote: drivers write no blank behind the comma.
-    apart = PARAMETER.sub(r" $\1 ", text)
+    # "$1,$2" is no dollar quote: drivers write no blank behind the comma. What is quoted stays.
+    apart = _APART.sub(lambda m: f" {m[0]} " if m[0][0] == "$" else m[0], text)
     try:
         found = sqlglot.parse_one(apart, read="postgres")
     except (sqlglot.errors.SqlglotError, RecursionError):

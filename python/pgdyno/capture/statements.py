@@ -46,9 +46,7 @@ select case when n.nspname::text = (
   c.relkind in ('r', 'p') and not c.relrowsecurity and a.attgenerated <> 'v'
     and t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace,
   exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisunique and i.indnkeyatts = 1
-          and i.indkey[0] = a.attnum),
-  exists (select from pg_catalog.pg_constraint k where k.conrelid = c.oid and k.contype = 'f'
-          and a.attnum = any(k.conkey))
+          and i.indkey[0] = a.attnum)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   join pg_catalog.pg_type t on t.oid = a.atttypid
@@ -60,13 +58,20 @@ where schemaname::text = %s and tablename::text = %s and attname::text = %s
 order by inherited limit 1"""
 #: Rows that are looked at where there are no statistics, and how long that may take, milliseconds.
 _SOME, _LOOK_MS = 200, 2_000
-#: What may hold a secret.
-_TEXTS = ("text", "character varying", "character", "name", "citext", "bytea", "uuid", "json", "jsonb")
+#: Types that hold none.
+_NO_SECRET = re.compile(
+    r"(?:smallint|integer|bigint|numeric|real|double precision|boolean|date|time|timestamp|interval|money|oid|inet|"
+    r"cidr|macaddr|point|box|circle|line|lseg|path|polygon|\w*range|bit)\b"
+)
 _INTEGERS = ("smallint", "integer", "bigint")
 #: A parameter that nothing is known of.
 _UNKNOWN = "random(1, 1000)"
 _LIMIT = 10
-_CHANGES = re.compile(r"\s*(?:with\b.*?\b)?(?:insert|update|delete|merge)\b", re.IGNORECASE | re.DOTALL)
+#: What the planner takes an array for whose elements it does not know.
+_ELEMENTS = 10
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+#: What takes rows away, or changes them.
+_CHANGES = re.compile(r"(?:update|delete|merge)\b|with\b.*[()]\s*(?:update|delete|merge)\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -101,8 +106,6 @@ class Column:
     table: str = ""
     #: Values can be read without calling anything but the server's own functions.
     is_plain: bool = False
-    #: It refers to another table's.
-    is_foreign_key: bool = False
 
 
 class Catalog:
@@ -113,8 +116,8 @@ class Catalog:
         self.columns: dict[str, dict[str, Column]] = {}
         self.planner = Planner(conn)
         path = {"path": list(schemas_of(conn))}
-        for shown_as, schema, table, column, type_, plain, unique, foreign in conn.execute(_COLUMNS, path).fetchall():
-            self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain, foreign)
+        for shown_as, schema, table, column, type_, plain, unique in conn.execute(_COLUMNS, path).fetchall():
+            self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain)
 
     @property
     def names(self) -> dict[str, set[str]]:
@@ -141,13 +144,8 @@ class Catalog:
         return Distribution.of([r[0] for r in rows if r[0] is not None])
 
     def is_secret(self, use: sql.Use | None, type_: str) -> bool:
-        """Whether a parameter's values are better not written down. Numbers, dates and references are no secrets: what
-        is looked up by them is.
-        """
-        if use is None or type_ not in _TEXTS or not sql.is_secret(use.column):
-            return False
-        column = self.columns.get(use.table, {}).get(use.column)
-        return column is None or not column.is_foreign_key
+        """Whether a parameter's values are better not written down. Numbers, dates and truth values are no secrets."""
+        return use is not None and not _NO_SECRET.match(type_) and sql.is_secret(use.column)
 
     def functions(self, text: str) -> Functions:
         """Somebody's functions that a statement may call."""
@@ -240,7 +238,7 @@ def _not_ours(text: str, catalog: Catalog, read_only: bool) -> str:
 
 def may_write(text: str, catalog: Catalog) -> str:
     """Why a statement has no place in a capture that only reads; empty: it has one."""
-    if writes(text) or text.lstrip()[:4].lower() == "call":
+    if writes(text) or sql.bare(text)[:4].lower() == "call":
         return "it writes (--read-only)"
     if volatile := catalog.functions(text).volatile:
         return f"it calls {volatile}, which may write (--read-only): it is VOLATILE, which STABLE ones are not"
@@ -256,28 +254,57 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     tree = sql.parsed(text)
     uses = sql.uses(tree, catalog.names) if tree is not None else {}
     remarks: list[str] = [] if tree is not None else ["it could not be read: parameters are drawn by type alone"]
-    here = catalog.planner.rows(text, len(types))
-    keys = [n for n, use in uses.items() if _is_key(use, types, n, catalog)]
+    changes = _CHANGES.match(sql.bare(text)) is not None
+    is_of_one = tree is not None and len(sql.tables(tree)) == 1
+    by_key = is_of_one and _finds_one(text, uses, types, catalog)
+    here = _rows(text, uses, types, catalog, by_key=by_key)
     # Where a key finds one row at most, it finds none as often as in production.
-    finds_one = len(keys) == 1 and here is not None and here <= 1
-    hits = min(1.0, c.rows_per_call) if finds_one and _CHANGES.match(text) else 1.0
+    hits = min(1.0, c.rows_per_call) if by_key and changes else 1.0
     drawn = {n: draw_for(f"p{n}", uses.get(n), type_, catalog, hits) for n, type_ in enumerate(types, 1)}
     remarks += [f"${n}: {d.remark}" for n, d in drawn.items() if d.remark]
-    if _CHANGES.match(text) and here is not None and differs(here * hits, c.rows_per_call):
+    if changes and here is not None and differs(here * hits, c.rows_per_call):
         return (
             f"it changed {c.rows_per_call:.3g} rows a call in production, and with parameters that are drawn about "
             f"{here * hits:,.3g}"
         )
-    if here is None and _CHANGES.match(text):
-        remarks.append("how many rows it changes with these parameters is not known")
+    if changes and here is None:
+        if not differs(1.0, c.rows_per_call):
+            remarks.append("how many rows it changes with these parameters is not known")
+        else:
+            return "it changed next to no rows in production; what it would change with these parameters is not known"
     elif here is not None and (differs(here, c.rows_per_call) or differs(c.rows_per_call, here)):
         remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
     return Captured(name_of(text, tree, number), _text(text, drawn), c.calls, remarks)
 
 
+def _finds_one(text: str, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog) -> bool:
+    """Whether a unique integer key is compared with one parameter, and nothing else can find more."""
+    keys = [(n, use.column) for n, use in uses.items() if _is_key(use, types, n, catalog)]
+    if len(keys) != 1 or _OR.search(text):
+        return False
+    ((n, column),) = keys
+    name = re.escape(column)
+    equal = rf'\b{name}"?\s*=\s*\(?\${n}(?!\d)|\${n}\s*=\s*(?:\w+\.)?"?{name}\b'
+    return re.search(equal, text, re.IGNORECASE) is not None
+
+
 def _is_key(use: sql.Use, types: Sequence[str], number: int, catalog: Catalog) -> bool:
     column = catalog.columns.get(use.table, {}).get(use.column)
     return column is not None and column.is_unique and not use.inserted and types[number - 1] in _INTEGERS
+
+
+def _rows(
+    text: str, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog, *, by_key: bool
+) -> float | None:
+    """How many rows it touches as the script draws its parameters: of a list one value, of a limit 10, of a key one."""
+    here = catalog.planner.rows(text, len(types))
+    if by_key:
+        return min(1.0, here if here is not None else 1.0)
+    if here is None:
+        return None
+    if any(t.endswith("[]") for t in types):
+        here /= _ELEMENTS
+    return min(here, float(_LIMIT)) if any(u.limit for u in uses.values()) else here
 
 
 def _text(text: str, drawn: Mapping[int, Draw]) -> str:
@@ -347,21 +374,27 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog, hits:
     return Draw((f"\\set {name} {_UNKNOWN}",), f":{name}", f"what it is of is not known: {_UNKNOWN}")
 
 
+def is_open(type_: str) -> bool:
+    """Whether values of a type hold no secrets."""
+    return _NO_SECRET.match(type_) is not None
+
+
 def by_chance(type_: str) -> str:
     """An expression that is worked out once a statement, so that an index can be used: a subquery of its own."""
     drawn = "md5(random()::text)"
     match type_:
-        case "uuid":
-            return f"(select {drawn}::uuid)"
         case "bytea":
             return f"(select decode({drawn}, 'hex'))"
         case "json" | "jsonb":
             return f"(select to_{type_}({drawn}))"
         case "character":
             return f"(select {drawn}::bpchar)"
-        case _ if type_ in _TEXTS:
-            return f"(select {drawn}::{type_})"
-    return f"null::{type_}"
+        case _ if type_.endswith("[]"):
+            return f"(select array[{drawn}]::{type_})"
+        case _ if _NO_SECRET.match(type_):
+            return f"null::{type_}"
+    # Texts, uuid, and what reads text: citext, domains over them.
+    return f"(select {drawn}::{type_})"
 
 
 def name_of(text: str, tree: Any, number: int) -> str:

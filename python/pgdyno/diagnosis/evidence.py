@@ -14,15 +14,13 @@ import numpy as np
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.recorded import FEWEST, Recorded, Row, Wait, is_outside, ratio, runs
+from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.model import Caveat, Event, TrialRecord
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
-#: Sources that are sampled together begin within this time.
-_SAMPLE_NS = 100_000_000
 #: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
 #: much is busy: a scheduler may put backends in a queue beside an idle processor.
 _FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
@@ -346,9 +344,9 @@ class Evidence:
         for r in self.trials:
             by_time: dict[int, dict[str, float]] = {}
             for row in r.rows("processes"):
-                by_time.setdefault(row["start_ns"] // _SAMPLE_NS, {})[row["kind"]] = row["cpu"]
+                by_time.setdefault(row["start_ns"] // SAMPLE_NS, {})[row["kind"]] = row["cpu"]
             for row in r.rows("machine"):
-                if (kinds := by_time.get(row["start_ns"] // _SAMPLE_NS)) is not None:
+                if (kinds := by_time.get(row["start_ns"] // SAMPLE_NS)) is not None:
                     own.append(max(0.0, used(row, kinds)))
                     whole.append(row["cores"])
         found = ratio(own, whole)

@@ -19,6 +19,10 @@ from pgdyno.store.reading import RunData
 
 #: Of a sample, the part that must lie within the measurement.
 _WITHIN = 0.5
+#: Sources that are sampled together begin within this time.
+SAMPLE_NS = 100_000_000
+#: Of the clients' time: less that the kernel has seen on processors, and PostgreSQL has not, is none.
+_HIDDEN = 0.02
 #: Samples that tell how far they lie apart.
 FEWEST = 4
 #: A state, kind of wait, and wait, as pg_stat_activity has them.
@@ -153,7 +157,7 @@ class Recorded:
         PostgreSQL says "active", without a wait, of a backend that runs or waits for a processor. But one that was just
         sent a statement, and has no processor to read it with, is idle for PostgreSQL. Where the kernel knows of more
         time on processors and in their queues than that, the difference is taken from those that are idle, or wait for
-        their client: the same part of each sample.
+        their client, sample by sample.
         """
         time, clients = self._told_time, float(self.trial.plan.clients)
         backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
@@ -168,11 +172,12 @@ class Recorded:
                 for row, n in zip(backends, own, strict=True)
             ]
         whole, told, outside = (sum(s.seconds * s.count(of) for s in time) for of in (_all, runs, is_outside))
-        if not outside:
+        mean = sum(own) / len(own) / clients
+        # What lies within the noise of ten looks a second is no difference.
+        if not outside or mean * whole - told < _HIDDEN * whole:
             return time
-        seen = sum(own) / len(own) / clients
-        hidden = min(1.0, max(0.0, seen * whole - told) / outside)
-        return [s.with_hidden(hidden) for s in time]
+        seen = {row["start_ns"] // SAMPLE_NS: n / clients for row, n in zip(backends, own, strict=True)}
+        return [s.with_hidden(seen.get(s.start_ns // SAMPLE_NS, mean)) for s in time]
 
     @cached_property
     def _told_time(self) -> list[Sampled]:
@@ -212,10 +217,14 @@ class Sampled:
         """Clients of some kind."""
         return sum(n for what, n in self.counts.items() if of(what))
 
-    def with_hidden(self, part: float) -> Sampled:
-        """With a part of those that are outside of the server among those that run."""
+    def with_hidden(self, seen: float) -> Sampled:
+        """With those that are outside of the server, and for the kernel among the part that is `seen` on processors
+        and in their queues, among those that run.
+        """
+        outside = self.count(is_outside)
+        part = min(1.0, max(0.0, seen * self.count(_all) - self.count(runs)) / outside) if outside else 0.0
         counts = {what: n * (1 - part) if is_outside(what) else n for what, n in self.counts.items()}
-        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * self.count(is_outside)
+        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * outside
         return replace(self, counts=counts)
 
 

@@ -315,7 +315,7 @@ def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
     entries = ledger.read(load.records)
     with targets.administrative(primary.target) as conn:
         there = ledger.look(conn, run)
-    found.audit = ledger.audit(entries, there.rows, fault_ns=found.fault_ns, changed=there.changed, torn=there.torn)
+    found.audit = ledger.audit(entries, there.rows, fault_ns=found.fault_ns, changed=there.changed, states=there.states)
     lost = {e.key for e in found.audit.lost}
     found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)
     write_lost(load.records.parent / "lost.csv", found.audit.lost)

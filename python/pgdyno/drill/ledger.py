@@ -21,6 +21,8 @@ from pgdyno.errors import TrialError
 Outcome = Literal["acknowledged", "failed", "unknown"]
 #: A row, by its client and its sequence.
 Key = tuple[int, int]
+#: A client, its register, its tokens, its last row.
+State = tuple[int, int | None, tuple[int, ...], int | None]
 
 #: A row for each transaction; and of each client a register that is updated, and a token that is deleted and inserted.
 _TABLES = {
@@ -108,25 +110,20 @@ class There:
     #: Of those, such with another content than was written.
     changed: list[Key]
     #: Of each client its register, its tokens and its last row.
-    states: list[tuple[int, int | None, tuple[int, ...], int | None]]
-
-    @property
-    def torn(self) -> list[str]:
-        """Clients whose transactions are there in part: the last of each set all three to one number."""
-        return [
-            f"client {client}: its last row is {last}, its register (UPDATE) {register}, its token (DELETE) "
-            f"{', '.join(map(str, tokens)) or None}"
-            for client, register, tokens, last in self.states
-            if not (register == last and tokens == (() if last is None else (last,)))
-        ]
+    states: list[State]
 
 
 def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
     """Make the tables, unless they are there."""
     for name, columns in _TABLES.items():
         conn.execute(f"create table if not exists {name} ({columns})".encode())
-    # One of a version that wrote keys alone.
-    conn.execute("alter table public.pgdyno_ledger add column if not exists content bigint")
+    has_content = conn.execute(
+        "select from pg_catalog.pg_attribute where attrelid = 'public.pgdyno_ledger'::pg_catalog.regclass "
+        "and attname = 'content'"
+    ).fetchone()
+    # One of a version that wrote keys alone. Only its owner can add one.
+    if has_content is None:
+        conn.execute("alter table public.pgdyno_ledger add column content bigint")
 
 
 def look(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> There:
@@ -196,6 +193,24 @@ def _by_client(entries: list[Entry]) -> dict[int, list[Entry]]:
     return found
 
 
+def torn(states: Sequence[State], entries: Sequence[Entry]) -> list[str]:
+    """Clients whose transactions are there in part: the last of each set row, register and token to one number.
+
+    A token that is left over of a transaction whose outcome was unknown is none of that: the next one did not see yet
+    what it waited for.
+    """
+    unknown = {e.key for e in entries if e.outcome == "unknown"}
+    found = []
+    for client, register, tokens, last in states:
+        counted = [t for t in tokens if t == last or (client, t) not in unknown]
+        if register != last or counted != ([] if last is None else [last]):
+            found.append(
+                f"client {client}: its last row is {last}, its register (UPDATE) {register}, its token (DELETE) "
+                f"{', '.join(map(str, tokens)) or None}"
+            )
+    return found
+
+
 def audit(
     entries: list[Entry],
     there: list[Key],
@@ -203,10 +218,10 @@ def audit(
     fault_ns: int,
     seen: Set[Key] = frozenset(),
     changed: Sequence[Key] = (),
-    torn: Sequence[str] = (),
+    states: Sequence[State] = (),
 ) -> Audit:
-    """Compares. `there`: the rows of the surviving primary, and which of them are `changed`, and whose transactions are
-    `torn`; `fault_ns`: when the old one was broken, in nanoseconds
+    """Compares. `there`: the rows of the surviving primary, which of them are `changed`, and the `states` of its
+    clients; `fault_ns`: when the old one was broken, in nanoseconds
     since 1970; `seen`: rows that were read before.
     """
     present = set(there)
@@ -234,7 +249,7 @@ def audit(
         phantoms=[key for key in unrecorded if may_be_next.get(key[0], 1) != key[1]],
         twice=len(there) - len(present),
         changed=list(changed),
-        torn=list(torn),
+        torn=torn(states, entries),
         holes=[e for e in lost if e.sequence < last.get(e.client, 0)],
         seen_and_missing=len(seen - present),
     )

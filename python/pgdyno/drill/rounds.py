@@ -390,7 +390,7 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.look(conn, scene.run)
     found.audit = ledger.audit(
-        entries, there.rows, fault_ns=found.fault_ns, seen=scene.seen, changed=there.changed, torn=there.torn
+        entries, there.rows, fault_ns=found.fault_ns, seen=scene.seen, changed=there.changed, states=there.states
     )
     lost = {e.key for e in found.audit.lost}
     found.outages = ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost)

@@ -159,12 +159,6 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             f"{target.where} already has {listed(found.foreign)}, {why}",
             "Use a database of its own (createdb bench, then dbname=bench). --force drops and remakes them.",
         )
-    if not replace and not force and (doubtful := next(doubts(conn, found.ours), None)) is not None:
-        table, why = doubtful
-        raise RefusedError(
-            f"{target.where} has {table.shown} with pgdyno's mark, and it {why}: the mark may be forged, or copied",
-            f"Look at it. --replace drops {listed(found.ours)} and loads {dataset.name}. Or use a database of its own.",
-        )
     finished = [t for t in found.ours if t.mark is not None and not t.mark.state and t.mark.name != dataset.name]
     if finished and not replace:
         raise RefusedError(
@@ -172,6 +166,20 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             f"({listed(found.ours)}: {pg_size(sum(t.bytes for t in found.ours))})",
             f"--replace drops it and loads {dataset.name}. Or use a database of its own.",
         )
+    if not replace and not force:
+        try:
+            doubtful = next(doubts(conn, found.ours), None)
+        except psycopg.Error as e:
+            reason = one_line(e)
+            said = f"cannot look into tables of {target.where}: {reason}"
+            raise TargetError(said, remedy_for(reason, e.sqlstate)) from e
+        if doubtful is not None:
+            table, why = doubtful
+            raise RefusedError(
+                f"{target.where} has {table.shown} with pgdyno's mark, and it {why}: the mark may be forged, or copied",
+                f"Look at it. --replace drops {listed(found.ours)} and loads {dataset.name}. Or use a database of its "
+                "own.",
+            )
     return found
 
 
