@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
         "run", "quick", *BRIEF, "--clients", 2, "--hot-set", 1, "--vary", "shared_buffers=16MB,64MB,128MB",
         "--restarts", 2,
     ),
-    "tpcc": ("run", "tpcc", "--embedded", "--shrink", 100, "--duration", 2),
+    "tpcc": ("run", "tpcc", "--embedded", "--shrink", 100, "--duration", 1, "--repetitions", 1),
     "feed": ("run", "iot-brin", "--embedded", "--shrink", 1000, "--duration", 0.5, "--repetitions", 1),
     "capacity": ("capacity", "quick", *BRIEF, "--slo", "p50 < 20ms"),
 }  # fmt: skip
