@@ -121,8 +121,9 @@ _SENTENCES = {
     "time.":
     "处理器 {0} 繁忙(PostgreSQL {1},pgdyno 客户端 {2}),语句在执行或等待处理器,占客户端时间的 {3}。",
     # stalls
-    "{} times throughput fell without anything that was seen: {} of it was lost, the longest time {} at {} of what is "
-    "usual.": "{0} 次吞吐下降而未见原因:损失 {1},最长的一次为 {2},其间为平常的 {3}。",
+    "once": "1 次", "{} times": "{0} 次",
+    "Throughput fell {} without anything that was seen: {} of it was lost, the longest time {} at {} of what is usual.":
+    "{0}吞吐下降而未见原因:损失 {1},最长的一次为 {2},其间为平常的 {3}。",
     # sync-standby
     "Commits wait for a standby {} of the clients' time.": "提交等待备库,占客户端时间的 {0}。",
     # temporary-files

@@ -18,11 +18,12 @@ def _judge(e: Evidence) -> Finding | None:
     loss = sum(d.loss * d.seconds for d in unexplained) / length if length else 0.0
     if loss < _LOSS or e.is_open_loop:
         return None
+    often = f"{len(unexplained)} times" if len(unexplained) > 1 else "once"
     longest = max(unexplained, key=lambda d: d.seconds)
     return e.finding(
         CAUSE,
-        f"{len(unexplained)} times throughput fell without anything that was seen: {percent(loss)} of it was lost, the "
-        f"longest time {span(longest.seconds)} at {percent(1 - longest.loss)} of what is usual.",
+        f"Throughput fell {often} without anything that was seen: {percent(loss)} of it was lost, the longest time "
+        f"{span(longest.seconds)} at {percent(1 - longest.loss)} of what is usual.",
         Part(loss, 0.0, loss), "the throughput", Confidence.LOW,
         "Look at the charts over time, and at the machine's own log; --interval 0.2 shows more.",
         [Fact("dips", len(unexplained)), Fact("longest", longest.seconds * 1e9, "ns")],
