@@ -431,7 +431,7 @@ def check_script(name: str, text: str) -> None:
     """Raises ScriptError when pgbench would refuse the script before it runs."""
 
 def ledger_content(run: int, client: int, sequence: int) -> int:
-    """What a row of the ledger has in `content`."""
+    """Return the content of a row of the ledger: a hash of its key, 64 bits."""
 
 def sqlstate_name(code: str) -> str | None:
     """PostgreSQL's name of an SQLSTATE, where pgdyno knows it."""

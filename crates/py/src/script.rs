@@ -252,7 +252,7 @@ pub fn check_script(name: &str, text: &str) -> PyResult<()> {
     compile(name, text, &mut Symbols::default(), options).map(drop).map_err(|e| errors::script(&e))
 }
 
-/// What a row of the ledger has in `content`.
+/// Returns the content of a row of the ledger.
 #[pyfunction]
 pub fn ledger_content(run: i64, client: i64, sequence: i64) -> i64 {
     ledger::content(run, client, sequence)

@@ -93,7 +93,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Threshold:
-    """What is known of the rates that hold."""
+    """Estimates of the two rates that a search looks for."""
 
     #: That half of the trials hold.
     half: Rate
@@ -185,8 +185,8 @@ class Search:
         return grid, weights / weights.sum()
 
     def _most_telling(self) -> float:
-        """Of the rates about the threshold, the one after which least will be unknown, on average, of the rates that
-        half and most of the trials hold.
+        """Return the candidate rate whose trial is expected to leave the smallest variance of the two rates' logarithms
+        (that half and that most of the trials hold).
         """
         grid, posterior = self._posterior
         below = np.cumsum(posterior.sum(axis=1))

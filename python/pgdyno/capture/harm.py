@@ -1,5 +1,5 @@
-"""What a captured statement may do when it is carried out again: somebody's functions that it calls, and how many rows
-it touches with parameters that are drawn.
+"""Find what a captured statement may damage when it runs again: the user-defined functions that it may call, and the
+rows that it changes with generated parameters.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ select exists (select from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.
                where not r.rolsuper and r.rolname <> current_user)"""
 _PREPARED = "pgdyno_captured"
 _PLAN_MS = 2_000
-#: By how much rows a call may differ from production's; and fewer than so many are as good as none.
+#: A larger factor between rows per call here and in production counts as different; fewer rows per call than the second
+#: count as none.
 TIMES, _NONE = 10.0, 0.09
 
 
@@ -93,7 +94,7 @@ def _folded(name: str) -> str:
 
 
 class Planner:
-    """How many rows a statement touches, as the planner estimates it for parameters that it does not know."""
+    """Estimate the rows that a statement changes or returns, from its generic plan."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
@@ -132,7 +133,7 @@ class Planner:
 
 
 def _changes(plan: dict[str, Any]) -> Iterator[float]:
-    """Of each node that changes rows how many: it says of itself that it returns none."""
+    """Yield the estimated rows of each ModifyTable node: the sum over its inputs, since its own estimate is 0."""
     inner = plan.get("Plans", [])
     if plan.get("Node Type") == "ModifyTable":
         yield sum(float(p["Plan Rows"]) for p in inner if p.get("Parent Relationship") in ("Outer", "Member"))
