@@ -52,11 +52,14 @@ def busy() -> Iterator[Server]:
         yield s
 
 
-def run(file: Path, server: Server, folder: Path, dbname: str = "postgres") -> dict[str, object]:
+def run(
+    file: Path, server: Server, folder: Path, dbname: str = "postgres", *, finds_nothing: bool = False
+) -> dict[str, object]:
     more = ["--clients", "2", "--duration", "0.5", "--warmup", "0.1", "--repetitions", "1", "--force"]
     done = pgdyno("run", file, "--target", server.conninfo(dbname=dbname), "--runs", folder / "runs", "--json", *more)
-    # What is drawn by chance is found nowhere, and that is said.
-    assert done.code == 0 or "Work that was not done" in done.json["answer"][0], done.err
+    # Secrets are generated, so no row is found: the answer must say so.
+    assert done.code == int(finds_nothing), done.err
+    assert ("Work that was not done" in done.json["answer"][0]) is finds_nothing
     (trial,) = done.json["trials"]
     assert trial["summary"]["committed"] > 20 and not trial["summary"]["failed"], trial["summary"]["failed"]
     found: dict[str, object] = trial["summary"]
@@ -129,7 +132,7 @@ def test_a_capture_carries_out_nobodys_code(busy: Server, tmp_path: Path) -> Non
                   ("shape", "int", "int", "immutable", "$1"), ("lower", "text", "text", "immutable", "$1"),
                   ("same", "int, bigint", "boolean", "immutable", "true"),
                   ("alike", "text, text", "boolean", "immutable", "true"),
-                  ("format_type", "oid, integer", "text", "immutable", "''"),
+                  ("format_type", "oid, integer", "text", "immutable", "''"), ("hidden", "", "int", "immutable", "1"),
               )),
             "create operator evil.= (leftarg = int, rightarg = bigint, function = evil.same)",
             "create operator evil.= (leftarg = text, rightarg = text, function = evil.alike)",
@@ -141,6 +144,12 @@ def test_a_capture_carries_out_nobodys_code(busy: Server, tmp_path: Path) -> Non
             "create table evil.kept(id int, v text)", "insert into evil.kept values (1, 'x')",
             "alter table evil.kept enable row level security", "create policy p on evil.kept using (evil.may())",
             "create view evil.pg_stat_statements as select evil.seen(1)",
+        ):  # fmt: skip
+            conn.execute(text.encode())
+        # Names that a scanner of the text does not see.
+        for text in (
+            "select 1 as a$$, hidden() as b$$", "select /* /* */ ' */ hidden() /* ' */", 'select U&"\\0068idden"()',
+            "/* delete Plain */ delete from plain where id = hidden() - 2",
         ):  # fmt: skip
             conn.execute(text.encode())
         for n in range(1, 12):
@@ -296,7 +305,7 @@ def test_what_may_be_secret_is_drawn_once_a_statement(busy: Server, tmp_path: Pa
     of = {column: t for t in texts.values() for column in re.findall(r"where (\w+) [=>]", t)}
     assert "(select md5(random()::text)::" in of["api_key"] and "\\set" in of["card_id"] and "array[" in of["key_at"]
     (file,) = out.glob("*.toml")
-    summary = run(file, busy, tmp_path, "private")
+    summary = run(file, busy, tmp_path, "private", finds_nothing=True)
     assert len(summary["scripts"]) == len(texts)  # type: ignore[arg-type]
     with psycopg.connect(busy.conninfo(dbname="private")) as conn:
         plan = conn.execute(
