@@ -11,6 +11,9 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.sql' -o -name Cargo.toml) C
 STAMP := $(VENV)/.pgdyno-built
 DEPS := $(VENV)/.pgdyno-deps
 
+# Each pgdyno that a test starts would compile its modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test test-slow test-all check bench docs fuzz setup clean fmt
 
 help: ## Show this list
@@ -40,9 +43,9 @@ demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table,
 # one. What is left measures, and wants the machine to itself.
 BESIDE := tests/unit tests/heap tests/conformance
 APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
-  acid borrowed capture flashback foreign ledger load own pgbench pooler replication signals standbys statistics templates tls \
-  tpcc) tests/live/drill
-ALONE := tests/browser tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
+  acid borrowed capture comparing experiments faults flashback foreign ledger load own pgbench pooler replication run signals \
+  standbys statistics templates tls tpcc versions) tests/live/drill tests/browser
+ALONE := tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
 AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope
 PYTEST = $(BIN)/python -m pytest -m "$(if $(SLOW),slow,not slow)" --durations=20
 IF_ROOT := $(if $(filter 0,$(shell id -u)),$(AT_A_TIME))
@@ -53,6 +56,9 @@ test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real server
 	PGDYNO_TESTS_APART=1 $(PYTEST) $(APART) $(IF_ROOT)
 	$(PYTEST) $(ALONE)
 
+# SHARE=1/3: the second of three parts of them.
+SHARE ?= 0/1
+test-slow: export PGDYNO_TESTS_SHARE := $(SHARE)
 test-slow: SLOW := yes
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
 	$(PYTEST) $(BESIDE) $(AT_A_TIME)

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from tests.support.server import DEBIAN_15, Server
 # again; new ones are drawn by `make fuzz`.
 settings.register_profile("pgdyno", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pgdyno")
-
+# Charts of report.md take seconds of each run; tests of them set it otherwise.
+os.environ.setdefault("PGDYNO_CHARTS", "html")
 
 #: Of unshare(2).
 _CLONE_NEWNET = 0x40000000
@@ -48,6 +50,17 @@ def pytest_configure() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if "PYTEST_XDIST_WORKER" in os.environ and "PGDYNO_TESTS_APART" in os.environ:
         _network_of_its_own()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """PGDYNO_TESTS_SHARE=1/3: the second of three shares of the tests, each test in one of them by its name."""
+    share = os.environ.get("PGDYNO_TESTS_SHARE", "")
+    if not share:
+        return
+    which, of = (int(n) for n in share.split("/"))
+    others = [item for item in items if zlib.crc32(item.nodeid.encode()) % of != which]
+    items[:] = [item for item in items if item not in others]
+    config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture(scope="session")

@@ -382,14 +382,14 @@ def test_a_bad_conninfo_is_named_where_it_stands(tmp_path: Path) -> None:
 
 
 def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: Path) -> None:
-    server.sql("create role plain login")
-    server.sql("create database worked owner plain")
-    target = f"host={server.socket} port={server.port} user=plain dbname=worked"
+    server.sql("create role onlooker login")
+    server.sql("create database worked owner onlooker")
+    target = f"host={server.socket} port={server.port} user=onlooker dbname=worked"
     with psycopg.connect(f"host={server.socket} port={server.port} user=postgres dbname=worked"):
         done = pgdyno("run", "quick", "--target", target, "--runs", tmp_path, "-q")
         assert done.code == 3 and "what they do is hidden" in done.err and "pg_monitor" in done.err, done.err
     server.sql("drop database worked")
-    server.sql("drop role plain")
+    server.sql("drop role onlooker")
 
 
 @pytest.mark.slow

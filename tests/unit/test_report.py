@@ -187,6 +187,16 @@ def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
     assert {f"report-{t.name}.csv" for t in v.tables} <= {p.name for p in tmp_path.glob("*.csv")}
 
 
+@pytest.mark.parametrize("where", ["html", "everywhere"])
+def test_markdown_has_charts_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setenv("PGDYNO_CHARTS", where)
+    v = view.build(full(tmp_path))
+    text = write.write(v, rundir.RunDirectory(tmp_path).write_text)[1].read_text(encoding="utf-8")
+    named = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
+    drawn = {p.name for p in tmp_path.glob("*.svg")}
+    assert set(named) == drawn == ({f"report-{c.name}.svg" for c in v.charts} if where == "everywhere" else set())
+
+
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
     v = view.build(full(tmp_path), lang="zh")
     assert v.title == "题目"

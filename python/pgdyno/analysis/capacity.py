@@ -8,9 +8,10 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from pgdyno.analysis.series import Array
 
@@ -29,7 +30,7 @@ _STEP = 2.0
 #: How often a trial is no sign of its rate: a checkpoint, a neighbour.
 _LAPSE = 0.03
 #: In standard deviations below the rate that half of the trials hold: the one that most of them hold.
-_MARGIN = float(ndtri((MOST_HOLD - _LAPSE) / (1 - 2 * _LAPSE)))
+_MARGIN = NormalDist().inv_cdf((MOST_HOLD - _LAPSE) / (1 - 2 * _LAPSE))
 #: Standard deviations, of the logarithm of the rate, with which trials of one rate may lie about the threshold.
 _SPREADS = np.geomspace(0.003, 0.4, 14)
 #: Of the threshold's logarithm: how fine, and how far beyond what was tried.
@@ -222,7 +223,7 @@ def _rate(logarithms: Array, weights: Array) -> Rate:
 
 def _chance(grid: Array, at: float) -> Array:
     """That a trial at the rate `at` holds, by threshold and spread."""
-    return np.asarray(_LAPSE + (1 - 2 * _LAPSE) * ndtr((grid[:, None] - at) / _SPREADS[None, :]))
+    return np.asarray(_LAPSE + (1 - 2 * _LAPSE) * scipy.special.ndtr((grid[:, None] - at) / _SPREADS[None, :]))
 
 
 #: Of a percentile: values that should lie beyond it in each trial; and seconds of a trial, at least and at most.

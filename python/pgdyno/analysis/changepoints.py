@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgdyno.analysis.series import Array
 
@@ -121,4 +121,4 @@ def _tested(x: Array, low: int, at: int, high: int) -> ChangePoint:
     # The place is the best of all, and so is the one beside it (Bonferroni over the two ends of a level): by simulation
     # equal values show a change in 1% where alpha is 5%.
     places = 2 * len(x)
-    return ChangePoint(at, before, after, min(1.0, places * 2 * float(special.stdtr(degrees, -t))))
+    return ChangePoint(at, before, after, min(1.0, places * 2 * float(scipy.special.stdtr(degrees, -t))))

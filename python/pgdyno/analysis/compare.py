@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgdyno.analysis.moderated import Array, Prior, Spread, Variance, learn
 
@@ -241,12 +241,12 @@ def _more(
     fewer = min(n, m)
     sigma = spread.upper_sigma(CONFIDENCE) / math.sqrt(1 / n + 1 / m + shared)
     typical = math.sqrt(float(np.sum(spread.weights * spread.variances)))
-    both_sides = float(special.ndtri(1 - (1 - POWER) / 2))
+    both_sides = float(scipy.special.ndtri(1 - (1 - POWER) / 2))
 
     def would_tell(units: int) -> bool:
         degrees = max(1, units - 1 if paired else 2 * units - 2)
         # Not above what this table knows already.
-        quantile = min(float(special.stdtrit(degrees, (1 + level) / 2)), half / typical)
+        quantile = min(float(scipy.special.stdtrit(degrees, (1 + level) / 2)), half / typical)
         return (quantile + both_sides) * sigma * math.sqrt(2 / units + shared) <= math.log1p(margin)
 
     high = max(2, fewer + 1)

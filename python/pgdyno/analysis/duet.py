@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgdyno.analysis.compare import ALPHA, CONFIDENCE, MARGIN, POWER, RESOLUTION, Comparison, Verdict, verdict_of
 from pgdyno.analysis.moderated import Array, Spread
@@ -97,5 +97,5 @@ def _spread(within: float, degrees: float, means: Sequence[float]) -> Spread:
 
 def _more(spread: Spread, level: float, margin: float, pairs: int) -> int:
     """Pairs that are needed besides to tell: the noise at its upper bound, which falls with their number."""
-    needed = float(special.ndtri((1 + level) / 2) + special.ndtri(1 - (1 - POWER) / 2))
+    needed = float(scipy.special.ndtri((1 + level) / 2) + scipy.special.ndtri(1 - (1 - POWER) / 2))
     return max(1, math.ceil(pairs * ((spread.upper_sigma(CONFIDENCE) * needed / math.log1p(margin)) ** 2 - 1)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgdyno.analysis.series import Array, autocorrelation_time
 
@@ -59,7 +59,7 @@ def level_change(values: Sequence[float] | Array) -> LevelChange | None:
     degrees = max(1.0, n / tau - 2)
     variance = two / (n - 2) * tau * (1 / at + 1 / (n - at))
     t = abs(levels[1] - levels[0]) / math.sqrt(variance) if variance > 0 else math.inf
-    p = 2 * float(special.stdtr(degrees, -t)) * len(left)
+    p = 2 * float(scipy.special.stdtr(degrees, -t)) * len(left)
     return LevelChange(at, float(levels[0]), float(levels[1])) if p < ALPHA else None
 
 

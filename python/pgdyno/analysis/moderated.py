@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class Spread:
             # Of a variance v with d degrees of freedom: d v / sigma^2 is chi-squared.
             finite = np.isfinite(self.degrees)
             d = np.where(finite, self.degrees, 1.0)
-            part = special.chdtr(d, d * self.variances / x**2)
+            part = scipy.special.chdtr(d, d * self.variances / x**2)
             return float(np.sum(self.weights * np.where(finite, part, self.variances > x**2))) - (1 - confidence)
 
         return _root(above, math.sqrt(float(np.sum(self.weights * self.variances))))
@@ -96,10 +96,10 @@ def learn(estimates: Sequence[Variance]) -> Prior:
     for i, prior in enumerate(_DEGREES):
         # Of v / scale: Fisher's F with (d, prior) degrees of freedom; chi-squared / d where all are equal.
         if math.isinf(prior):
-            constant = d / 2 * np.log(d / 2) - special.gammaln(d / 2)
+            constant = d / 2 * np.log(d / 2) - scipy.special.gammaln(d / 2)
             each = constant + d / 2 * (np.log(x) - x)
         else:
-            constant = d / 2 * np.log(d / prior) - special.betaln(d / 2, prior / 2)
+            constant = d / 2 * np.log(d / prior) - scipy.special.betaln(d / 2, prior / 2)
             each = constant + d / 2 * np.log(x) - (d + prior) / 2 * np.log1p(d * x / prior)
         logs[i] = each.sum(axis=0)
     logs += np.log(_BELIEF)[:, None]
@@ -109,7 +109,7 @@ def learn(estimates: Sequence[Variance]) -> Prior:
 
 def _student(degrees: Array, z: Array) -> Array:
     finite = np.isfinite(degrees)
-    below: Array = np.where(finite, special.stdtr(np.where(finite, degrees, 1.0), z), special.ndtr(z))
+    below: Array = np.where(finite, scipy.special.stdtr(np.where(finite, degrees, 1.0), z), scipy.special.ndtr(z))
     return below
 
 

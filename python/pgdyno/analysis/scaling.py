@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgdyno.analysis.series import Array
 
@@ -143,7 +143,7 @@ def _by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:
     """
     means = np.asarray([residuals[n == level].mean() for level in np.unique(n)])
     free = distinct - 3
-    student = float(special.stdtrit(free, 1 - _TAIL / 100) / special.ndtri(1 - _TAIL / 100))
+    student = float(scipy.special.stdtrit(free, 1 - _TAIL / 100) / scipy.special.ndtri(1 - _TAIL / 100))
     of_levels = (means - means.mean()) * math.sqrt(distinct / free) * student
     within = residuals - means[np.searchsorted(np.unique(n), n)]
     spare = len(n) - distinct

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from pgdyno.analysis.spread import student_975
 from pgdyno.model import IntervalRow
@@ -107,7 +107,9 @@ def _half_width(x: Array) -> float:
     weights /= weights.sum()
 
     def beyond(half: float) -> float:
-        outside = special.stdtr(n - 1, (-half - means) / errors) + special.stdtr(n - 1, (means - half) / errors)
+        outside = scipy.special.stdtr(n - 1, (-half - means) / errors) + scipy.special.stdtr(
+            n - 1, (means - half) / errors
+        )
         return float(weights @ outside) - 0.05
 
     high = float(student_975(n - 1) * errors.max() + abs(means).max())

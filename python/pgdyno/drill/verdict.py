@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import special
+import scipy
 
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.rounds import Round
@@ -120,7 +120,7 @@ class Verdict:
             return 1.0
         if losing == 0:
             return float(1 - (1 - _CONFIDENCE) ** (1 / counted))
-        return float(special.betaincinv(losing + 1, counted - losing, _CONFIDENCE))
+        return float(scipy.special.betaincinv(losing + 1, counted - losing, _CONFIDENCE))
 
     @property
     def sentence(self) -> str:

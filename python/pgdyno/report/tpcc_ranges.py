@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import bdtr, bdtrc, ndtr
+import scipy
 
 from pgdyno.judge.groups import Group
 
@@ -37,7 +37,9 @@ class Range:
     def chance(self) -> float:
         """How likely so few, or so many, are where a part is at the near end of its range (binomial)."""
         n, k = self.count, round(self.value * self.count)
-        return float(bdtr(k, n, self.low) if self.value < self.low else bdtrc(k - 1, n, self.high))
+        return float(
+            scipy.special.bdtr(k, n, self.low) if self.value < self.low else scipy.special.bdtrc(k - 1, n, self.high)
+        )
 
     @property
     def verdict(self) -> str:
@@ -56,7 +58,7 @@ class Mean(Range):
     def chance(self) -> float:
         """As that of a part, of the normal distribution."""
         distance = max(self.low - self.value, self.value - self.high)
-        return float(ndtr(-distance / (_SPREAD_OF_LINES / math.sqrt(self.count))))
+        return float(scipy.special.ndtr(-distance / (_SPREAD_OF_LINES / math.sqrt(self.count))))
 
     def shown(self, value: float) -> str:
         """See Range."""

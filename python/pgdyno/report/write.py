@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
     files = {}
     # Another language is written beside the English one, not over it.
     stem = "report" if v.lang == "en" else f"report.{v.lang}"
-    for chart in v.charts:
+    # To draw them takes seconds of processor time; who makes many runs may want the page alone.
+    for chart in v.charts if os.environ.get("PGDYNO_CHARTS") != "html" else []:
         name = f"{stem}-{chart.name}.svg"
         write_text(name, vl_convert.vegalite_to_svg(chart.spec))
         files[chart.name] = name

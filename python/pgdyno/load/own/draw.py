@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from pgdyno.load.own.drawn import CHUNK, Drawn
 from pgdyno.store import tabular
@@ -36,7 +36,7 @@ def zipf(u: Array, n: int, s: float) -> Array:
 def shape(u: Array, c: Drawn) -> Array:
     """From 0 to below 1."""
     if c.distribution == "normal":
-        return np.asarray(np.clip(ndtri(u) / _WIDE + 0.5, 0, 1 - 1e-12))
+        return np.asarray(np.clip(scipy.special.ndtri(u) / _WIDE + 0.5, 0, 1 - 1e-12))
     if c.distribution == "exponential":
         return np.asarray(np.clip(-np.log1p(-u) / _LONG, 0, 1 - 1e-12))
     if c.distribution == "zipf":
@@ -81,7 +81,11 @@ def _uniform(c: Drawn, index: Array, rows: int, drawn: Mapping[str, Array], rng:
     if not c.like:
         return u
     r = c.correlation
-    return np.asarray(ndtr(r * ndtri(drawn[c.like]) + math.sqrt(1 - r * r) * ndtri(np.maximum(u, 1e-300))))
+    return np.asarray(
+        scipy.special.ndtr(
+            r * scipy.special.ndtri(drawn[c.like]) + math.sqrt(1 - r * r) * scipy.special.ndtri(np.maximum(u, 1e-300))
+        )
+    )
 
 
 def _values(c: Drawn, u: Array, index: Array, rows: int, rng: np.random.Generator) -> tabular.Column:
