@@ -439,7 +439,8 @@ def test_a_dip_is_explained_by_what_overlaps_it(
     assert dips.explained(r, dip) == why
 
 
-def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None:
+def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDYNO_CHARTS", "everywhere")
     run = synthetic.make_run(
         tmp_path, synthetic.plans([4], 1), lambda p, i, r: 50.0 if 20 <= i < 23 else 1000.0, intervals=40, warmup=5,
         sampled={"waits": [_RUNNING, _WAITING], "machine": [_IDLE_CPU], "devices": [_DISK]},

@@ -19,7 +19,7 @@ _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
 
 def shortened(statement: str) -> str:
     """A statement in a sentence."""
-    text = " ".join(statement.split())
+    text = " ".join(statement.split()).rstrip("; ")
     if len(text) > _STATEMENT:
         # Which table it reads says more than which columns.
         text = _COLUMNS.sub("select … from", text, count=1)

@@ -63,9 +63,9 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
     by_title: dict[str, list[Finding]] = {}
     for f in found:
         by_title.setdefault(title_of(f), []).append(f)
-    return [
-        Explained(printable(title_of(g)), [in_words(f) for f in by_title.get(title_of(g), [])]) for g in chosen
-    ]  # fmt: skip
+    for own in by_title.values():
+        own.sort(key=lambda f: not f.is_largest)
+    return [Explained(printable(title_of(g)), [in_words(f) for f in by_title.get(title_of(g), [])]) for g in chosen]
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
@@ -140,7 +140,7 @@ def why_they_differ(a: Evidence, b: Evidence) -> str:
     """Where the time of a transaction went from A to B, in a sentence; empty: nothing that was collected tells."""
     states = [
         f"{milliseconds(abs(m.change_ns))} ms {'more' if m.change_ns > 0 else 'less'} {_in(m.state)} "
-        f"({milliseconds(m.a_ns)} to {milliseconds(m.b_ns)} ms)"
+        f"({_of_time(m.a_ns)} to {_of_time(m.b_ns)} ms)"
         for m in difference.moved(a, b)
     ]
     uses = [
@@ -150,6 +150,10 @@ def why_they_differ(a: Evidence, b: Evidence) -> str:
         return ""
     total = f"of {milliseconds(a.latency_ns)} to {milliseconds(b.latency_ns)} ms a transaction"
     return f"Why: {', '.join(states) or 'no state stands out'}, {total}{'; ' if uses else ''}{', '.join(uses)}."
+
+
+def _of_time(ns: float) -> str:
+    return milliseconds(ns) if ns else "0"
 
 
 def _in(state: str) -> str:

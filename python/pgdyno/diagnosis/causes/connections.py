@@ -21,11 +21,8 @@ def _judge(e: Evidence) -> Finding | None:
     # Then it is not the machine's processors that they wait for.
     if cpu_quota.judge(e) is not None:
         return None
-    # On one machine the client's threads stand in the same queue.
-    delay = max((r.trial.summary.client_delay_share for r in e.trials if r.trial.summary), default=0.0)
-    outside = e.outside.mean if e.outside is not None and e.manifest.same_machine else 0.0
-    also = delay * outside
-    cost = Part(*(min(1.0, x * p.queueing + also) for x in (running.mean, running.low, running.high)))
+    # Of the server alone: what the client's threads wait in the same queue is the client's part already.
+    cost = Part(*(x * p.queueing for x in (running.mean, running.low, running.high)))
     switches = (e.mean("machine", "context_switches_per_s") or 0.0) / max(1.0, e.tps)
     return e.finding(
         CAUSE,
