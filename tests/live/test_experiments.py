@@ -404,13 +404,13 @@ def test_a_dataset_that_is_there_is_used_whatever_would_have_been_chosen(server:
 
 
 def test_what_is_refused_before_a_trial_is_said(server: Server, tmp_path: Path) -> None:
-    server.sql("create role modest login")
-    server.sql("create database unprepared owner modest")
-    target = f"host={server.socket} port={server.port} user=modest dbname=unprepared"
+    server.sql("create role unready login")
+    server.sql("create database unprepared owner unready")
+    target = f"host={server.socket} port={server.port} user=unready dbname=unprepared"
     text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [1]\n" + RUN + "between = { checkpoint = true }"
     data = run(tmp_path, text, "--target", target)
     assert Caveat.UNPREPARED in data.trials[0].caveats and "rows_updated" in data.trials[0].activity
     events = (Path(data.path) / "trials" / data.trials[0].plan.folder / "events.jsonl").read_text()
     assert "checkpoint" in events.lower()
     server.sql("drop database unprepared")
-    server.sql("drop role modest")
+    server.sql("drop role unready")

@@ -196,7 +196,7 @@ def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, da
         ("create table x (a int);\n\\copy x from 'nowhere.csv' csv\n", "schema.sql:2:1: there is no file"),
         ("create table x (a int);\n\\copy x from 'notes.csv' csv\n", "schema.sql:2:1: "),
         ("create table x (a int);\ncommit;\n", "schema.sql:2:1: COMMIT: a file is carried out in one transaction"),
-        ("\\connect other\n", "schema.sql:1:1: \\connect: of psql's commands only"),
+        ("\\connect other\n", "schema.sql:1:1: \\connect: the database is that of --target"),
     ],
 )
 def test_a_mistake_says_where(shop: Path, server: Server, database: str, text: str, words: str) -> None:
@@ -213,8 +213,8 @@ def test_a_mistake_says_where(shop: Path, server: Server, database: str, text: s
         (("fill.products = { rows = 50 }", "fill.nothing = { rows = 50 }"), "fill.nothing: there is no such table"),
         (("rows = 50 }", 'rows = 50, columns.x = { type = "uuid" } }'), "fill.products.columns.x: the table has no"),
         (("fill.lines = { rows = 20000 }", "fill.lines = { rows = 4000000 }"), "has 3,000,000 combinations"),
-        (('to = "customers.id"', 'to = "notes.name"'), "has no integers to refer to"),
-        (("rows = 50 }", 'rows = 50, columns.price = { type = "integer", min = -5, max = -1 } }'), "violates check"),
+        (('to = "customers.id"', 'to = "audit.id"'), "audit, which has no rows"),
+        (("rows = 50 }", 'rows = 50, columns.price = { type = "integer", min = -5, max = -1 } }'), "as it is said, products_price_check does not hold"),
         ((":x", ":x"), "customers_first"),
     ],
 )

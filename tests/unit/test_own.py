@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from pgdyno.capture import sql
 from pgdyno.capture.draws import Distribution, from_a_list, integers
 from pgdyno.errors import SpecError
-from pgdyno.load.own.draw import chunk, zipf
-from pgdyno.load.own.drawn import CHUNK, Drawn
+from pgdyno.load.own.draw import Drawer, permuted, zipf
+from pgdyno.load.own.drawn import CHUNK, Digit, Drawn, Filling, Pick
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.own.touched import ASKED, Touched, variables
 from pgdyno.run.workloads import compiled
@@ -23,7 +24,13 @@ ROWS = 2 * CHUNK
 
 
 def drawn(*columns: Drawn, rows: int = ROWS) -> list[list[str]]:
-    text = b"".join(chunk(columns, 0, first, min(first + CHUNK, rows), rows) for first in range(0, rows, CHUNK))
+    return rows_of([Filling("t", rows, columns)])
+
+
+def rows_of(fillings: list[Filling]) -> list[list[str]]:
+    """Of the last one."""
+    drawer, f = Drawer(fillings), fillings[-1]
+    text = b"".join(drawer.chunk(f, first, min(first + CHUNK, f.rows)) for first in range(0, f.rows, CHUNK))
     return list(csv.reader(io.StringIO(text.decode())))
 
 
@@ -66,7 +73,8 @@ def test_rows_are_the_same_whoever_draws_them() -> None:
         Drawn("n", "number", 0, 1, nulls=0.3),
     ]
     whole = drawn(*columns)
-    again = chunk(columns, 0, CHUNK, 2 * CHUNK, ROWS)
+    f = Filling("t", ROWS, columns)
+    again = Drawer([f]).chunk(f, CHUNK, 2 * CHUNK)
     assert list(csv.reader(io.StringIO(again.decode()))) == whole[CHUNK:]
     assert [r[0] for r in whole[:3]] == ["1", "2", "3"]
     assert {len(r[1]) for r in whole} == set(range(3, 10)) and {len(r[2]) for r in whole} == {32}
@@ -76,8 +84,48 @@ def test_rows_are_the_same_whoever_draws_them() -> None:
 def test_keys_are_unique() -> None:
     texts = drawn(Drawn("t", "text", 2, 6, unique=True))
     assert len({r[0] for r in texts}) == ROWS
-    pairs = drawn(Drawn("a", "reference", 1, 500, divisor=1), Drawn("b", "reference", 1, 300, divisor=500, step=1))
+    digit = Digit(1, 500 * 300, 7)
+    pairs = drawn(
+        Drawn("a", "integer", 1, 500, digit=digit), Drawn("b", "integer", 1, 300, digit=replace(digit, divisor=500))
+    )
     assert len({tuple(r) for r in pairs}) == ROWS
+    # Whatever the part of all combinations, each value comes about as often as another.
+    some = [int(r[0]) for r in pairs[:5000]]
+    assert len(set(some)) == 500 and max(map(some.count, set(some))) < 40
+
+
+@given(st.integers(1, 5000), st.integers(0, 2**32))
+def test_a_permutation_has_each_number_once(total: int, seed: int) -> None:
+    assert sorted(permuted(np.arange(total), total, seed)) == list(range(total))
+
+
+def test_rows_refer_to_rows() -> None:
+    """Keys of several columns, of texts and uuids; a column that two foreign keys share; the table itself."""
+    tenants = Filling("tenants", 50, [Drawn("id", "uuid", unique=True)])
+    of = Pick("@0", Drawn("@0", "integer", 0, 49), "tenants")
+    users = Filling(
+        "users",
+        3000,
+        [Drawn("tenant", "picked", pick="@0", column="id"), Drawn("name", "text", 4, 9, unique=True)],
+        picks=[of],
+    )
+    notes = Filling(
+        "notes", 5000,
+        [Drawn("tenant", "picked", pick="@0", column="tenant"), Drawn("author", "picked", pick="@0", column="name"),
+         Drawn("reader", "picked", pick="@1", column="name"), Drawn("id", "serial"),
+         Drawn("before", "picked", pick="@2", column="id")],
+        picks=[
+            Pick("@0", Drawn("@0", "integer", 0, 2999), "users"),
+            Pick("@1", Drawn("@1", "integer", 0, 2999), "users", same=("tenant", "tenant")),
+            Pick("@2", Drawn("@2", "integer", 0, 4999, nulls=0.1), "notes", before=True, first_is_null=True),
+        ],
+    )  # fmt: skip
+    known = {tuple(r) for r in rows_of([tenants, users])}
+    assert len({t for t, _ in known}) == 50
+    rows = rows_of([tenants, users, notes])
+    assert all({(r[0], r[1]), (r[0], r[2])} <= known for r in rows)
+    assert all(r[4] == "" or int(r[4]) < int(r[3]) for r in rows) and rows[0][4] == ""
+    assert 400 < sum(r[4] == "" for r in rows) < 600
 
 
 def test_what_a_workload_touches_is_given_to_its_scripts() -> None:
@@ -104,7 +152,7 @@ def test_statements_end_where_psql_ends_them(tmp_path: Path) -> None:
         "create function f() returns int language plpgsql as $body$ begin; return 1; end; $body$;\n"
         "/* ; */ insert into a values ('it''s; so'); select 1\n"
     )
-    parts = [p.text for p in read(tmp_path, text)._parts()]
+    parts = [p.text for p in read(tmp_path, text).parts]
     assert [p.split()[0] for p in parts] == ["create", "create", "insert", "select"]
     with pytest.raises(SpecError, match=r"x\.sql:2:1: COMMIT"):
         read(tmp_path, "select 1;\nCOMMIT;\n")
@@ -117,7 +165,7 @@ def test_statements_end_where_psql_ends_them(tmp_path: Path) -> None:
                  "create function f() returns int begin atomic select 1; end;"):  # fmt: skip
         assert read(tmp_path, fine)
     rule = "create rule r as on insert to a do also (delete from b; delete from c);"
-    assert len(list(read(tmp_path, rule)._parts())) == 1
+    assert len(list(read(tmp_path, rule).parts)) == 1
 
 
 @given(st.text(alphabet="abc '\"$;-/*\n\\", max_size=60))
@@ -126,7 +174,7 @@ def test_no_text_is_too_odd_to_be_read(tmp_path_factory: pytest.TempPathFactory,
     path = tmp_path_factory.getbasetemp() / "odd.sql"
     path.write_text(text)
     try:
-        parts = list(SqlFile.read(path)._parts())
+        parts = list(SqlFile.read(path).parts)
     except SpecError as e:
         assert "odd.sql" in e.message
         return

@@ -12,8 +12,8 @@ from pgdyno.spec.values import Strict, Value
 OURS = ("tpcb", "pk", "feed", "tpcc")
 _PART = Annotated[float, Field(ge=0, le=1)]
 _FINITE = Annotated[float, Field(allow_inf_nan=False)]
-#: A table, with its schema where that is not the first of the search path.
-TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?$", max_length=127)]
+#: A table, as SQL names it or as it is spelled, with its schema where that is not the first of the search path.
+TableName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$", max_length=260)]
 
 
 class Column(Strict):

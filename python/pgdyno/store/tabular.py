@@ -36,7 +36,36 @@ def texts(lengths: np.ndarray[Any, Any], letters: bytes) -> Column:
 
 def chosen(indexes: np.ndarray[Any, Any], values: Sequence[object]) -> Column:
     """The values at these places."""
-    return pa.array([str(v) for v in values]).take(pa.array(indexes))
+    return spelled(values).take(pa.array(indexes))
+
+
+def spelled(values: Sequence[object]) -> Column:
+    """Texts as they are; None is NULL."""
+    return pa.array([None if v is None else str(v) for v in values], type=pa.string())
+
+
+def as_texts(column: Column) -> list[str | None]:
+    """Values as SQL reads them."""
+    return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+
+
+def grouped(column: Column) -> tuple[Column, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The distinct values of a column, NULL apart; the places of its values, those of one value together; and where
+    each value's begin, with the end behind them.
+    """
+    encoded = pc.dictionary_encode(column)
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.argsort(codes, kind="stable")
+    order = order[int((codes < 0).sum()) :]
+    counts = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary))
+    return encoded.dictionary, order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def places(column: Column, among: Column) -> np.ndarray[Any, Any]:
+    """Where each value stands among others; -1: nowhere."""
+    found = pc.index_in(column.cast(among.type), value_set=among)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def instants(values: np.ndarray[Any, Any], kind: str) -> Column:

@@ -29,7 +29,8 @@ from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
 from pgdyno.load.find import Connection, Table, listed, refuse_unfit, subscribers
 from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dump
-from pgdyno.load.own.columns import Filling, Wanted, decided
+from pgdyno.load.own.columns import Wanted, decided
+from pgdyno.load.own.drawn import Filling
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.load.units import pg_size
@@ -282,7 +283,7 @@ def _made_by_files(
 
         with user_path(conn):
             for source in sources:
-                done.rows += source.carry_out(conn, watch)
+                done.rows += source.carry_out(conn, watch, listener.note)
         # Whatever the files have set.
         conn.execute("set local search_path to pg_catalog; reset role")
         oids = [oid for oid in tables(conn) if oid not in before]
@@ -326,6 +327,7 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
         return 0
     # It imports what takes long, and most runs have nothing to draw.
     from pgdyno.load.own import fill
+    from pgdyno.load.own.draw import Drawer
 
     fillings: list[Filling] = decided(conn, [replace(w, rows=w.rows * data.size) for w in data.wanted])
     ours = {t.oid for t in made(conn)}
@@ -335,10 +337,13 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
             raise RefusedError(
                 f"fill.{f.name}: pgdyno did not make that table, so it does not fill it", "Make it in the files."
             )
+    for note in (n for f in fillings for n in f.notes):
+        listener.note(note)
     total, rows = sum(f.rows for f in fillings), 0
+    drawer = Drawer(fillings)
     with done.phase("generate"), ThreadPoolExecutor(done.connections) as pool:
-        for number, f in enumerate(fillings):
-            for n, sent in fill.filled(target, f, number, done.connections, pool):
+        for f in fillings:
+            for n, sent in fill.filled(target, f, drawer, done.connections, pool):
                 rows += n
                 done.moved_bytes += sent
                 listener.loading("generate", rows, total, done.moved_bytes, 0)
@@ -347,7 +352,7 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
         listener.loading("keys", 0, 0, 0, 0)
         with user_path(conn):
             for path in data.after:
-                SqlFile.read(path).carry_out(conn)
+                SqlFile.read(path).carry_out(conn, note=listener.note)
     return rows
 
 

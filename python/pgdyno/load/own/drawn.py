@@ -1,18 +1,36 @@
-"""What is to be drawn of a column. Apart from the drawing itself, whose libraries take long to import."""
+"""What is to be drawn of a column. Apart from the drawing itself, whose libraries take long to import.
+
+Each value is a function of the row's number alone: whoever refers to a row knows its key without looking it up, and the
+data are the same whoever draws which rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 #: Rows that are drawn together.
 CHUNK = 50_000
 
 
 @dataclass(frozen=True)
+class Digit:
+    """A column's part in a key of several columns: rows are numbers of a permutation of all combinations, and this
+    column is one digit of them.
+    """
+
+    #: What the number is divided by; the remainder of the column's size is its place.
+    divisor: int
+    #: Of all combinations.
+    total: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Drawn:
     """How a column is drawn; bounds are numbers: of instants microseconds since 1970 (dates: days), of texts
-    lengths.
+    lengths. Type "picked" takes a column of the row that a pick has chosen, "spelled" writes a number as a value of
+    another type.
     """
 
     name: str
@@ -28,9 +46,52 @@ class Drawn:
     correlation: float = 0.0
     #: Of numbers.
     decimals: int = 2
-    #: Of texts: the row's number is in it.
+    #: Each row has another value: the row's number is in it.
     unique: bool = False
-    #: Of a key of several references, so that each combination comes once: the row's number is divided by it, and the
-    #: remainder goes in steps. 0: it is drawn.
-    divisor: int = 0
-    step: int = 1
+    digit: Digit | None = None
+    #: Between `low` and `high`, where not all of it may come: intervals of which each row has one, the same one for all
+    #: columns of the table that have some.
+    segments: Sequence[tuple[float, float]] = ()
+    #: What its random numbers are drawn by, where several columns have the same; else its name.
+    source: str = ""
+    #: Columns whose random numbers are sorted in each row, and which of them this is.
+    sorted_with: Sequence[str] = ()
+    #: Of "spelled" the type; of "picked" the pick, and the column there.
+    spelling: str = ""
+    pick: str = ""
+    column: str = ""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Which row of another table each row refers to."""
+
+    name: str
+    #: How a row is chosen: a column of integers from 0 on.
+    drawn: Drawn
+    #: The table that is filled; empty: the rows are those of `pool`, by column.
+    parent: str = ""
+    pool: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    #: Only rows before this one: of the table itself. The first row has none; it is NULL there, or the row itself.
+    before: bool = False
+    first_is_null: bool = False
+    #: A column that has its value already, and the column there that must equal it.
+    same: tuple[str, str] | None = None
+    #: Only rows whose column has a value that a column of another filled table has: ours there, the table, its column.
+    within: Sequence[tuple[str, str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A table that is to be filled, each column decided."""
+
+    name: str
+    rows: int
+    columns: Sequence[Drawn]
+    #: Tables that must be full before it.
+    after: frozenset[str] = frozenset()
+    picks: Sequence[Pick] = ()
+    #: Its rows refer to earlier ones: one connection copies them in their order.
+    in_order: bool = False
+    #: What the reader should know: columns that are the same in all rows, parents of which little is used.
+    notes: Sequence[str] = ()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, SpecError, TargetError
+from pgdyno.load.own.scan import LineScanner
 
 #: What formats of pg_dump begin with, besides plain SQL.
 _ARCHIVE = b"PGDMP"
 _TAR_AT, _TAR = 257, b"ustar"
+#: As pg_dump writes them, each in a line of its own.
+_OWNERS = re.compile(r"ALTER [A-Z ]+ .* OWNER TO .*;|GRANT .*;|REVOKE .*;|ALTER DEFAULT PRIVILEGES .*;")
 
 
 def checked(path: Path) -> Path:
@@ -42,27 +48,59 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
         _refuse_commands(path)
     to = ["-d", _without_password(target)]
     if plain:
-        argv = [str(program), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-f", str(path), *to]
+        argv = [str(program), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-f", "-", *to]
     else:
         argv = [str(program), "--no-owner", "--no-privileges", "--exit-on-error", *several, *to, str(path)]
     environment = {**os.environ, **({"PGPASSWORD": target.password} if target.password else {})}
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env=environment, check=False)
-    if done.returncode:
-        said = " ".join(done.stderr.split())[:400]
-        raise TargetError(f"{program.name} failed: {said}", "Was it made by a newer pg_dump, or for other extensions?")
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE if plain else subprocess.DEVNULL, stdout=said, stderr=said, env=environment
+        )
+        if plain:
+            _send(path, process)
+        failed = process.wait()
+        said.seek(0)
+        words = " ".join(said.read(20_000).decode("utf-8", "replace").split())[:400]
+    if failed:
+        raise TargetError(f"{program.name} failed: {words}", _remedy(words))
+
+
+def _remedy(words: str) -> str:
+    if match := re.search(r'role "([^"]+)" does not exist', words):
+        return f"createuser {match[1]}, or pg_dump --no-owner --no-privileges."
+    if "extension" in words:
+        return "Install the extension in the server, or leave it out of the dump."
+    return "Was it made by a newer pg_dump, or for other extensions?"
+
+
+def _send(path: Path, process: subprocess.Popen[bytes]) -> None:
+    """A plain dump without what names owners and privileges, as pg_restore leaves them out."""
+    assert process.stdin is not None
+    scanner = LineScanner()
+    with suppress(BrokenPipeError), process.stdin as to, path.open("rb") as f:
+        for raw in f:
+            line = raw.decode("utf-8", "replace")
+            if scanner.is_plain and _OWNERS.match(line) and line.rstrip().endswith(";"):
+                to.write(b"\n")
+            else:
+                to.write(raw)
+            scanner.feed(line)
 
 
 def _refuse_commands(path: Path) -> None:
     """Of psql's commands a plain dump needs those that guard it and the end of data; others lead elsewhere."""
+    scanner = LineScanner()
     with path.open(encoding="utf-8", errors="replace") as f:
-        in_data = False
         for number, line in enumerate(f, 1):
-            if in_data:
-                in_data = line.rstrip("\r\n") != "\\."
-            elif line.startswith("\\") and not line.startswith(("\\restrict ", "\\unrestrict ")):
-                raise SpecError(f"{path}:{number}:1: {line.split()[0]}: a dump has no such command", "Use pg_dump -Fc.")
-            else:
-                in_data = line.startswith("COPY ") and line.rstrip().endswith("FROM stdin;")
+            if scanner.is_plain and line.startswith("\\") and not line.startswith(("\\restrict ", "\\unrestrict ")):
+                word = line.split()[0]
+                remedy = (
+                    "Leave it out, and CREATE DATABASE with it (pg_dump without -C): the database is that of --target."
+                    if word in ("\\c", "\\connect")
+                    else "Use pg_dump -Fc."
+                )
+                raise SpecError(f"{path}:{number}:1: {word}: a dump has no such command", remedy)
+            scanner.feed(line)
 
 
 def _without_password(target: Target) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,7 @@ from pgdyno import files
 from pgdyno.errors import SpecError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
+from pgdyno.load.own.scan import Kind, Part, parts
 
 #: Bytes of a file that are sent together.
 _PIECE = 1 << 20
@@ -21,24 +23,26 @@ _COPY = re.compile(
         from\s+(?P<file>'(?:[^']|'')*'|\S+)\s*(?P<options>.*?);?\s*$""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: What begins or ends transactions, at the beginning of a statement.
-_TRANSACTION = re.compile(
-    r"(?:^|;)\s*(begin(?!\s+atomic)|start\s+transaction|commit|end|rollback|abort|prepare\s+transaction)\b",
+#: What begins or ends transactions, makes or removes databases.
+_REFUSED = re.compile(
+    r"\s*(begin|start\s+transaction|commit|end|rollback|abort|prepare\s+transaction|(?:create|drop)\s+database)\b",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"\$(?:[A-Za-z_]\w*)?\$")
-_ATOMIC = re.compile(r"\bbegin\s+atomic\b", re.IGNORECASE)
+#: The same in a part that is not cut: a body of SQL, parentheses. END closes a body.
+_WITHIN = re.compile(r";\s*(begin|start\s+transaction|commit|rollback|abort|prepare\s+transaction)\b", re.IGNORECASE)
+#: psql's commands that change nothing of what a file makes; and those that lead to another database.
+_HARMLESS = frozenset(
+    ("\\restrict", "\\unrestrict", "\\set", "\\unset", "\\echo", "\\qecho", "\\warn", "\\pset", "\\timing",
+     "\\encoding", "\\x", "\\a", "\\t", "\\errverbose", "\\.")
+)  # fmt: skip
+_ELSEWHERE = frozenset(("\\c", "\\connect"))
+#: What names roles: they may not be there.
+_FOR_ROLES = re.compile(
+    r"\s*(?:alter\b.*\bowner\s+to\b|grant\b|revoke\b|alter\s+default\s+privileges\b)", re.IGNORECASE | re.DOTALL
+)
+_EXTENSION = re.compile(r"\s*create\s+extension\s+(?:if\s+not\s+exists\s+)?(\"[^\"]+\"|[\w-]+)", re.IGNORECASE)
 #: Told of bytes sent.
 Watch = Callable[[int], object]
-
-
-@dataclass(frozen=True)
-class _Part:
-    r"""Statements, or one \copy; where it begins in the file."""
-
-    text: str
-    offset: int
-    copy: re.Match[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,52 +55,74 @@ class SqlFile:
     @classmethod
     def read(cls, path: Path) -> SqlFile:
         r"""Raises SpecError with file, line and column: of a file that cannot be read, one that begins or ends
-        transactions, an unknown backslash command, a \copy whose file is not there.
+        transactions, makes databases or leads elsewhere, a \copy whose file is not there.
         """
         try:
             found = cls(path, files.read_text(path))
         except (OSError, ValueError) as e:
             raise SpecError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
-        for part in found._parts():
-            if part.copy is not None:
-                data = found._data(part.copy)
-                if not data.is_file():
-                    raise SpecError(f"{found.at(part.offset)}: there is no file {data}")
-        text = blank(found.text)
-        # END closes a body of SQL as well.
-        matches = [m for m in _TRANSACTION.finditer(text) if m[1].lower() != "end" or not _ATOMIC.search(text)]
-        for match in matches:
-            raise SpecError(
-                f"{found.at(match.start(1))}: {match[1].upper()}: a file is carried out in one transaction, as a whole",
-                "Leave BEGIN and COMMIT out.",
-            )
+        for part in found.parts:
+            if part.kind is Kind.COMMAND:
+                found._checked(part)
+            elif match := _REFUSED.match(part.bare) or _WITHIN.search(part.bare):
+                word = " ".join(match[1].split()).upper()
+                reason, remedy = _reason(word)
+                raise SpecError(f"{found.at(part.offset)}: {word}: {reason}", remedy)
         return found
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """What it is made of."""
+        return list(parts(self.text))
+
+    def _checked(self, part: Part) -> None:
+        word = part.text.split()[0].rstrip(";")
+        if copy := _COPY.match(part.text):
+            data = self._data(copy)
+            if not data.is_file():
+                raise SpecError(f"{self.at(part.offset)}: there is no file {data}")
+        elif word in _ELSEWHERE:
+            raise SpecError(
+                f"{self.at(part.offset)}: {word}: the database is that of --target, or pgdyno's own",
+                f"Leave {word} out, and CREATE DATABASE and DROP DATABASE with it.",
+            )
+        elif word not in _HARMLESS:
+            remedy = (
+                "Name that file in `files`, before this one."
+                if word in ("\\i", "\\ir", "\\include")
+                else "Write it as SQL."
+            )
+            raise SpecError(
+                f"{self.at(part.offset)}: {word}: of psql's commands only \\copy TABLE FROM FILE is known here", remedy
+            )
 
     @property
     def data_files(self) -> list[Path]:
         r"""What its \copy read."""
-        return [self._data(p.copy) for p in self._parts() if p.copy is not None]
+        return [self._data(m) for p in self.parts if p.kind is Kind.COMMAND and (m := _COPY.match(p.text))]
 
     def at(self, offset: int) -> str:
         """file:line:column."""
         before = self.text[:offset]
         return f"{self.path}:{before.count(chr(10)) + 1}:{offset - before.rfind(chr(10))}"
 
-    def carry_out(self, conn: Connection, watch: Watch = lambda _: None) -> int:
-        """Runs it all; returns rows copied. Raises SpecError where the server refuses a part."""
+    def carry_out(
+        self, conn: Connection, watch: Watch = lambda _: None, note: Callable[[str], object] = lambda _: None
+    ) -> int:
+        """Runs it all; returns rows copied. What is given to, or granted to, roles that are not there is left out, and
+        `note` is told. Raises SpecError where the server refuses a part.
+        """
+        self._refuse_missing_extensions(conn)
         rows = 0
-        for part in self._parts():
+        for part in self.parts:
             try:
-                if part.copy is None:
-                    conn.execute(part.text.encode())
-                else:
-                    rows += copy_file(conn, self._data(part.copy), part.copy, watch)
+                rows += self._carried_out(conn, part, watch, note)
                 if conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
                     raise SpecError(f"{self.at(part.offset)}: it has ended the transaction", "Leave COMMIT out.")
             except psycopg.Error as e:
                 if conn.closed:
                     raise
-                offset = part.offset + max(0, int(e.diag.statement_position or 1) - 1) * (part.copy is None)
+                offset = part.offset + max(0, int(e.diag.statement_position or 1) - 1) * (part.kind is Kind.STATEMENT)
                 reason = e.diag.message_primary or one_line(e)
                 more = "; ".join(filter(None, (e.diag.message_detail, e.diag.context)))
                 raise SpecError(
@@ -104,95 +130,53 @@ class SqlFile:
                 ) from e
         return rows
 
+    def _carried_out(self, conn: Connection, part: Part, watch: Watch, note: Callable[[str], object]) -> int:
+        if part.kind is Kind.COMMAND:
+            copy = _COPY.match(part.text)
+            return 0 if copy is None else copy_file(conn, self._data(copy), copy, watch)
+        if part.kind is Kind.COPY:
+            cursor = conn.cursor()
+            with cursor.copy(part.text.rstrip().rstrip(";").encode()) as to:
+                to.write(part.data.encode())
+                watch(len(part.data))
+            return max(0, cursor.rowcount)
+        if not _FOR_ROLES.match(part.bare):
+            conn.execute(part.text.encode())
+            return 0
+        try:
+            with conn.transaction():
+                conn.execute(part.text.encode())
+        except psycopg.errors.UndefinedObject as e:
+            if "role" not in (e.diag.message_primary or "") and "ROLE" not in part.bare.upper():
+                raise
+            note(f"{self.at(part.offset)}: left out: {' '.join(part.text.split())[:100]} ({e.diag.message_primary})")
+        return 0
+
+    def _refuse_missing_extensions(self, conn: Connection) -> None:
+        wanted = {}
+        for part in self.parts:
+            if part.kind is Kind.STATEMENT and (match := _EXTENSION.match(part.text)):
+                wanted[match[1].strip('"')] = part.offset
+        if not wanted:
+            return
+        rows = conn.execute("select name::pg_catalog.text from pg_catalog.pg_available_extensions").fetchall()
+        missing = [name for name in wanted if (name,) not in rows]
+        if missing:
+            raise SpecError(
+                f"{self.at(wanted[missing[0]])}: the server has no extension {', '.join(missing)}",
+                "Install it there (apt-get install postgresql-contrib has many), or leave it out.",
+            )
+
     def _data(self, copy: re.Match[str]) -> Path:
         name = copy["file"]
         name = name[1:-1].replace("''", "'") if name.startswith("'") else name
         return (self.path.parent / name).resolve()
 
-    def _parts(self) -> Iterator[_Part]:
-        start = offset = 0
-        text = blank(self.text)
-        for line in self.text.splitlines(keepends=True):
-            command = text[offset : offset + len(line)].lstrip()
-            if command.startswith("\\"):
-                yield from self._statements(text, start, offset)
-                match = _COPY.match(line.strip())
-                if match is None:
-                    word = line.split()[0]
-                    raise SpecError(
-                        f"{self.at(offset)}: {word}: of psql's commands only \\copy TABLE FROM FILE is known here",
-                        "Write it as SQL.",
-                    )
-                yield _Part(line, offset, match)
-                start = offset + len(line)
-            offset += len(line)
-        yield from self._statements(text, start, len(self.text))
 
-    def _statements(self, text: str, start: int, end: int) -> Iterator[_Part]:
-        """One after the other, so that a mistake has its line; of a file with bodies of SQL (BEGIN ATOMIC), in which a
-        semicolon ends nothing, all together. `text` is the file without what is quoted.
-        """
-        ends, depth, whole = [], 0, _ATOMIC.search(text) is not None
-        for n in range(start, end):
-            depth += (text[n] == "(") - (text[n] == ")")
-            if text[n] == ";" and depth <= 0 and not whole:
-                ends.append(n + 1)
-        for stop in [*ends, end]:
-            if text[start:stop].strip(" \t\r\n;"):
-                first = start + len(text[start:stop]) - len(text[start:stop].lstrip())
-                yield _Part(self.text[first:stop], first)
-            start = stop
-
-
-def blank(text: str) -> str:
-    """SQL with blanks in place of strings, quoted names, bodies of functions and comments; line breaks stay."""
-    out, at = [], 0
-    while at < len(text):
-        end = _end_of_quoted(text, at)
-        if end > at:
-            out.append(re.sub(r"[^\n]", " ", text[at:end]))
-        else:
-            out.append(text[at])
-            end = at + 1
-        at = end
-    return "".join(out)
-
-
-def _end_of_quoted(text: str, at: int) -> int:
-    """Behind what is quoted from `at` on; `at` itself where nothing is."""
-    c, two = text[at], text[at : at + 2]
-    if two == "--":
-        end = text.find("\n", at)
-        return len(text) if end < 0 else end
-    if two == "/*":
-        # Comments nest.
-        depth, n = 1, at + 2
-        while n < len(text) and depth:
-            pair = text[n : n + 2]
-            depth += (pair == "/*") - (pair == "*/")
-            n += 2 if pair in ("/*", "*/") else 1
-        return n
-    if c in "'\"":
-        escapes = c == "'" and at > 0 and text[at - 1] in "eE" and (at < 2 or not _is_word(text[at - 2]))
-        n = at + 1
-        while n < len(text):
-            if escapes and text[n] == "\\":
-                n += 2
-            elif text[n] == c:
-                if text[n + 1 : n + 2] != c:
-                    return n + 1
-                n += 2
-            else:
-                n += 1
-        return len(text)
-    if c == "$" and (at == 0 or not _is_word(text[at - 1])) and (tag := _TAG.match(text, at)):
-        end = text.find(tag[0], tag.end())
-        return len(text) if end < 0 else end + len(tag[0])
-    return at
-
-
-def _is_word(c: str) -> bool:
-    return c.isalnum() or c in "_$"
+def _reason(word: str) -> tuple[str, str]:
+    if word.endswith("DATABASE"):
+        return "the database is that of --target, or pgdyno's own", f"Leave {word} and \\c out."
+    return "a file is carried out in one transaction, as a whole", "Leave BEGIN and COMMIT out."
 
 
 def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, suppress
@@ -15,22 +16,21 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import SpecError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
-from pgdyno.load.own.columns import Filling
-from pgdyno.load.own.draw import chunk
-from pgdyno.load.own.drawn import CHUNK
+from pgdyno.load.own.draw import Drawer
+from pgdyno.load.own.drawn import CHUNK, Filling
 
 #: Chunks in one COPY: its rows come or go together.
 _TOGETHER = 4
 
 
-def filled(target: Target, f: Filling, number: int, connections: int, pool: Executor) -> Iterator[tuple[int, int]]:
+def filled(target: Target, f: Filling, drawer: Drawer, connections: int, pool: Executor) -> Iterator[tuple[int, int]]:
     """Fills a table; yields rows and bytes as they come. Raises SpecError where the server refuses a value."""
     stop, done = Event(), SimpleQueue[tuple[int, int]]()
     step = CHUNK * _TOGETHER
     starts = list(range(0, f.rows, step))
-    parts = [
-        pool.submit(_part, target, f, number, starts[n::connections], step, stop, done) for n in range(connections)
-    ]
+    # Rows that refer to earlier ones come one after the other.
+    sessions = 1 if f.in_order else connections
+    parts = [pool.submit(_part, target, f, drawer, starts[n::sessions], step, stop, done) for n in range(sessions)]
     try:
         while not all(part.done() for part in parts):
             with suppress(Empty):
@@ -44,20 +44,27 @@ def filled(target: Target, f: Filling, number: int, connections: int, pool: Exec
         while not done.empty():
             yield done.get()
     except psycopg.Error as e:
+        column = e.diag.column_name or _column_of(e.diag.context or "")
         raise SpecError(
             f"fill.{f.name}: {e.diag.message_primary or one_line(e)}"
             + (f" ({e.diag.message_detail})" if e.diag.message_detail else ""),
-            f"Say how the column is drawn: fill.{f.name}.columns.{e.diag.column_name or 'NAME'}.",
+            f"Say how {f'{column} is' if column else 'its columns are'} drawn: under fill.{f.name}.columns.",
         ) from e
     finally:
         # Ctrl-C: what is under way ends with its chunk.
         stop.set()
 
 
+def _column_of(context: str) -> str:
+    """Of "COPY t, line 3, column c: ..."."""
+    match = re.search(r"^COPY .*, line \d+, column ([^:]+)", context)
+    return "" if match is None else match[1]
+
+
 def _part(
     target: Target,
     f: Filling,
-    number: int,
+    drawer: Drawer,
     starts: Sequence[int],
     step: int,
     stop: Event,
@@ -77,7 +84,7 @@ def _part(
                 for first in range(start, end, CHUNK):
                     if stop.is_set():
                         return
-                    piece = chunk(f.columns, number, first, min(first + CHUNK, end), f.rows)
+                    piece = drawer.chunk(f, first, min(first + CHUNK, end))
                     to.write(piece)
                     sent += len(piece)
             done.put((end - start, sent))

@@ -1,0 +1,76 @@
+"""Columns as the user says them in an experiment."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from pgdyno.errors import SpecError
+from pgdyno.load.own.catalog import Column
+from pgdyno.load.own.drawn import Drawn
+
+#: What is drawn of instants where nothing is said: a year.
+FROM, TO = dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)
+_EPOCH = dt.datetime(1970, 1, 1)
+#: Characters of texts where nothing is said.
+SHORT, LONG = 8, 24
+
+
+def as_said(c: Column, said: Mapping[str, Any], where: str) -> Drawn:
+    """A column that is no reference. Raises SpecError."""
+    kind = said["type"]
+    low, high = _bounds(c, said, where)
+    longest = 1_000_000 if kind == "text" else 2**62
+    if kind != "number" and max(abs(low), abs(high)) > longest:
+        raise SpecError(f"{where}: min and max reach beyond {longest:,}")
+    if low > high:
+        raise SpecError(f"{where}: min is above max")
+    return Drawn(
+        c.name,
+        kind,
+        low,
+        high,
+        said["distribution"],
+        said["skew"],
+        tuple(said["values"]),
+        tuple(said["weights"]),
+        said["nulls"],
+        said["like"],
+        said["correlation"],
+        decimals(c),
+    )
+
+
+def _bounds(c: Column, said: Mapping[str, Any], where: str) -> tuple[float, float]:
+    kind, low, high = said["type"], said["min"], said["max"]
+    if kind in ("timestamp", "date"):
+        return instant(low, FROM, kind, f"{where}.min"), instant(high, TO, kind, f"{where}.max")
+    if isinstance(low, str) or isinstance(high, str):
+        raise SpecError(f"{where}: min and max of {kind} are numbers")
+    if kind == "text":
+        long = min(LONG, length(c) or LONG)
+        return (min(SHORT, long) if low is None else low), (long if high is None else high)
+    if kind == "integer":
+        return (1 if low is None else low), (1_000_000 if high is None else high)
+    return (1 if low is None and kind == "serial" else low or 0), (10_000 if high is None else high)
+
+
+def instant(value: Any, default: dt.datetime, kind: str, where: str) -> float:
+    """A time as a number. Raises SpecError."""
+    try:
+        at = default if value is None else dt.datetime.fromisoformat(str(value)).replace(tzinfo=None)
+    except ValueError as e:
+        raise SpecError(f"{where}: {value!r} is no time", 'Write "2024-01-31" or "2024-01-31 12:00:00".') from e
+    since = at - _EPOCH
+    return float(since.days if kind == "date" else since // dt.timedelta(microseconds=1))
+
+
+def length(c: Column) -> int | None:
+    """Of varchar(n) and char(n)."""
+    return c.modifier - 4 if c.type in ("varchar", "bpchar") and c.modifier > 4 else None
+
+
+def decimals(c: Column) -> int:
+    """Of numeric(p, s); 2 where nothing is said."""
+    return (c.modifier - 4) & 0x7FF if c.type == "numeric" and c.modifier >= 4 else 2
