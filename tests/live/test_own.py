@@ -214,7 +214,10 @@ def test_a_mistake_says_where(shop: Path, server: Server, database: str, text: s
         (("rows = 50 }", 'rows = 50, columns.x = { type = "uuid" } }'), "fill.products.columns.x: the table has no"),
         (("fill.lines = { rows = 20000 }", "fill.lines = { rows = 4000000 }"), "has 3,000,000 combinations"),
         (('to = "customers.id"', 'to = "audit.id"'), "audit, which has no rows"),
-        (("rows = 50 }", 'rows = 50, columns.price = { type = "integer", min = -5, max = -1 } }'), "as it is said, products_price_check does not hold"),
+        (
+            ("rows = 50 }", 'rows = 50, columns.price = { type = "integer", min = -5, max = -1 } }'),
+            "as it is said, products_price_check does not hold",
+        ),
         ((":x", ":x"), "customers_first"),
     ],
 )

@@ -23,7 +23,7 @@ select a.attname::text, t.typname::text, e.typname::text, b.modifier, b.not_null
    where l.enumtypid = t.oid),
   (select s.typname::text from pg_catalog.pg_range r join pg_catalog.pg_type s on s.oid = r.rngsubtype
    where t.oid in (r.rngtypid, r.rngmultitypid)),
-  t.typtype = 'm', pg_catalog.format_type(b.type, b.modifier),
+  t.typtype = 'm', pg_catalog.format_type(b.type, b.modifier), pg_catalog.format_type(a.atttypid, a.atttypmod),
   (select pg_catalog.array_agg(pg_catalog.pg_get_constraintdef(c.oid)) from pg_catalog.pg_constraint c
    where c.contypid = any(b.domains) and c.contype = 'c')
 from pg_catalog.pg_attribute a
@@ -101,6 +101,8 @@ class Column:
     is_multirange: bool
     #: The base type, as SQL casts to it.
     sql_type: str
+    #: The same with its domain.
+    own_type: str
     domain_checks: Sequence[str] | None
 
 

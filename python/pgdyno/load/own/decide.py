@@ -330,7 +330,12 @@ class Table:
         if c.type in ("bit", "varbit"):
             return Drawn(c.name, "spelled", spelling=f"bits {c.modifier if c.modifier > 0 else 8}")
         spelling = spellings.spelling_of(c.type, c.element, c.subtype, c.is_multirange)
-        return Drawn(c.name, "spelled", spelling=spelling) if spelling else None
+        if not spelling:
+            return None
+        # A server may be built without a type's functions (xml), an extension's type take other words.
+        some = [spellings.speller(spelling)(k) for k in (0, 1, 4711)]
+        fine = all(checks.held(self._conn, self._facts.columns, {c.name: some}, f"{quoted(c.name)} is not null"))
+        return Drawn(c.name, "spelled", spelling=spelling) if fine else None
 
     # ------------------------------------------------------------ constraints
 
@@ -360,8 +365,10 @@ class Table:
                 continue
             wide = replace(d, low=-(2.0**62), high=2.0**62)
             segments = [checks.bounds(leaf.expression, wide, self._facts.columns[name]) for leaf in leaves]
-            segments = [self._near(d, a, b) for a, b in segments]
-            if all(a <= b for a, b in segments):
+            bounded = all(a > -(2.0**62) or b < 2.0**62 for a, b in segments)
+            segments = sorted(self._near(d, a, b) for a, b in segments)
+            apart = all(a <= b for a, b in segments) and all(x[1] < y[0] for x, y in itertools.pairwise(segments))
+            if bounded and apart:
                 self._drawn[name] = replace(d, low=segments[0][0], high=segments[-1][1], segments=tuple(segments))
 
     @staticmethod
@@ -571,9 +578,13 @@ class Table:
         if d.type == "picked":
             self._make_pick_unique(column)
         elif d.type == "integer":
+            if d.segments:
+                self._drawn[column] = replace(d, unique=True)
+                self._refuse_too_few(column)
+                return
             low = max(int(d.low) if d.low > 1 else 1, self._first(c))
             self._refuse_too_high(c, low)
-            self._drawn[column] = d if d.segments else Drawn(column, "serial", low)
+            self._drawn[column] = Drawn(column, "serial", low)
         elif d.type == "number":
             self._drawn[column] = replace(d, unique=True, high=max(d.high, self._widest(c)))
             self._refuse_too_few(column)

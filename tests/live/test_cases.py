@@ -1,0 +1,129 @@
+"""Schemas as the world has them: each is made and filled without an edit, or refused with a reason that holds."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from pgdyno.errors import PgdynoError, SpecError
+
+from tests.support import schemas
+from tests.support.schemas import MadeUp, as_dataset, made, of_folder
+from tests.support.server import Server
+
+CASES = Path(__file__).parents[1] / "cases"
+#: Tables and rows, what must hold of them, and what is said; or why it is refused.
+RIGHT: dict[str, tuple[dict[str, int], str, str]] = {
+    "01-restrict-in-files": ({"note": 100}, "", ""),
+    "02-restrict-in-dump": ({"note": 0}, "", ""),
+    "05-owner-of-nobody": ({"post": 10}, "", 'left out: ALTER TABLE public.post OWNER TO app_owner; (role "app_owner"'),
+    "06-owner-of-nobody-dump": ({"post": 0}, "", ""),
+    "08-composite-foreign-key": (
+        {"node": 1000, "node_tag": 1000}, "(select count(distinct (node_id, version)) from node_tag) > 200",
+        "node_tag.v: its default ''",
+    ),
+    "09-self-reference": ({"employee": 400_000}, "(select count(reports_to) from employee) >= 399999", ""),
+    "10-natural-text-key": (
+        {"country": 100, "currency": 50, "price": 1000},
+        "(select count(distinct country) > 90 and count(distinct currency) = 50 from price)", "",
+    ),
+    "11-partial-unique": ({"account": 1000}, "(select count(*) from account where is_primary) > 100", "account.username"),
+    "12-domains": ({"film": 100}, "(select max(length(title)) = 5 and count(distinct year) > 30 from film)", ""),
+    "13-range-partitions": ({"payment": 1000}, "(select count(distinct date_trunc('month', paid_at)) = 12 from payment)", ""),
+    "14-expression-unique-exclude": ({"booking": 100}, "(select count(distinct during) from booking) = 100", ""),
+    "15-inline-copy-data": ({"lang": 2, "film": 100}, "(select count(distinct lang) from film) = 2", ""),
+    "16-dump-with-backslash-in-text": ({"page": 1}, "(select body from page) ~ 'section'", ""),
+    "17-files-with-backslash-in-text": ({"page": 1}, "(select body from page) ~ 'section'", ""),
+    "18-check-constraints": (
+        {"track": 1000}, "(select count(distinct stars) = 5 and count(distinct country) > 50 from track)", "",
+    ),
+    "19-fk-on-partitions": ({"customer": 100, "payment": 1000}, "(select count(distinct customer_id) from payment) > 90", ""),
+    "21-self-reference-small": ({"employee": 5000}, "(select count(reports_to) from employee) = 4999", ""),
+    "23-nullable-fk-to-empty": ({"access": 100}, "(select count(refresh_id) from access) = 0", "access.refresh_id: NULL"),
+    "24-quoted-names": ({'"Sales"."Order Details"': 1000}, '(select count(distinct "Product ID") from "Sales"."Order Details") = 77', ""),
+    "25-mixed-case-table": ({'"User"': 1000}, '(select count(distinct email) from "User") = 1000', ""),
+    "26-mixed-case-script-only": ({'"User"': 100}, "", ""),
+    "46-bom-in-schema": ({"t": 1}, "", ""),
+}  # fmt: skip
+REFUSED = {
+    "03-begin-commit-onerrorstop": r"schema\.sql:3:1: BEGIN: .* one transaction",
+    "04-create-database-connect": r"schema\.sql:1:1: DROP DATABASE: the database is that of --target.*\\c out",
+    "20-text-key-circular-hint": r"language, which has no rows.*dataset\.fill\.language",
+    "22-smallint-key-many-rows": r"tag\.columns\.id: 40,000 different values from 1 on do not fit smallint",
+}
+
+
+@pytest.mark.parametrize("case", sorted(p.name for p in CASES.iterdir() if (p / "case.toml").exists()))
+def test_schemas_from_outside(server: Server, database: str, case: str) -> None:
+    data = of_folder(CASES / case)
+    if case in REFUSED:
+        with pytest.raises(PgdynoError) as refused:
+            made(server, database, data)
+        assert re.search(REFUSED[case], f"{refused.value.message} {refused.value.remedy}"), refused.value
+        return
+    tables, holds, said = RIGHT[case]
+    notes = made(server, database, data)
+    assert said in "\n".join(notes), notes
+    for table, rows in tables.items():
+        assert server.sql(f"select count(*) from {table}", dbname=database) == [(rows,)], table
+    if holds:
+        assert server.sql(f"select {holds}", dbname=database) == [(True,)], holds
+
+
+#: Why a random schema may be refused: more rows than values, or nothing to refer to.
+_HOLDS = re.compile(
+    r"has [\d,]+ combinations|different values from|it is unique, and (?:of|refers)|which has no rows|"
+    r"wants another value in each row|shares columns with another one|values of type xml cannot be drawn"
+)
+
+
+def check(server: Server, database: str, tables: list[MadeUp], folder: Path) -> bool:
+    """Make and fill a schema; whether it could be."""
+    server.sql(
+        "drop schema public cascade; create schema public; grant all on schema public to public", dbname=database
+    )
+    try:
+        made(server, database, as_dataset(tables, folder))
+    except SpecError as e:
+        assert _HOLDS.search(e.message), f"{e.message}\n{(folder / 'schema.sql').read_text()}"
+        return False
+    for t in tables:
+        name = schemas.quoted(t.name)
+        assert server.sql(f"select count(*) from {name}", dbname=database) == [(t.rows,)], t.sql
+        # What refers to others uses them.
+        for line in t.constraints:
+            if match := re.match(r"foreign key \((.*)\) references (\S.*) \((.*)\)$", line):
+                own, other, _ = match.groups()
+                if t.rows >= 50 and other != name:
+                    (n,) = server.sql(f"select count(distinct ({own})) from {name}", dbname=database)[0]
+                    (of,) = server.sql(f"select count(*) from {other}", dbname=database)[0]
+                    assert n >= min(of, t.rows) * 0.4 or of == 0, f"{n} of {of} rows: {line}\n{t.sql}"
+    return True
+
+
+def tried(server: Server, database: str, folder: Path, number: int, examples: int) -> None:
+    done = [0, 0]
+
+    @seed(number)
+    @settings(max_examples=examples, derandomize=False, database=None, suppress_health_check=list(HealthCheck))
+    @given(schemas.schemas())
+    def one(tables: list[MadeUp]) -> None:
+        done[not check(server, database, tables, folder)] += 1
+
+    one()
+    # Most of them can be filled.
+    assert done[0] > done[1], done
+
+
+def test_some_random_schemas_are_filled(server: Server, database: str, tmp_path: Path) -> None:
+    tried(server, database, tmp_path, 20260901, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", range(int(os.environ.get("PGDYNO_TEST_SCHEMAS", "5"))))
+def test_random_schemas_are_filled(server: Server, database: str, tmp_path: Path, number: int) -> None:
+    tried(server, database, tmp_path, number, 400)
