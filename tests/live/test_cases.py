@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
+from pgdyno.cluster.binaries import wheel_folder
 from pgdyno.errors import PgdynoError, SpecError
 
 from tests.support import schemas
+from tests.support.cli import environment, pgdyno
 from tests.support.schemas import MadeUp, as_dataset, made, of_folder
 from tests.support.server import Server
 
 CASES = Path(__file__).parents[1] / "cases"
+FORMS = sorted((CASES / "forms").glob("*.sql"))
+BRIEF = ("--duration", 0.5, "--warmup", 0.2, "--repetitions", 1, "--clients", 2)
 #: Tables and rows, what must hold of them, and what is said; or why it is refused.
 RIGHT: dict[str, tuple[dict[str, int], str, str]] = {
     "01-restrict-in-files": ({"note": 100}, "", ""),
@@ -30,9 +35,13 @@ RIGHT: dict[str, tuple[dict[str, int], str, str]] = {
         {"country": 100, "currency": 50, "price": 1000},
         "(select count(distinct country) > 90 and count(distinct currency) = 50 from price)", "",
     ),
-    "11-partial-unique": ({"account": 1000}, "(select count(*) from account where is_primary) > 100", "account.username"),
+    "11-partial-unique": (
+        {"account": 1000}, "(select count(*) from account where is_primary) > 100", "account.username",
+    ),
     "12-domains": ({"film": 100}, "(select max(length(title)) = 5 and count(distinct year) > 30 from film)", ""),
-    "13-range-partitions": ({"payment": 1000}, "(select count(distinct date_trunc('month', paid_at)) = 12 from payment)", ""),
+    "13-range-partitions": (
+        {"payment": 1000}, "(select count(distinct date_trunc('month', paid_at)) = 12 from payment)", "",
+    ),
     "14-expression-unique-exclude": ({"booking": 100}, "(select count(distinct during) from booking) = 100", ""),
     "15-inline-copy-data": ({"lang": 2, "film": 100}, "(select count(distinct lang) from film) = 2", ""),
     "16-dump-with-backslash-in-text": ({"page": 1}, "(select body from page) ~ 'section'", ""),
@@ -40,10 +49,17 @@ RIGHT: dict[str, tuple[dict[str, int], str, str]] = {
     "18-check-constraints": (
         {"track": 1000}, "(select count(distinct stars) = 5 and count(distinct country) > 50 from track)", "",
     ),
-    "19-fk-on-partitions": ({"customer": 100, "payment": 1000}, "(select count(distinct customer_id) from payment) > 90", ""),
+    "19-fk-on-partitions": (
+        {"customer": 100, "payment": 1000}, "(select count(distinct customer_id) from payment) > 90", "",
+    ),
     "21-self-reference-small": ({"employee": 5000}, "(select count(reports_to) from employee) = 4999", ""),
-    "23-nullable-fk-to-empty": ({"access": 100}, "(select count(refresh_id) from access) = 0", "access.refresh_id: NULL"),
-    "24-quoted-names": ({'"Sales"."Order Details"': 1000}, '(select count(distinct "Product ID") from "Sales"."Order Details") = 77', ""),
+    "23-nullable-fk-to-empty": (
+        {"access": 100}, "(select count(refresh_id) from access) = 0", "access.refresh_id: NULL",
+    ),
+    "24-quoted-names": (
+        {'"Sales"."Order Details"': 1000},
+        '(select count(distinct "Product ID") from "Sales"."Order Details") = 77', "",
+    ),
     "25-mixed-case-table": ({'"User"': 1000}, '(select count(distinct email) from "User") = 1000', ""),
     "26-mixed-case-script-only": ({'"User"': 100}, "", ""),
     "46-bom-in-schema": ({"t": 1}, "", ""),
@@ -71,6 +87,55 @@ def test_schemas_from_outside(server: Server, database: str, case: str) -> None:
         assert server.sql(f"select count(*) from {table}", dbname=database) == [(rows,)], table
     if holds:
         assert server.sql(f"select {holds}", dbname=database) == [(True,)], holds
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(p.stem, marks=[] if p.stem == "tenants" else [pytest.mark.slow]) for p in FORMS]
+)
+def test_a_schema_runs_as_it_is(tmp_path: Path, form: str) -> None:
+    """`new --from` and `run`, and nothing between; no table stays empty."""
+    file = tmp_path / f"{form}.toml"
+    written = pgdyno("new", file, "--from", CASES / "forms" / f"{form}.sql")
+    assert written.code == 0 and "empty:" not in written.out, written.out + written.err
+    done = pgdyno("run", file, "--embedded", *BRIEF, "--runs", tmp_path, "--json", timeout=170)
+    assert done.code == 0, done.err
+    tables = {
+        name: rows for name, rows in re.findall(r"^\[dataset\.fill\.(.*)\]\nrows = ([\d_]+)", file.read_text(), re.M)
+    }
+    assert done.json["manifest"]["places"]["private, dataset"]["rows"] == sum(
+        int(n.replace("_", "")) for n in tables.values()
+    )
+    again = pgdyno("new", file, "--from", CASES / "forms" / f"{form}.sql")
+    assert again.code == 2 and "is there already" in again.err
+
+
+@pytest.mark.slow
+def test_a_database_and_a_dump_run_as_they_are(server: Server, database: str, tmp_path: Path) -> None:
+    server.sql(
+        'create table a (id int primary key, "Say" text); create table b (id uuid primary key default gen_random_uuid(), '
+        "a int not null references a); insert into a select i, 'secret' from generate_series(1, 400) i; "
+        "insert into b (a) select 1 + i % 400 from generate_series(1, 1200) i; analyze",
+        dbname=database,
+    )
+    written = pgdyno("new", tmp_path / "live.toml", "--from", server.conninfo(dbname=database))
+    assert written.code == 0, written.err
+    text = (tmp_path / "live.toml").read_text() + (tmp_path / "live-schema.sql").read_text()
+    # Sizes as there, and no value of it.
+    assert (
+        "[dataset.fill.a]\nrows = 400\n" in text and "[dataset.fill.b]\nrows = 1_200\n" in text and "secret" not in text
+    )
+    done = pgdyno("run", tmp_path / "live.toml", "--embedded", *BRIEF, "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    folder = wheel_folder()
+    assert folder is not None
+    at = ["-h", str(server.socket), "-p", str(server.port), "-U", "postgres"]
+    for form in ("c", "p"):
+        dump = tmp_path / f"shop.{form}"
+        subprocess.run([folder / "pg_dump", *at, f"-F{form}", "-f", dump, database], check=True, env=environment())
+        written = pgdyno("new", tmp_path / f"{form}.toml", "--from", dump)
+        assert written.code == 0, written.err
+        done = pgdyno("run", tmp_path / f"{form}.toml", "--embedded", *BRIEF, "--runs", tmp_path, "--json")
+        assert done.code == 0, done.err
 
 
 #: Why a random schema may be refused: more rows than values, or nothing to refer to.

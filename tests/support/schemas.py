@@ -68,8 +68,8 @@ _KEY_TYPES = (
 )  # fmt: skip
 _TYPES = (
     *_KEY_TYPES, "boolean", "jsonb", "json", "int[]", "text[]", "interval", "time", "cidr", "macaddr", "real",
-    "double precision", "money", "bit(5)", "varbit(9)", "tstzrange", "int4range", "daterange", "int8multirange", "point",
-    "box", "tsvector", "xml", "mood", "year", "email", "numeric", '"char"', "timestamp(0)", "numeric(3,3)",
+    "double precision", "money", "bit(5)", "varbit(9)", "tstzrange", "int4range", "daterange", "int8multirange",
+    "point", "box", "tsvector", "xml", "mood", "year", "email", "numeric", '"char"', "timestamp(0)", "numeric(3,3)",
 )  # fmt: skip
 PREAMBLE = """
 create type mood as enum ('sad', 'so so', 'it''s fine');
@@ -95,6 +95,9 @@ class MadeUp:
     keys: list[tuple[str, ...]] = field(default_factory=list)
     partitions: str = ""
     after: list[str] = field(default_factory=list)
+    #: By table and key, a column of a foreign key that another may share; and one that refers to it alone.
+    shared: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    single: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
 
     @property
     def sql(self) -> str:
@@ -148,9 +151,19 @@ def _reference(draw: st.DrawFn, t: MadeUp, tables: list[MadeUp]) -> None:
     to = draw(st.sampled_from([*tables, t]))
     key = draw(st.sampled_from(to.keys))
     own = []
-    for column in key:
+    # Of a key of several columns the first may be shared with another foreign key (a tenant).
+    shared = t.shared.get((to.name, key))
+    for column in key[1:] if shared else key:
         base = _plain(to.columns[column].removesuffix(" not null"))
         own.append(_new(draw, t, base + ("" if to is t or draw(st.booleans()) else " not null")))
+    own = [shared, *own] if shared else own
+    if len(key) > 1 and to is not t and draw(st.booleans()):
+        t.shared[to.name, key] = own[0]
+    if len(key) == 1 and to is not t:
+        other = t.single.get((to.name, key))
+        if other is not None and to.rows > 1 and draw(st.booleans()):
+            t.constraints.append(f"check ({quoted(other)} <> {quoted(own[0])})")
+        t.single[to.name, key] = own[0]
     t.constraints.append(
         f"foreign key ({', '.join(map(quoted, own))}) references {quoted(to.name)} ({', '.join(map(quoted, key))})"
     )

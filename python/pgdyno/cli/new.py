@@ -116,14 +116,25 @@ repetitions = 3
 """
 
 
-def main(path: Path, kind: str) -> int:
-    """Writes the file, and of kind sql a schema beside it. Raises UsageError where something is in the way."""
+def head_of(path: Path, head: str) -> str:
+    """The first lines of an experiment in this file."""
+    name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:60] or "experiment"
+    title = path.stem.replace("-", " ").replace('"', "'").replace("\\", "/")
+    return head.format(title=title, file=path, name=name)
+
+
+def main(path: Path, kind: str, source: str | None = None) -> int:
+    """Write the file, and of kind sql a schema beside it. Raise UsageError where something is in the way."""
+    if source is not None:
+        # It starts a server, whose modules take long to import.
+        from pgdyno.cli import from_schema
+
+        return from_schema.main(path, source, _HEAD, _TAIL)
     if kind not in _DATASETS:
         raise UsageError(f'--kind: there is no "{kind}"', f"There are {', '.join(_DATASETS)}.")
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
-    name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:60] or "experiment"
     workloads = _TPCB_WORKLOADS if kind == "tpcb" else _OWN_WORKLOADS
-    head = _HEAD.format(title=path.stem.replace("-", " ").replace('"', "'"), file=path, name=name)
+    head = head_of(path, _HEAD)
     texts = {path: head + _DATASETS[kind] + "\n" + workloads + _TAIL}
     if kind == "sql":
         texts[path.with_name("schema.sql")] = _SCHEMA

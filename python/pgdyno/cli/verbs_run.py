@@ -132,11 +132,20 @@ def new(
         str,
         typer.Option(help="The dataset: tpcb, sql (your own schema), dump (of pg_dump), none (a database as it is)."),
     ] = "tpcb",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="A schema to fill: a file of SQL, a dump, or a connection string of a database, of which the schema "
+            "and the sizes of its tables are read.",
+            metavar="SCHEMA",
+        ),
+    ] = None,
 ) -> None:
-    """Write an experiment file to begin with, each key explained."""
+    """Write an experiment file to begin with, each key explained; of a schema, with all its tables filled."""
     from pgdyno.cli import new as verb
 
-    raise typer.Exit(verb.main(file, kind))
+    raise typer.Exit(verb.main(file, kind, source))
 
 
 def capture(

@@ -46,7 +46,7 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
         done[oid] = table.filling()
         problems += table.problems
     if problems:
-        raise SpecError("; ".join(p.what for p in problems), " ".join(dict.fromkeys(p.remedy for p in problems)))
+        raise decide.UndrawableError(problems)
     return list(done.values())
 
 

@@ -28,17 +28,29 @@ _TEXTS = ("text", "varchar", "bpchar", "citext", "name")
 #: Rows of a table that is not filled, whose keys are referred to.
 _POOL = 100_000
 #: Rows of a table that its constraints are tried with; and of those that are to be chosen from.
-_TRIED, _CANDIDATES = 400, 4000
+_TRIED, _CANDIDATES = 1000, 4000
 #: Below this part of a parent's rows it is said.
 _LITTLE = 0.2
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A column that cannot be drawn, and what to write."""
+    """A column that cannot be drawn, and what to write. `most`: with so many rows of the table it can."""
 
+    table: str
     what: str
     remedy: str
+    most: int | None = None
+
+
+class UndrawableError(SpecError):
+    """All that cannot be drawn."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(
+            "; ".join(p.what for p in problems), " ".join(dict.fromkeys(p.remedy for p in problems if p.remedy))
+        )
+        self.problems = problems
 
 
 def key_of(name: str) -> str:
@@ -108,12 +120,14 @@ class Table:
     def _where(self, column: str) -> str:
         return f"fill.{self._name}.columns.{column}"
 
-    def _problem(self, column: str, what: str, remedy: str = "") -> None:
+    def _problem(self, column: str, what: str, remedy: str = "", most: int | None = None) -> None:
         key = key_of(column)
         self.problems.append(
             Problem(
+                self._name,
                 f"{self._where(column)}: {what}",
                 remedy or f"Say how under [dataset.fill.{key_of(self._name)}]: columns.{key} = {{ type = ... }}.",
+                most,
             )
         )
 
@@ -356,6 +370,7 @@ class Table:
             for name in check.columns:
                 if self._free(name):
                     self._drawn[name] = checks.narrowed(self._drawn[name], self._facts.columns[name], check.expression)
+            self._differ(check.expression)
         leaves = self._facts.leaves
         if not leaves or any(leaf.is_default for leaf in leaves):
             return
@@ -370,6 +385,20 @@ class Table:
             apart = all(a <= b for a, b in segments) and all(x[1] < y[0] for x, y in itertools.pairwise(segments))
             if bounded and apart:
                 self._drawn[name] = replace(d, low=segments[0][0], high=segments[-1][1], segments=tuple(segments))
+
+    def _differ(self, expression: str) -> None:
+        """Two columns that refer to the same table, and must not to the same row."""
+        sides = [re.sub(r"::[\w ]+", "", side).strip('()" ') for side in expression.split(" <> ")]
+        if len(sides) != 2:
+            return
+        columns = [self._drawn.get(name) for name in sides]
+        picks = [self._picks.get(c.pick) for c in columns if c is not None]
+        if len(picks) < 2 or picks[0] is None or picks[1] is None or columns[0] is None or columns[1] is None:
+            return
+        a, b = picks[0], picks[1]
+        is_same = (a.parent, columns[0].column, a.drawn.high) == (b.parent, columns[1].column, b.drawn.high)
+        if is_same and not (b.same or b.before or b.within) and b.drawn.high >= 1:
+            self._picks[b.name] = replace(b, other_than=a.name)
 
     @staticmethod
     def _near(d: Drawn, a: float, b: float) -> tuple[float, float]:
@@ -412,7 +441,12 @@ class Table:
             )
             # NULL passes any check; it is no value to choose by itself.
             full = [row for row in rows if None not in row] or rows
-            if full and (not single or self._suffices(columns[0], len(full))):
+            if full and single and not self._suffices(columns[0], len(full)):
+                d = self._facts.columns[columns[0]]
+                what = f"it is unique, and of {d.sql_type} {len(full):,} values hold {expressions[0][0]}"
+                self._problem(columns[0], what, "Ask for fewer rows.", len(full))
+                return
+            if full:
                 for at, name in enumerate(columns):
                     values_of = tuple(row[at] for row in full)
                     self._drawn[name] = replace(
@@ -523,8 +557,17 @@ class Table:
         d = self._drawn[column]
         if d.type == "picked":
             p = self._picks[d.pick]
-            return p.drawn.unique and not (p.same or p.before or p.within)
+            return p.drawn.unique and not self._is_bound(p) and self._identifies(d.pick, [column])
         return d.type == "serial" or d.unique
+
+    @staticmethod
+    def _is_bound(p: Pick) -> bool:
+        """Whether which row is picked hangs on other rows."""
+        return bool(p.same or p.before or p.within or p.other_than)
+
+    def _identifies(self, pick: str, columns: Sequence[str]) -> bool:
+        """Whether columns tell which row was picked: all that it gives are a key there."""
+        return all(c in columns for c, d in self._drawn.items() if d.pick == pick)
 
     def _make_disjoint(self, k: Key, columns: Sequence[str]) -> None:
         """An exclusion: ranges that follow each other overlap with none."""
@@ -558,6 +601,7 @@ class Table:
                 columns[0],
                 f"{k.name} (WHERE {k.predicate[:100]}) wants another value in each row that it holds, and there are "
                 f"{combinations:,} for {self._rows:,} rows",
+                most=combinations,
             )
             return True
         self._drawn[flag[1]] = Drawn(flag[1], "choice", values=("false",))
@@ -595,7 +639,7 @@ class Table:
     def _refuse_too_high(self, c: Column, low: int) -> None:
         if self._rows and low + self._rows - 1 > _INTEGERS[c.type]:
             what = f"{self._rows:,} different values from {low:,} on do not fit {_NAMES[c.type]}"
-            self._problem(c.name, what, "Ask for fewer rows.")
+            self._problem(c.name, what, "Ask for fewer rows.", _INTEGERS[c.type] - low + 1)
 
     def _widest(self, c: Column) -> float:
         if c.type == "numeric" and c.modifier >= 4:
@@ -610,17 +654,20 @@ class Table:
                 f"it is unique, and of {self._facts.columns[column].sql_type} there are {self._size(column):,} values "
                 f"for {self._rows:,} rows",
                 "Ask for fewer rows.",
+                self._size(column),
             )
 
     def _make_pick_unique(self, column: str) -> None:
         d = self._drawn[column]
         p = self._picks[d.pick]
-        if p.same or p.before or p.within or self._size(column) < self._rows:
+        bound = self._is_bound(p) or not self._identifies(d.pick, [column])
+        if bound or self._size(column) < self._rows:
             self._problem(
                 column,
                 f"it is unique, and refers to {self._size(column):,} rows of {p.parent or 'a table'} from "
                 f"{self._rows:,} rows",
                 "Ask for fewer rows, or fill the table that it refers to with more.",
+                None if bound else self._size(column),
             )
             return
         self._picks[d.pick] = replace(p, drawn=replace(p.drawn, unique=True, like=""))
@@ -638,7 +685,7 @@ class Table:
         if text is not None and self._size(text) >= self._rows and self._drawn[text].high >= SHORT:
             self._drawn[text] = replace(self._drawn[text], unique=True)
             return
-        free = [c for c in columns if self._can_be_a_digit(c)]
+        free = [c for c in columns if self._can_be_a_digit(c, columns)]
         # One pick may give several of its columns.
         units = {self._drawn[c].pick or c: c for c in free}
         self._bound_numbers(list(units.values()))
@@ -647,9 +694,11 @@ class Table:
         if total < self._rows:
             self.problems.append(
                 Problem(
+                    self._name,
                     f"fill.{self._name}: its key ({', '.join(columns)}) has {total:,} combinations, and "
                     f"{self._rows:,} rows are asked for",
                     "Ask for fewer rows, or fill the tables that it refers to with more.",
+                    total,
                 )
             )
             return
@@ -671,11 +720,12 @@ class Table:
         d = self._picks[d.pick].drawn if d.type == "picked" else d
         return d.distribution == "uniform" and not d.like and not d.weights and not d.nulls
 
-    def _can_be_a_digit(self, column: str) -> bool:
+    def _can_be_a_digit(self, column: str, key: Sequence[str]) -> bool:
         d = self._drawn[column]
         if d.type == "picked":
             p = self._picks[d.pick]
-            return not (p.same or p.before or p.within or p.drawn.digit) and self._plain(column)
+            is_free = not (self._is_bound(p) or p.drawn.digit) and self._plain(column)
+            return is_free and self._identifies(d.pick, key)
         return d.digit is None and not d.source and not d.sorted_with and self._plain(column)
 
     def _bound_numbers(self, columns: Sequence[str]) -> None:

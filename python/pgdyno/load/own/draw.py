@@ -274,6 +274,10 @@ class _Rows:
             at = np.maximum(at, 0)
             counts = begins[at + 1] - begins[at]
             return order[begins[at] + np.minimum((u * counts).astype(np.int64), counts - 1)], absent
+        if p.other_than:
+            rows, _ = self._rows_of(self._picks[p.other_than])
+            size = size_of(p.drawn)
+            return (rows + 1 + np.minimum((u * (size - 1)).astype(np.int64), size - 2)) % size, absent
         if p.before:
             rows = np.minimum((u * self._index).astype(np.int64), np.maximum(self._index - 1, 0))
             return rows, absent | ((self._index == 0) & p.first_is_null)

@@ -77,6 +77,8 @@ class Pick:
     first_is_null: bool = False
     #: A column that has its value already, and the column there that must equal it.
     same: tuple[str, str] | None = None
+    #: Another row than this pick's, of the same table.
+    other_than: str = ""
     #: Only rows whose column has a value that a column of another filled table has: ours there, the table, its column.
     within: Sequence[tuple[str, str, str]] = ()
 

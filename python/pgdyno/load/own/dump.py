@@ -38,7 +38,7 @@ def bytes_of(path: Path | None) -> int:
 def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs: int) -> None:
     """Brings it back; owners and privileges stay the server's. Raises TargetError with the first of what went wrong."""
     checked(path)
-    plain = path.is_file() and not _is_archive(path)
+    plain = is_plain(path)
     program = programs("psql" if plain else "pg_restore")
     if not program.exists():
         raise LocalError(f"there is no {program}, which restores a dump", "Install PostgreSQL's client programs.")
@@ -46,7 +46,7 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
     several = [] if plain or _is_tar(path) else ["-j", str(jobs)]
     if plain:
         _refuse_commands(path)
-    to = ["-d", _without_password(target)]
+    to = ["-d", without_password(target)]
     if plain:
         argv = [str(program), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-f", "-", *to]
     else:
@@ -103,7 +103,13 @@ def _refuse_commands(path: Path) -> None:
             scanner.feed(line)
 
 
-def _without_password(target: Target) -> str:
+def is_plain(path: Path) -> bool:
+    """Whether it is SQL."""
+    return path.is_file() and not _is_archive(path)
+
+
+def without_password(target: Target) -> str:
+    """The connection string for a program that has the password in its environment."""
     return Target(target.host, target.port, target.user, target.dbname, None, target.options).conninfo
 
 

@@ -1,0 +1,152 @@
+"""`pgdyno new --from`: an experiment of a schema, with all its tables filled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from pgdyno.cli import console
+from pgdyno.cli.new import head_of
+from pgdyno.cli.progress import listener_for
+from pgdyno.cluster import binaries
+from pgdyno.cluster import target as targets
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.settings import Setting
+from pgdyno.errors import LocalError, TargetError, UsageError
+from pgdyno.load.own import dataset as own
+from pgdyno.load.own import dump
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.own.decide import key_of
+from pgdyno.load.own.outline import MOST, Outline, OutlinedTable, outlined
+
+_SIZES = """
+select c.oid::pg_catalog.regclass::pg_catalog.text,
+  (greatest(c.reltuples, 0) + (select coalesce(sum(greatest(p.reltuples, 0)), 0)
+   from pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) t join pg_catalog.pg_class p on p.oid = t.relid
+   where t.isleaf and p.oid <> c.oid) * (c.relkind = 'p')::int4)::int8
+from pg_catalog.pg_class c where c.relkind in ('r', 'p') and not c.relispartition"""
+
+
+def main(path: Path, source: str, head: str, tail: str) -> int:
+    """Make the schema in a private server, look at it, and write the experiment. Raise UsageError, TargetError."""
+    path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
+    is_database = not Path(source).exists() and ("=" in source or "://" in source)
+    if not is_database and not Path(source).exists():
+        raise UsageError(f"--from: there is no file {source}", "A file of SQL, a dump, or a connection string.")
+    is_archive = not is_database and not dump.is_plain(Path(source))
+    schema = path.with_name(f"{path.stem}-schema.sql") if is_database else Path(source)
+    for each in (path, schema) if is_database else (path,):
+        if each.exists():
+            raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
+    listener = listener_for(console.errors(), quiet=False)
+    try:
+        sizes = _dumped(source, schema) if is_database else None
+        kind = "dump" if is_archive else "sql"
+        data = OwnDataset(kind, () if is_archive else (schema,), dump=schema if is_archive else None)
+        data.check()
+        listener.note("making the schema in a private PostgreSQL ...")
+        with EmbeddedCluster([Setting("shared_buffers", "64MB", "")]) as cluster:
+            programs = cluster.binaries
+            assert programs is not None
+            own.make(
+                cluster.target,
+                data,
+                programs=programs.program,
+                force=False,
+                replace=False,
+                claim=None,
+                listener=listener,
+            )
+            with closing(targets.administrative(cluster.target, patience_s=None)) as conn:
+                found = outlined(conn, sizes)
+    except BaseException:
+        if is_database:
+            schema.unlink(missing_ok=True)
+        raise
+    finally:
+        listener.close()
+    name = os.path.relpath(schema, path.parent or ".")
+    text = head_of(path, head) + _dataset(kind, name, found, sizes is not None) + _workloads(found) + tail
+    with path.open("x", encoding="utf-8") as f:
+        f.write(text)
+    rows = sum(t.rows for t in found.filled)
+    sys.stdout.write(f"written: {path}{f', {schema}' if is_database else ''}\n")
+    if kind == "sql":
+        sys.stdout.write(f"filled:  {len(found.filled)} tables with {rows:,} rows\n")
+    for table, why in found.empty.items():
+        sys.stdout.write(f"empty:   {table}: {why}\n")
+    sys.stdout.write(f"look:    pgdyno plan {path}\n")
+    return 0
+
+
+def _dumped(conninfo: str, schema: Path) -> dict[str, int]:
+    """Write a database's schema into a file; return about how many rows its tables have."""
+    target = targets.resolve(conninfo, named="--from")
+    with closing(targets.administrative(target)) as conn:
+        sizes = {str(name): int(n) for name, n in conn.execute(_SIZES).fetchall()}
+    folder = binaries.wheel_folder()
+    program = folder / "pg_dump" if folder is not None else Path("pg_dump")
+    environment = {**os.environ, **({"PGPASSWORD": target.password} if target.password else {})}
+    argv = [str(program), "--schema-only", "--no-owner", "--no-privileges", "-d", dump.without_password(target)]
+    try:
+        done = subprocess.run(argv, capture_output=True, env=environment, check=False)
+    except OSError as e:
+        raise LocalError(f"pg_dump could not be run: {e}", "Install PostgreSQL's client programs.") from e
+    if done.returncode:
+        raise TargetError(f"pg_dump failed: {' '.join(done.stderr.decode(errors='replace').split())[:400]}")
+    with schema.open("xb") as f:
+        f.write(done.stdout)
+    return sizes
+
+
+def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
+    if kind == "dump":
+        return f'[dataset]\nkind = "dump"\ndump = {key_of_text(file)}\n\n'
+    out = ["[dataset]", 'kind = "sql"', f"files = [{key_of_text(file)}]"]
+    why = f"as in the database, {MOST:,} rows at most" if is_sized else "a guess by which tables refer to which"
+    out += [
+        "",
+        f"# Tables in the order in which they are filled. Rows are {why}; scale = N multiplies them.",
+        "# Below each table: how its columns are drawn. columns.NAME = { type = ... } says otherwise.",
+    ]
+    for t in found.filled:
+        out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
+        out += [f"# {_line(text)}" for text in t.columns]
+        out += [f"# as it is: {_line(text)}" for text in t.notes]
+    for table, why in found.empty.items():
+        out += ["", f"# Left empty: {_line(table)}: {_line(why)}"]
+    return "\n".join(out) + "\n\n"
+
+
+def key_of_text(text: str) -> str:
+    """A string of TOML."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(t: OutlinedTable) -> str:
+    return key_of(t.name)
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
+
+
+def _workloads(found: Outline) -> str:
+    scripts = [(t.name, t.script) for t in (*found.filled, *found.there) if t.script]
+    out = [
+        "# Scripts in pgbench's language. Of each table that they touch they know :TABLE_rows, and of its integer key",
+        "# :TABLE_first and :TABLE_last.",
+        "[workloads.read]",
+        "scripts = [",
+    ]
+    if not scripts:
+        scripts = [("nothing", "SELECT 1;")]
+    for name, text in scripts:
+        title = key_of_text(f"read {_line(name)}"[:60])
+        out.append(f"  {{ name = {title}, text = '''\n{text}\n''' }},")
+    return "\n".join([*out, "]", "", ""])
