@@ -43,7 +43,7 @@ demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table,
 # one. What is left measures, and wants the machine to itself.
 BESIDE := tests/unit tests/heap tests/conformance
 APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
-  acid borrowed capture comparing experiments faults flashback foreign ledger load own pgbench pooler replication run signals \
+  acid borrowed capture cases comparing experiments faults flashback foreign ledger load own pgbench pooler replication run signals \
   standbys statistics templates tls tpcc versions) tests/live/drill tests/browser
 ALONE := tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
 AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope

@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 from pgdyno.cli import console
+from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.new import head_of
 from pgdyno.cli.progress import listener_for
 from pgdyno.cluster import binaries
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.cluster.settings import Setting
 from pgdyno.errors import LocalError, TargetError, UsageError
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own import dump
@@ -48,7 +48,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
         data = OwnDataset(kind, () if is_archive else (schema,), dump=schema if is_archive else None)
         data.check()
         listener.note("making the schema in a private PostgreSQL ...")
-        with EmbeddedCluster([Setting("shared_buffers", "64MB", "")]) as cluster:
+        with EmbeddedCluster(settings_of([], 4, None)) as cluster:
             programs = cluster.binaries
             assert programs is not None
             own.make(
