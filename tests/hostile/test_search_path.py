@@ -100,7 +100,10 @@ def warnings(server: Server) -> list[str]:
         ("load", "tpcb", "--scale", 1),
         pytest.param(("load", "feed", "--rows", 1000, "--method", "server"), marks=pytest.mark.slow),
         ("run", "quick", "--scale", 1, "--clients", 2, "--duration", 1, "--warmup", 0.2, "--repetitions", 1),
-        ("run", "tpcc", "--shrink", 100, "--clients", 2, "--duration", 1, "--warmup", 0.2, "--repetitions", 1),
+        pytest.param(
+            ("run", "tpcc", "--shrink", 100, "--clients", 2, "--duration", 1, "--warmup", 0.2, "--repetitions", 1),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda w: "-".join(map(str, w[:2])),
 )

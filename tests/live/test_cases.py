@@ -108,7 +108,8 @@ def test_a_schema_runs_as_it_is(tmp_path: Path, form: str) -> None:
 def test_a_database_and_a_dump_run_as_they_are(server: Server, database: str, tmp_path: Path) -> None:
     server.sql(
         'create table a (id int primary key, "Say" text); '
-        "create table b (id uuid primary key default gen_random_uuid(), a int not null references a); insert into a select i, 'secret' from generate_series(1, 400) i; "
+        "create table b (id uuid primary key default gen_random_uuid(), a int not null references a); "
+        "insert into a select i, 'secret' from generate_series(1, 400) i; "
         "insert into b (a) select 1 + i % 400 from generate_series(1, 1200) i; analyze",
         dbname=database,
     )

@@ -41,6 +41,7 @@ def test_two_servers_that_run_are_compared(server: Server, database: str, tmp_pa
         server.sql(f"drop database {other} with (force)")
 
 
+@pytest.mark.slow
 def test_settings_are_refused_before_anything_is_made(tmp_path: Path) -> None:
     for words in (["run", "quick", "--vary", "wal_compression=off,nonsense"], ["run", "quick", "--set", "no_such=1"]):
         done = pgdyno(*words, "--runs", tmp_path)

@@ -101,6 +101,7 @@ def test_a_version_that_is_installed_or_fetched(tmp_path: Path) -> None:
     assert found == {"17", "18"}
 
 
+@pytest.mark.slow
 def test_what_the_server_did_is_recorded(tmp_path: Path) -> None:
     text = (
         HEAD
@@ -236,6 +237,7 @@ def test_capacity_is_found_under_an_objective(tmp_path: Path) -> None:
     assert "Latency by throughput" in (path / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_a_search_cannot_do_is_said(tmp_path: Path) -> None:
     done = pgdyno("capacity", "--slo", "fast", "--embedded")
     assert done.code == 2 and "p99<5ms" in done.err

@@ -87,6 +87,7 @@ def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_pat
     assert done.code == 0 and "dropping pgbench_accounts" in done.err
 
 
+@pytest.mark.slow
 def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, database: str, tmp_path: Path) -> None:
     info = server.conninfo(dbname=database)
     assert pgdyno("load", "tpcb", "--scale", 1, "--target", info).code == 0

@@ -226,6 +226,7 @@ def test_a_second_load_leaves_the_first_ones_server_alone(cluster: Server) -> No
     assert done.code == 3 and "another pgdyno is at work" in done.err and "pg_ctl" not in done.err, done.err
 
 
+@pytest.mark.slow
 def test_what_is_not_stopped_is_refused(cluster: Server, tmp_path: Path) -> None:
     cluster.start()
     done = direct(cluster, "tpcb")
@@ -599,7 +600,7 @@ def test_the_plan_of_a_hundred_billion_rows() -> None:
     assert facts["seconds_at_disk_speed"] == pytest.approx((facts["heap_bytes"] + facts["key_bytes"]) / 4.096e9)
 
 
-@pytest.mark.parametrize("warehouses", [1000, 10_000])
+@pytest.mark.parametrize("warehouses", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_the_plan_of_many_warehouses(warehouses: int) -> None:
     """Clause 1.2.1's cardinalities; order lines are 5 to 15 an order."""
     options = ("load", "tpcc", "--scale", warehouses, "--plan", "--disk-mbps", 4096)

@@ -143,6 +143,7 @@ def test_the_same_rows_whatever_draws_them(shop: Path, server: Server, database:
     assert contents(server, database) == first
 
 
+@pytest.mark.slow
 def test_what_pgdyno_did_not_make_is_left_alone(shop: Path, server: Server, database: str) -> None:
     """A schema is made where nothing else is: whatever its files would do, and whatever it would fill."""
     server.sql("create table notes (name text primary key, body text)", dbname=database)

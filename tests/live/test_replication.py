@@ -155,6 +155,7 @@ def test_members_have_tablespaces_of_their_own(make: Maker, base: Path) -> None:
     assert refused.code == 2 and "is no NAME=FOLDER" in refused.err and not (base / "x").exists()
 
 
+@pytest.mark.slow
 def test_too_few_standbys_to_be_sure_are_not_promoted(make: Maker) -> None:
     folder = make("--sync", "ANY 1 (*)", "--no-network")
     cluster = ReplicatedCluster(folder)
@@ -195,6 +196,7 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     assert everywhere(folder, "select a from t") == [[(-1,)]] * 3
 
 
+@pytest.mark.slow
 def test_the_most_advanced_is_promoted_whatever_its_control_file_says(make: Maker) -> None:
     # Of a standby whose WAL receiver is gone the control file has the timeline of its last restartpoint: that of one
     # that was restarted is newer than that of one that has only followed. A drill lost commits by comparing these.

@@ -399,6 +399,7 @@ def test_a_level_that_changes_is_said_first(server: Server, database: str, tmp_p
     assert "NO_ONE_LEVEL" in done.json["trials"][0]["caveats"] and "WARMUP" not in done.json["trials"][0]["caveats"]
 
 
+@pytest.mark.slow
 def test_what_a_preparation_waits_for_is_said(tmp_path: Path) -> None:
     """A standby that is not there, and somebody's lock: each stands still without a word otherwise."""
     with Server() as own:

@@ -249,6 +249,7 @@ def trials(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(p.read_text()) for p in sorted(folder.glob("runs/*/trials/*/trial.json"))]
 
 
+@pytest.mark.slow
 def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None:
     """And are those that the record gives afterwards."""
     axes = 'variables = { round_trips = ["statements", "functions"] }'
@@ -327,6 +328,7 @@ def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: P
     assert len(list(tmp_path.glob("runs/*/trials/*/checks.json"))) == 3
 
 
+@pytest.mark.slow
 def test_a_duet_on_one_server_is_checked(tmp_path: Path) -> None:
     """Two sides that share a server: the tables are checked once, for both, and what cannot be told apart is a gap."""
     axes = 'variables = { isolation = ["read committed", "serializable"] }'

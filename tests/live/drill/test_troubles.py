@@ -70,6 +70,7 @@ def test_a_drill_that_is_killed_leaves_what_repair_mends(cluster: Path, tmp_path
     assert drilled(cluster, tmp_path, "--fault", fault, "--rounds", 1)["verdicts"][0]["lost"] == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_failover_mends_and_reports_what_was_done(cluster: Path, tmp_path: Path) -> None:
     words = ("drill", cluster, "--fault", "kill-primary", "--rounds", 3, "--before", 1, "--after", 0.3)
     drill = subprocess.Popen(
