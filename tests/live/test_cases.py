@@ -188,3 +188,36 @@ def test_some_random_schemas_are_filled(server: Server, database: str, tmp_path:
 @pytest.mark.parametrize("number", range(int(os.environ.get("PGDYNO_TEST_SCHEMAS", "5"))))
 def test_random_schemas_are_filled(server: Server, database: str, tmp_path: Path, number: int) -> None:
     tried(server, database, tmp_path, number, 400)
+
+
+#: Scripts with their calls, and what is said.
+CAPTURED: dict[str, tuple[list[tuple[str, int]], str]] = {
+    "30-jdbc-fetch": ([("select-acct", 2), ("select-users", 1)], "5 fetches from portals are no executions"),
+    "31-rollback-to-savepoint": ([("update-acct", 4)], ""),
+    "32-marginalia-comments": ([("select-relations-users", 40)], ""),
+    "33-stderr-log": ([("select-acct", 1)], ""),
+    "35-param-lists": ([("select-slot", 5)], "lists of 5 lengths"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CAPTURED))
+def test_logs_from_outside(server: Server, database: str, tmp_path: Path, case: str) -> None:
+    server.sql("drop database if exists shop", dbname="postgres")
+    server.sql("create database shop")
+    server.sql((CASES / "shop.sql").read_text(), dbname="shop")
+    (log,) = (p for p in (CASES / case).iterdir() if p.suffix in (".csv", ".log"))
+    target = server.conninfo(dbname="shop")
+    done = pgdyno("capture", "--target", target, "--log", log, "-o", tmp_path / "out")
+    assert done.code == 0 and "100% of the transactions in the log; 0 left out" in done.out, done.err
+    readme = (tmp_path / "out" / "README.md").read_text()
+    scripts, said = CAPTURED[case]
+    assert re.findall(r"^\| \d+-(\S+) \| (\d+) \|", readme, re.M) == [(name, str(n)) for name, n in scripts]
+    assert said in readme
+    texts = [p.read_text() for p in (tmp_path / "out").glob("*.sql")]
+    assert not any("correlation_id" in t for t in texts)
+    if case.startswith("31"):
+        assert "SAVEPOINT s1;" in texts[0] and "ROLLBACK TO SAVEPOINT s1;" in texts[0]
+    (file,) = (tmp_path / "out").glob("*.toml")
+    ran = pgdyno("run", file, "--target", target, *BRIEF, "--runs", tmp_path, "--json")
+    assert ran.code in (0, 1) and not ran.json["trials"][0]["summary"]["failed"], ran.err
+    server.sql("drop database shop")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from pgdyno.capture import harm, sql, statements
+from pgdyno.capture.draws import Draw
+from pgdyno.capture.relations import Relations
 
 
 def node(kind: str, rows: float, *inner: Any, relationship: str = "Outer") -> dict[str, Any]:
@@ -53,3 +55,21 @@ def test_what_is_generated_fits_its_type(type_: str, drawn: str) -> None:
 )  # fmt: skip
 def test_what_changes_rows(text: str, changes: bool) -> None:
     assert (statements._CHANGES.match(sql.bare(text)) is not None) is changes
+
+
+def test_keys_of_a_transaction_belong_together() -> None:
+    """The same row again, the next one, always a later one; and values that have nothing to do with each other."""
+    r = Relations()
+    alone = iter(range(9))
+
+    def draw(values: list[str | None], of: tuple[str, str] | None = ("acct", "id")) -> Draw:
+        n = next(alone)
+        return r.draw(of, values, f"p{n}", lambda: Draw((f"\\set p{n} random(1, 9)",), f":p{n}"))
+
+    assert draw(["1", "2", "7"]).expression == ":p0"
+    assert draw(["1", "2", "7"]) == Draw((), ":p0")
+    assert draw(["2", "3", "8"]).lines == ("\\set p2d 1", "\\set p2 :p0 + (:p2d)")
+    assert draw(["4", "9", "8"]).lines[-1] == "\\set p3 :p0 + (:p3d)"
+    assert draw(["9", "1", "8"]).lines == ("\\set p4 random(1, 9)",)
+    assert draw(["1", "2", None]).expression == ":p5"
+    assert draw(["1", "2", "7"], ("other", "id")).expression == ":p6" and draw(["x", "y", "z"]).expression == ":p7"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgdyno.capture import sql
+from pgdyno.capture import lexical, sql
 from pgdyno.capture.draws import Distribution, from_a_list, integers
 from pgdyno.errors import SpecError
 from pgdyno.load.own.draw import Drawer, permuted, zipf
@@ -200,38 +200,6 @@ def test_parameters_are_found() -> None:
     assert uses("update customers set email = $1 where id in ($2, $3)") == {
         1: ("customers", "email"), 2: ("customers", "id"), 3: ("customers", "id"),
     }  # fmt: skip
-    assert sql.generalised("select * from t where a = 'x' and b = 3 and c = $1") == (
-        "SELECT * FROM t WHERE a = $2 AND b = $3 AND c = $1",
-        ["x", "3"],
-    )
-
-
-@given(
-    st.sampled_from(
-        [
-            "select * from t where a = {} and b = {} and c = $1",
-            "update t set a = {}, b = -{} where c in ({}, 3, {})",
-            "insert into t (a, b) values ({}, {})",
-            "select a, b from t where c > interval {} order by 1 limit {}",
-            'select {}::int, cast({} as text), x{}, "a 1" from t',
-            "select '{}' -- {}",
-            "select j ? {} from t",
-        ]
-    ),
-    st.lists(
-        st.one_of(
-            st.integers(0, 10**12).map(str),
-            st.from_regex(r"[0-9]{1,3}\.[0-9]{1,3}", fullmatch=True),
-            st.text(alphabet="ab'1 $?-,", max_size=6).map(lambda x: "'" + x.replace("'", "''") + "'"),
-        ),
-        min_size=8,
-        max_size=8,
-    ),
-)
-def test_shapes_that_are_remembered_say_what_reading_each_says(text: str, values: list[str]) -> None:
-    for some in (values[:4], values[4:], values[:4]):
-        statement = text.format(*some)
-        assert sql.generalised(statement) == sql._generalised(statement)
 
 
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=40))
@@ -260,7 +228,7 @@ def test_integers_are_drawn_as_they_were_seen() -> None:
 )
 def test_a_secret_is_known_however_it_is_written(text: str, secret: int, capfd: pytest.CaptureFixture[str]) -> None:
     """As drivers write it, who leave out blanks and say each value's type."""
-    general, values = sql.generalised(text)
+    general, values = lexical.general(text)
     assert "S3CRET" not in general and (not values or "S3CRET" in values)
     tree = sql.parsed(general)
     assert tree is not None
@@ -294,5 +262,5 @@ def test_comments_hide_no_statement(text: str, first: str) -> None:
 
 @pytest.mark.parametrize("value", ["$100", "$2b$10$abc", "costs $1,000", "x $1 y"])
 def test_a_constant_stays_as_it_was(value: str) -> None:
-    general, values = sql.generalised(f"select * from t where a = '{value}'")
+    general, values = lexical.general(f"select * from t where a = '{value}'")
     assert values == [value] and "$1" in general

@@ -1,18 +1,19 @@
-"""From a server's log (csvlog or jsonlog, with durations or statements): its transactions, statement by statement, with
+"""From a server's log: its transactions, statement by statement, with
 parameters drawn from the values that were seen.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from pgdyno.capture import draws, sql
+from pgdyno.capture import draws, lexical, logfiles, sql
 from pgdyno.capture.draws import Distribution, Draw
+from pgdyno.capture.logfiles import Statement
+from pgdyno.capture.relations import Relations
 from pgdyno.capture.statements import (
     Capture,
     Captured,
@@ -24,96 +25,69 @@ from pgdyno.capture.statements import (
     shown,
     with_draws,
 )
-from pgdyno.errors import UsageError
 
-_MESSAGE = re.compile(r"^(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (.*)$", re.DOTALL)
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
 _CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
-_BOUNDS = ("begin", "start transaction", "commit", "end", "rollback", "abort")
+_BEGINS = re.compile(r"(?:begin|start\s+transaction)\b", re.IGNORECASE)
+#: ROLLBACK TO a savepoint ends nothing.
+_ENDS = re.compile(r"(?:commit|end|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)|abort)\b", re.IGNORECASE)
+_WITHIN = re.compile(r"(?:begin|start|commit|end|rollback|abort|savepoint|release)\b", re.IGNORECASE)
+#: Lists of any length are one statement.
+_LIST = re.compile(r"\bin\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)", re.IGNORECASE)
 #: Characters of a message.
 _LONGEST = 64 << 20
 _INTEGERS = ("smallint", "integer", "bigint")
+_NUMBERS = (*_INTEGERS, "numeric", "real", "double precision")
 
 
-@dataclass(frozen=True)
-class Statement:
-    """As the log has it."""
+@dataclass
+class _Seen:
+    """Transactions that are alike: their statements, the values of each, and one of them as it was."""
 
-    session: str
-    text: str
-    parameters: dict[int, str | None]
-
-
-def statements(paths: Sequence[Path], database: str) -> Iterator[Statement]:
-    """All statements of a database, in order. Raises UsageError with file and line."""
-    for path in paths:
-        try:
-            with path.open(encoding="utf-8", errors="replace", newline="") as f:
-                yield from _of_json(path, f, database) if path.suffix == ".json" else _of_csv(path, f, database)
-        except OSError as e:
-            raise UsageError(f"cannot read {path}: {e.strerror}") from e
+    texts: tuple[str, ...]
+    originals: tuple[str, ...]
+    given: list[list[dict[int, str | None]]] = field(default_factory=list)
 
 
-def _of_csv(path: Path, lines: Iterator[str], database: str) -> Iterator[Statement]:
-    csv.field_size_limit(_LONGEST)
-    for number, row in enumerate(csv.reader(lines), 1):
-        if len(row) < 23:
-            raise UsageError(
-                f"{path}: entry {number} has {len(row)} columns: it is no csvlog of PostgreSQL's",
-                "log_destination = 'csvlog' (or 'jsonlog', a .json file), log_min_duration_statement = 0.",
-            )
-        facts = {name: row[at] for name, at in _CSV.items()}
-        if facts["dbname"] == database:
-            yield from _statement(facts)
-
-
-def _of_json(path: Path, lines: Iterator[str], database: str) -> Iterator[Statement]:
-    for number, line in enumerate(lines, 1):
-        try:
-            facts = json.loads(line)
-            if not isinstance(facts, dict):
-                raise ValueError("it is no object")
-        except ValueError as e:
-            raise UsageError(f"{path}:{number}: {e}: it is no jsonlog of PostgreSQL's") from e
-        if facts.get("dbname") == database:
-            yield from _statement({name: str(facts.get(name) or "") for name in _CSV})
-
-
-def _statement(facts: dict[str, str]) -> Iterator[Statement]:
-    match = _MESSAGE.match(facts["message"])
-    if match is None or facts["application_name"] == "pgdyno admin":
-        return
-    given = {
-        int(n): None if v == "NULL" else v[1:-1].replace("''", "'") for n, v in _PARAMETERS.findall(facts["detail"])
-    }
-    yield Statement(facts["session_id"], match[1], given)
-
-
-def of_log(paths: Sequence[Path], database: str, catalog: Catalog, *, top: int, read_only: bool) -> Capture:
-    """Transactions by the statements that they are made of, the most frequent first."""
-    seen: dict[tuple[str, ...], list[list[dict[int, str | None]]]] = {}
-    for transaction in _transactions(statements(paths, database)):
+def of_log(
+    paths: Sequence[Path], database: str, catalog: Catalog, *, top: int, read_only: bool, prefix: str = ""
+) -> Capture:
+    """Transactions by the statements that they are made of, the most frequent first. `prefix`: the server's
+    log_line_prefix, of logs on stderr.
+    """
+    reader = logfiles.Reader(paths, database, prefix)
+    kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]] = {}
+    for transaction in _transactions(reader.statements()):
         general = [_general(s) for s in transaction]
         texts = tuple(text for text, _ in general)
         if all(sql.is_control(t) for t in texts):
             continue
-        seen.setdefault(texts, []).append([values for _, values in general])
-    out = Capture()
-    whole = sum(map(len, seen.values())) or 1
-    for texts, given in sorted(seen.items(), key=lambda x: -len(x[1])):
-        why = _why_not(texts, catalog, read_only) or (
+        alike = kinds.setdefault(tuple(_shape(t) for t in texts), {})
+        seen = alike.setdefault(texts, _Seen(texts, tuple(s.text for s in transaction)))
+        seen.given.append([values for _, values in general])
+    out = Capture(notes=reader.notes())
+    calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
+    whole = sum(calls.values()) or 1
+    for kind, alike in sorted(kinds.items(), key=lambda x: -calls[x[0]]):
+        # Of lists of several lengths the most frequent stands for all.
+        seen = max(alike.values(), key=lambda s: len(s.given))
+        why = _why_not(seen.texts, catalog, read_only) or (
             "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
         )
-        script = why or _script(texts, given, catalog, len(out.scripts) + 1)
+        script = why or _script(seen, calls[kind], len(alike), catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, "; ".join(map(shown, texts)), len(given)))
+            out.left_out.append((script, "; ".join(map(shown, seen.texts)), calls[kind]))
         else:
             out.scripts.append(script)
-            out.covered += len(given) / whole
+            out.covered += calls[kind] / whole
     return out
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\$\d+", "$", _LIST.sub("in (...)", text))
 
 
 def _transactions(every: Iterator[Statement]) -> Iterator[list[Statement]]:
@@ -121,9 +95,8 @@ def _transactions(every: Iterator[Statement]) -> Iterator[list[Statement]]:
     for s in every:
         current = under_way.setdefault(s.session, [])
         current.append(s)
-        first = current[0].text.strip().lower()
-        opened = first.startswith(("begin", "start transaction"))
-        ended = s.text.strip().lower().startswith(("commit", "end", "rollback", "abort"))
+        opened = _BEGINS.match(sql.bare(current[0].text)) is not None
+        ended = _ENDS.match(sql.bare(s.text)) is not None
         if not opened or ended:
             yield under_way.pop(s.session)
     yield from (x for x in under_way.values() if x)
@@ -131,10 +104,9 @@ def _transactions(every: Iterator[Statement]) -> Iterator[list[Statement]]:
 
 def _general(s: Statement) -> tuple[str, dict[int, str | None]]:
     if sql.is_control(s.text):
-        return s.text.strip().rstrip(";"), {}
-    text, values = sql.generalised(s.text)
-    first = max(s.parameters, default=0)
-    return text, {**s.parameters, **{first + n: v for n, v in enumerate(values, 1)}}
+        return sql.bare(s.text).strip().rstrip(";"), {}
+    text, values = lexical.general(s.text)
+    return text, {**s.parameters, **dict(enumerate(values, lexical.highest(s.text) + 1))}
 
 
 def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> str:
@@ -144,21 +116,42 @@ def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> str:
         why = "it asks for a transaction that writes" if _READ_WRITE.search(text) else may_write(text, catalog)
         if why:
             return why
-    schema = [t for t in texts if sql.is_control(t) and not t.lower().startswith(_BOUNDS)]
+    schema = [t for t in texts if sql.is_control(t) and not _WITHIN.match(t)]
     return f"it has {schema[0].split()[0]} in it" if schema else ""
 
 
-def _script(
-    texts: Sequence[str], given: Sequence[list[dict[int, str | None]]], catalog: Catalog, number: int
-) -> Captured | str:
+def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] | str]:
+    """A general form that the server takes, and its parameters' types; or why it takes none. Numbers keep their types
+    where the server would take another one for them.
+    """
+    types = catalog.types(text)
+    if isinstance(types, str):
+        text, _ = lexical.general(original, lexical.Casts.ALL)
+        return text, catalog.types(text)
+    plain, _ = lexical.general(original, lexical.Casts.NONE)
+    inferred = catalog.types(plain) if plain != text else types
+    same = not isinstance(inferred, str) and all(
+        a == b or (a in _NUMBERS and b in _NUMBERS and b != "smallint") for a, b in zip(types, inferred, strict=True)
+    )
+    return (plain, inferred) if same else (text, types)
+
+
+def _alone(name: str, values: Sequence[str], type_: str) -> Draw:
+    of = Distribution.of(values)
+    integers = type_ in _INTEGERS and draws.are_integers(of)
+    return draws.integers(name, of) if integers else draws.from_a_list(name, of, type_)
+
+
+def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int) -> Captured | str:
     lines: list[str] = []
     body: list[str] = []
-    remarks: list[str] = []
+    remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
+    texts, given, relations = list(seen.texts), seen.given, Relations()
     for at, text in enumerate(texts):
         if sql.is_control(text):
             body.append(f"{text};")
             continue
-        types = catalog.types(text)
+        text, types = _known(text, seen.originals[at], catalog)
         if isinstance(types, str):
             return f"the server does not take its general form: {types}"
         drawn: dict[int, Draw] = {}
@@ -169,19 +162,20 @@ def _script(
         # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
         unsure = sql.names_secrets(text) or sql.has_no_columns(text)
         for n, type_ in enumerate(types, 1):
-            values = [v for x in given if (v := x[at].get(n)) is not None]
+            each = [x[at].get(n) for x in given]
+            values = [v for v in each if v is not None]
+            use = uses.get(n)
+            of = (use.table, use.column) if use is not None and not use.limit else None
             name = f"s{at + 1}p{n}"
             if not values:
                 drawn[n] = Draw((), f"null::{type_}", "it was always null")
             elif catalog.is_secret(uses.get(n), type_) or (unsure and uses.get(n) is None and not is_open(type_)):
                 drawn[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
-            elif type_ in _INTEGERS and draws.are_integers(Distribution.of(values)):
-                drawn[n] = draws.integers(name, Distribution.of(values))
             else:
-                drawn[n] = draws.from_a_list(name, Distribution.of(values), type_)
+                drawn[n] = relations.draw(of, each, name, partial(_alone, name, values, type_))
         lines += [line for d in drawn.values() for line in d.lines]
         remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in texts if not sql.is_control(t))
     text = "\n".join([*lines, *body]) + "\n"
-    return Captured(name_of(main, sql.parsed(main), number), text, len(given), remarks)
+    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks)

@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -24,15 +23,6 @@ _CONTROL = re.compile(
     r"comment|reindex|cluster|do|refresh|import|security|reassign|execute|load)\b",
     re.IGNORECASE,
 )
-#: Quoted names, constants, and what makes it unsure where a constant begins and ends.
-_LITERAL = re.compile(
-    r"""(?P<name>"[^"]*")|(?P<text>'(?:[^']|'')*')|(?<![\w.$])(?P<number>\d+(?:\.\d+)?)(?![\w.])"""
-    r"""|(?P<odd>--|/\*|\$\$|\$[a-z_]\w*\$|\b(?:[ebxn]|u&)['"]|[\\?'"])""",
-    re.IGNORECASE,
-)
-#: What stands for constants while a shape is looked at, before five digits; and shapes that are remembered.
-_MARK, _MOST_SHAPES = "90417", 10_000
-_TEXTS: dict[tuple[str, ...], str] = {}
 #: In names of columns: anywhere, and as whole words.
 _SECRET = re.compile(r"passw|passphrase|secret|token|cookie|bearer|credential|api_?key|private_?key", re.IGNORECASE)
 _SECRET_WORDS = {
@@ -165,75 +155,3 @@ def _owner(column: str, names: Mapping[str, str], columns: Mapping[str, set[str]
 def tables(tree: exp.Expression) -> set[str]:
     """Their names, with the schema where it is said."""
     return {".".join(p.name for p in (t.args.get("db"), t.this) if p is not None) for t in tree.find_all(exp.Table)}
-
-
-def _is_position(node: exp.Expression) -> bool:
-    """ORDER BY 1, GROUP BY 2."""
-    parent = node.parent
-    return isinstance(parent, exp.Order | exp.Ordered | exp.Group)
-
-
-def generalised(text: str) -> tuple[str, list[str]]:
-    """A statement with parameters in place of its constants, and these. As it is where it cannot be read.
-
-    Statements of one shape are read once: a log has millions of them, and to read one takes half a millisecond.
-    """
-    tokens = list(_LITERAL.finditer(text))
-    if any(m["odd"] for m in tokens):
-        return _generalised(text)
-    found = [m[0] for m in tokens if not m["name"]]
-    shape = _LITERAL.sub(lambda m: m["name"] or ("'?'" if m["text"] else "?"), text)
-    order = _order(shape)
-    if order is None or len(order) > len(found):
-        return _generalised(text)
-    values = [_value(found[i]) for i in order]
-    # Constants that stay (a position in ORDER BY, an interval) are part of the statement.
-    known = (shape, *(x for i, x in enumerate(found) if i not in order))
-    if known not in _TEXTS:
-        general, seen = _generalised(text)
-        if seen != values:
-            return general, seen
-        if len(_TEXTS) >= _MOST_SHAPES:
-            _TEXTS.clear()
-        _TEXTS[known] = general
-    return _TEXTS[known], values
-
-
-def _value(literal: str) -> str:
-    return literal[1:-1].replace("''", "'") if literal[0] == "'" else literal
-
-
-@lru_cache(_MOST_SHAPES)
-def _order(shape: str) -> tuple[int, ...] | None:
-    """Which of a shape's constants become parameters, in the order of these; None: it cannot be told."""
-    marks: list[str] = []
-
-    def mark(m: re.Match[str]) -> str:
-        marks.append(f"{_MARK}{len(marks):05}")
-        return f"'{marks[-1]}'" if m[0][0] == "'" else marks[-1]
-
-    marked = re.sub(r"""'\?'|(?<![\w.$])\?(?![\w.])""", mark, shape)
-    _, values = _generalised(marked)
-    if not set(values) <= set(marks) or len(set(values)) < len(values):
-        return None
-    return tuple(marks.index(v) for v in values)
-
-
-def _generalised(text: str) -> tuple[str, list[str]]:
-    tree = parsed(text)
-    if tree is None:
-        return text.strip().rstrip(";"), []
-    values: list[str] = []
-    highest = max((int(p.name) for p in tree.find_all(exp.Parameter) if p.name.isdigit()), default=0)
-
-    def replace(node: exp.Expression) -> exp.Expression:
-        if (
-            isinstance(node, exp.Literal)
-            and not _is_position(node)
-            and not isinstance(node.parent, exp.Interval | exp.DataTypeParam | exp.Parameter)
-        ):
-            values.append(str(node.this))
-            return exp.Parameter(this=exp.Literal.number(highest + len(values)))
-        return node
-
-    return tree.transform(replace).sql(dialect="postgres"), values

@@ -93,6 +93,8 @@ class Capture:
     left_out: list[tuple[str, str, int]] = field(default_factory=list)
     #: Part of the time that the server spent in statements that the scripts stand for.
     covered: float = 0.0
+    #: What the reader should know of the source.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ _READ_ONLY = "\n# Whatever its statements call: the server refuses to write.\nre
 def write(found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False) -> Path:
     """The experiment's file. Raises UsageError where the folder is there already."""
     if not found.scripts:
-        raise UsageError("nothing was captured", "; ".join(dict.fromkeys(why for why, _, _ in found.left_out))[:300])
+        why = dict.fromkeys([*(why for why, _, _ in found.left_out), *found.notes])
+        raise UsageError("nothing was captured", "; ".join(why)[:400])
     try:
         # Values of somebody's tables stand in the scripts.
         folder.mkdir(mode=0o700, parents=True)
@@ -79,6 +80,7 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         "Values of the tables stand in the scripts, but for columns whose names sound of secrets.",
         "",
         "- How parameters of one transaction belong together, think time, and the order of transactions in a session.",
+        *(f"- {note}" for note in found.notes),
         "- From pg_stat_statements also: transactions. Each statement is one.",
         "",
         "| script | calls | what is not as it was |",

@@ -44,7 +44,9 @@ def _captured(
         conn.execute("set default_transaction_read_only to on")
         if log:
             catalog = statements.Catalog(conn)
-            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only)
+            row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
+            prefix = str(row[0]) if row is not None else ""
+            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix)
             what, source = "the transactions in the log", ", ".join(p.name for p in log)
         else:
             found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only)

@@ -1,0 +1,224 @@
+"""Statements in files of a server's log: csvlog, jsonlog, or stderr with its log_line_prefix; compressed or not, in any
+language that PostgreSQL speaks.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from pgdyno.capture import languages
+from pgdyno.errors import UsageError
+
+_PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
+#: Of csvlog's columns.
+_CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
+_LONGEST = 64 << 20
+#: Lines of a log on stderr that a prefix is tried with.
+_TRIED = 400
+#: Prefixes that are common, after the server's own: PostgreSQL's default, Debian's, pgBadger's.
+_PREFIXES = (
+    "%m [%p] ", "%m [%p] %q%u@%d ", "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ", "%t [%p]: [%l-1] db=%d,user=%u ",
+    "%t [%p]: ", "%t ", "",
+)  # fmt: skip
+_ESCAPES = {
+    "a": r"(?P<application_name>.*?)", "u": r"\S*?", "d": r"(?P<dbname>\S*?)", "r": r"\S*?", "h": r"\S*?",
+    "b": r"[\w ]*?",
+    "p": r"(?P<pid>\d+)", "P": r"\d*", "t": r"[\d-]+ [\d:]+ \S+?", "m": r"[\d-]+ [\d:.]+ \S+?", "n": r"[\d.]+",
+    "i": r"[\w ]*?", "e": r"\w{5}", "c": r"(?P<session>[0-9a-f]+\.[0-9a-f]+)", "l": r"\d+", "s": r"[\d-]+ [\d:]+ \S+?",
+    "v": r"[\d/]*", "x": r"\d+", "Q": r"-?\d+", "L": r"\S*", "%": "%",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Statement:
+    """As the log has it."""
+
+    session: str
+    text: str
+    parameters: dict[int, str | None]
+
+
+class Reader:
+    """Reads logs, one after the other, and counts what it leaves out."""
+
+    def __init__(self, paths: Sequence[Path], database: str, prefix: str) -> None:
+        self._paths, self._database, self._prefix = paths, database, prefix
+        self._others: Counter[str] = Counter()
+        self._entries = self._fetches = self._cut = 0
+        self._without_database = False
+        self._found = False
+
+    def notes(self) -> list[str]:
+        """What the reader of the capture should know."""
+        out = []
+        if self._fetches:
+            out.append(f"{self._fetches:,} fetches from portals are no executions: rows of what was executed before")
+        if self._cut:
+            out.append(f"the last entry of {self._cut} file(s) is cut off, and left out")
+        if self._without_database:
+            out.append("the log's lines do not name their database (%d in log_line_prefix): all of them were taken")
+        if not self._found:
+            others = ", ".join(name for name, _ in self._others.most_common(5) if name)
+            out.append(
+                f"{self._entries:,} entries, none of them a statement of database {self._database}"
+                + (f"; there are some of {others}" if others else "")
+                + ": log_min_duration_statement = 0 (or log_statement = 'all') writes them"
+            )
+        return out
+
+    def statements(self) -> Iterator[Statement]:
+        """All statements of the database, in order. Raises UsageError with file and line."""
+        for path in self._paths:
+            try:
+                with _opened(path) as f:
+                    name = path.name.removesuffix(".gz")
+                    if name.endswith(".json"):
+                        yield from self._of_json(path, f)
+                    elif name.endswith(".csv"):
+                        yield from self._of_csv(path, f)
+                    else:
+                        yield from self._of_stderr(path, f)
+            except (OSError, EOFError) as e:
+                raise UsageError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
+
+    def _of_csv(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+        csv.field_size_limit(_LONGEST)
+        short = 0
+        for number, row in enumerate(csv.reader(lines), 1):
+            if short:
+                raise UsageError(
+                    f"{path}: entry {short} has too few columns: it is no csvlog of PostgreSQL's",
+                    "log_destination = 'csvlog' (or 'jsonlog', a .json file), log_min_duration_statement = 0.",
+                )
+            if len(row) < 23:
+                # The last one may be under way.
+                short = number
+                continue
+            yield from self._statement({name: row[at] for name, at in _CSV.items()})
+        if short == 1:
+            raise UsageError(f"{path}: entry 1 has too few columns: it is no csvlog of PostgreSQL's")
+        self._cut += short > 0
+
+    def _of_json(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+        wrong: UsageError | None = None
+        for number, line in enumerate(lines, 1):
+            if wrong is not None:
+                raise wrong
+            try:
+                facts = json.loads(line)
+                if not isinstance(facts, dict):
+                    raise ValueError("it is no object")
+            except (ValueError, RecursionError) as e:
+                wrong = UsageError(f"{path}:{number}: {e}: it is no jsonlog of PostgreSQL's")
+                if number == 1:
+                    raise wrong from e
+                continue
+            yield from self._statement({name: str(facts.get(name) or "") for name in _CSV})
+        self._cut += wrong is not None
+
+    # ------------------------------------------------------------ stderr
+
+    def _of_stderr(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+        head = [line for _, line in zip(range(_TRIED), lines, strict=False)]
+        pattern = self._pattern(head)
+        if pattern is None:
+            raise UsageError(
+                f"{path}: no line begins with a log_line_prefix that is known ({self._prefix!r} is the server's)",
+                "csvlog (.csv) and jsonlog (.json) have none; or set log_line_prefix as it was when it was written.",
+            )
+        facts: dict[str, str] = {}
+        for line in (x for part in (head, lines) for x in part):
+            match = pattern.match(line.rstrip("\r\n"))
+            if match is None:
+                # A line of an entry of several begins with a tab.
+                field = "detail" if facts.get("detail") else "message"
+                if facts:
+                    facts[field] += "\n" + line.rstrip("\r\n").removeprefix("\t")
+                continue
+            if match["level"] not in languages.IS_ENTRY:
+                if facts and "$1 = " in match["message"]:
+                    facts["detail"] = match["message"]
+                elif facts:
+                    # What else belongs to an entry (its context) is none of its message.
+                    facts["detail"] = facts.get("detail") or " "
+                continue
+            if facts:
+                yield from self._statement(facts)
+            found = match.groupdict()
+            facts = {
+                "dbname": found.get("dbname") or self._unnamed(),
+                "session_id": found.get("session") or found.get("pid") or "",
+                "application_name": found.get("application_name") or "",
+                "message": match["message"],
+                "detail": "",
+            }
+        if facts:
+            yield from self._statement(facts)
+
+    def _unnamed(self) -> str:
+        self._without_database = True
+        return self._database
+
+    def _pattern(self, lines: Sequence[str]) -> re.Pattern[str] | None:
+        """The prefix that most lines begin with; the earlier of two."""
+        best, most = None, 0
+        for prefix in dict.fromkeys((self._prefix, *_PREFIXES)):
+            pattern = re.compile(_of_prefix(prefix) + languages.LEVEL.pattern, re.DOTALL)
+            fitting = sum(pattern.match(line) is not None for line in lines)
+            if fitting > most:
+                best, most = pattern, fitting
+        return best
+
+    # ------------------------------------------------------------ any
+
+    def _statement(self, facts: dict[str, str]) -> Iterator[Statement]:
+        self._entries += 1
+        if facts["dbname"] != self._database:
+            self._others[facts["dbname"]] += 1
+            return
+        match = languages.MESSAGE.match(facts["message"]) or languages.PLAN.match(facts["message"])
+        if match is None or facts["application_name"] == "pgdyno admin":
+            return
+        if match.groupdict().get("fetch"):
+            self._fetches += 1
+            return
+        self._found = True
+        given = {
+            int(n): None if v == "NULL" else v[1:-1].replace("''", "'") for n, v in _PARAMETERS.findall(facts["detail"])
+        }
+        yield Statement(facts["session_id"], match["text"], given)
+
+
+def _opened(path: Path) -> TextIO:
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="")
+    return path.open(encoding="utf-8", errors="replace", newline="")
+
+
+def _of_prefix(prefix: str) -> str:
+    """A regular expression of log_line_prefix; a number between % and the letter pads."""
+    out, used = [], set()
+    for text, _, letter in re.findall(r"([^%]+)|%(-?\d*)(.)", prefix):
+        if text:
+            out.append(re.escape(text))
+        elif letter == "q":
+            # Processes that are no sessions end here.
+            out.append("(?:")
+            used.add("(")
+        else:
+            pattern = _ESCAPES.get(letter, r"\S*?")
+            name = re.match(r"\(\?P<(\w+)>", pattern)
+            if name is not None and name[1] in used:
+                pattern = pattern.replace(name[0], "(?:")
+            elif name is not None:
+                used.add(name[1])
+            out.append(rf"\s*{pattern}\s*" if _ else pattern)
+    return "^" + "".join(out) + (")?" if "(" in used else "")

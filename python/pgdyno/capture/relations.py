@@ -1,0 +1,54 @@
+"""How values of one column belong together within a transaction: the same row again, one after another, always in one
+order. Drawn by themselves they would deadlock where production never did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pgdyno.capture import draws
+from pgdyno.capture.draws import Distribution, Draw
+
+
+@dataclass(frozen=True)
+class _Known:
+    of: tuple[str, str]
+    values: Sequence[str | None]
+    draw: Draw
+
+
+@dataclass
+class Relations:
+    """The parameters of a transaction so far."""
+
+    _known: list[_Known] = field(default_factory=list)
+
+    def draw(
+        self, of: tuple[str, str] | None, values: Sequence[str | None], name: str, alone: Callable[[], Draw]
+    ) -> Draw:
+        """A parameter of a column, by its values in each transaction: as it hangs on an earlier one of the same
+        column, else `alone`.
+        """
+        made = next((d for k in self._known if k.of == of and (d := _after(k, values, name))), None)
+        made = made or alone()
+        if of is not None:
+            self._known.append(_Known(of, values, made))
+        return made
+
+
+def _after(k: _Known, values: Sequence[str | None], name: str) -> Draw | None:
+    pairs = [(a, b) for a, b in zip(k.values, values, strict=True) if a is not None and b is not None]
+    if not pairs or len(pairs) < len(values):
+        return None
+    if all(a == b for a, b in pairs):
+        return Draw((), k.draw.expression)
+    try:
+        apart = [int(b) - int(a) for a, b in pairs]
+    except ValueError:
+        return None
+    # A variable of its own, and no expression of several.
+    if not k.draw.expression.startswith(":") or not (all(d > 0 for d in apart) or all(d < 0 for d in apart)):
+        return None
+    between = draws.integers(f"{name}d", Distribution.of([str(d) for d in apart]))
+    return Draw((*between.lines, f"\\set {name} {k.draw.expression} + ({between.expression})"), f":{name}")

@@ -1,0 +1,111 @@
+"""Constants become parameters by PostgreSQL's lexical rules: the server is asked whether a statement still means the
+same, and nothing of a constant stays in the text.
+"""
+
+from __future__ import annotations
+
+import random
+
+import psycopg
+import pytest
+from pgdyno.capture.lexical import Casts, general
+
+from tests.support.server import Server
+
+SCHEMA = """
+create table t (a int primary key, b text, c timestamptz, j jsonb, arr int[], n numeric(9, 2), d date, r int4range);
+insert into t select i, case when i % 7 = 0 then 'Q' || i || '''s' else 'plain ' || i end, '2024-01-01'::timestamptz
+  + i * interval '1 hour', jsonb_build_object('k', i % 3, 't', array['x', 'y']), array[i, i + 1, i + 2], i / 3.0,
+  '2024-01-01'::date + i, int4range(i, i + 3) from generate_series(1, 60) i;
+"""
+#: {s}: a string, {n}: a number, {d}: a day, {m}: many numbers. What must stay a constant is written out.
+TEMPLATES = (
+    "select a, b from t where b = {s} or a = {n} order by 1, 2 desc limit {n}",
+    "select a from t where a in ({m}) and b <> {s} -- {s}\n order by a",
+    "select {s} as x, {n} + 1, -{n}, {n}.5 from t where a < {n} order by a limit 3",
+    "select date {d}, timestamp {d}, timestamp with time zone {d}, interval '1 day', interval '30' day",
+    "select to_char(c, 'YYYY-MM-DD HH24:MI'), extract('year' from d), extract(day from d) from t where d = {d}",
+    "select arr[1], arr[{n}], (array[{m}])[2:3], substring(b from 2 for 3) from t where a = {n}",
+    "select r @> 3, int4range(1, {n}) && r from t order by a limit 4",
+    "select j -> 'k', j ->> 't', j ? 'k', j @> {j}::jsonb, b || {s} from t where a between 3 and {n} order by a",
+    "select count(*) from generate_series(1, {n}) g where g % 3 = 1",
+    "select cast({s} as varchar(9)), n::numeric(5, 1), {n}::numeric(8, 3), {s}::text from t order by a "
+    "fetch first 2 rows only",
+    "select b, count(*) from t where b like 'p%' and b not like {s} escape '!' group by 1 "
+    "having count(*) > {n} - {n} order by 1",
+    "select $tag$a ' {raw} $$ b$tag$ || {s}, 'it''s' || 'b'\n  'c', a from t where a = 1_0 or a = 0x1F order by a",
+    "/* trace:{raw} /* nested */ */ select a /* {raw} */ from t /*x*/ where a = {n} -- end",
+    "select B'101' | B'010', X'1F', U&'d\\0061t\\+000061', {s} < b from t where a = 7",
+    "with x as (select a, row_number() over (partition by a % {p} order by a) from t where a > {n}) "
+    "select * from x order by 1, 2",
+    "select * from (values ({n}, {s}), ({n}, {s})) v (x, y) order by 1",
+    "select case when a > {n} then {s} else 'no' end, coalesce(b, {s}) from t order by a limit {n} offset 1",
+    "select a from t where c >= timestamptz {d} and c < now() + interval '1 day' * {n} and \"b\" <> {s} order by a",
+    "select a from t where (a, b) > ({n}, {s}) and not (a = {n}) and b ilike {s} || '%' order by a",
+    "update t set b = b || {s}, n = n + {n} where a = {n} returning a, b, n",
+    "insert into t (a, b, d) values ({n} + 100000, {s}, {d}) on conflict (a) do update set b = {s} returning b",
+    "delete from t where a = {n} and b = {s} returning a",
+)  # fmt: skip
+
+
+def literal(rng: random.Random, mark: str) -> str:
+    """A string that has the mark, in one of the forms that strings have."""
+    plain = f"{mark}{rng.choice(['', ' x', ':y', '$1', ' -- z', '/*', '%', '(', ';'])}"
+    form = rng.choice(["plain", "quoted", "escape", "dollar", "tag", "unicode", "national"])
+    return {
+        "plain": f"'{plain}'", "quoted": f"'{plain}''s'", "escape": f"E'{plain}\\'\\n\\\\ '", "dollar": f"$${plain}$$",
+        "tag": f"$q${plain}'$q$", "unicode": f"U&'{plain.replace('%', '')}\\0021'", "national": f"N'{plain}'",
+    }[form]  # fmt: skip
+
+
+def written(rng: random.Random, template: str, number: int) -> tuple[str, list[str]]:
+    """A statement, and the marks in it."""
+    marks: list[str] = []
+
+    def mark() -> str:
+        marks.append(f"MaRk{number}q{len(marks)}")
+        return marks[-1]
+
+    out, at = [], 0
+    while (begin := template.find("{", at)) >= 0:
+        end = template.index("}", begin)
+        slot = template[begin + 1 : end]
+        out.append(template[at:begin])
+        at = end + 1
+        if slot == "s":
+            out.append(literal(rng, mark()))
+        elif slot == "raw":
+            out.append(mark())
+        elif slot == "j":
+            out.append("'{\"k\": 1}'")
+        elif slot == "d":
+            out.append(f"'2024-01-{rng.randint(10, 28)}'")
+        elif slot == "m":
+            out.append(", ".join(str(rng.randint(1, 60)) for _ in range(rng.randint(3, 9))))
+        else:
+            out.append(str(rng.randint(2, 40)))
+    return "".join([*out, template[at:]]), marks
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 120), pytest.param(2, 2000, marks=pytest.mark.slow)])
+def test_statements_mean_what_they_meant(server: Server, database: str, seed: int, count: int) -> None:
+    server.sql(SCHEMA, dbname=database)
+    rng = random.Random(seed)
+    with psycopg.connect(server.conninfo(dbname=database), autocommit=True) as conn:
+        for number in range(count):
+            text, marks = written(rng, rng.choice(TEMPLATES), number)
+            conn.execute("begin")
+            whole = conn.pgconn.exec_(text.encode())
+            assert not whole.error_message, (text, whole.error_message)
+            conn.execute("rollback")
+            for casts in (Casts.NUMBERS, Casts.ALL):
+                shown, values = general(text, casts)
+                assert not any(m in shown for m in marks), (text, shown)
+                conn.execute("begin")
+                parts = conn.pgconn.exec_params(shown.encode(), [v.encode() for v in values])
+                conn.execute("rollback")
+                if not parts.error_message:
+                    break
+            assert not parts.error_message, (text, shown, parts.error_message)
+            rows = [[[r.get_value(i, n) for n in range(r.nfields)] for i in range(r.ntuples)] for r in (whole, parts)]
+            assert rows[0] == rows[1], (text, shown)
