@@ -5,12 +5,21 @@ same, and nothing of a constant stays in the text.
 from __future__ import annotations
 
 import random
+from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
+from pgdyno.capture import logs
 from pgdyno.capture.lexical import Casts, general
+from pgdyno.capture.logfiles import Statement
+from pgdyno.capture.statements import Catalog
+from pgdyno.capture.write import write
+from pgdyno.cluster import target as targets
 
+from tests.support.schemas import target_of
 from tests.support.server import Server
+from tests.unit.test_logfiles import as_csv, said
 
 SCHEMA = """
 create table t (a int primary key, b text, c timestamptz, j jsonb, arr int[], n numeric(9, 2), d date, r int4range);
@@ -109,3 +118,45 @@ def test_statements_mean_what_they_meant(server: Server, database: str, seed: in
             assert not parts.error_message, (text, shown, parts.error_message)
             rows = [[[r.get_value(i, n) for n in range(r.nfields)] for i in range(r.ntuples)] for r in (whole, parts)]
             assert rows[0] == rows[1], (text, shown)
+
+
+#: Where else a value can stand that is nobody's business.
+SECRETS = (
+    "insert into users(name,password) values ({s},{s})", "insert into users values (default,{s},{s})",
+    "update users set (name, password) = ({s}, {s}) where id = {n}", "select login({s},{s})",
+    "insert into users (name, password) select {s}, md5({s}) where {n} > 1", "notify channel, {s}",
+    "select set_config('app.secret', {s}, false)", "select * from dblink_connect('host=x password=' || {s})",
+    "merge into users u using (values ({s}, {n})) v (p, i) on u.id = v.i when matched then update set name = v.p",
+    "select * from users where name = {s} /* user {raw} */ and id = {n} -- {raw}", "set application_name = {s}",
+    "select {s} over and out {s}", "create role x password {s}", "copy users from {s}", "select {s}::text::bytea",
+    "select * from t where b = any(array[{s}, {s}]) or j @> jsonb_build_object({s}, {n})", "call nightly({s})",
+    "do $x$ begin perform {raw}; end $x$", "select 'it''s ' || {s} \n 'and' || {s}",
+    "select * from t where b = {s} and (",
+    "execute p({s})", "explain select * from t where b = {s}", "declare c cursor for select * from t where b = {s}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [120, pytest.param(1500, marks=pytest.mark.slow)])
+def test_no_value_is_written(
+    server: Server, database: str, tmp_path: Path, count: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a log has of texts: none of it stands in a script, in the README, or goes to the terminal."""
+    server.sql(SCHEMA + "create table users (id int primary key, name text, password text);", dbname=database)
+    rng = random.Random(count)
+    entries = []
+    for number in range(count):
+        text, _ = written(rng, rng.choice(TEMPLATES + SECRETS), number)
+        entries.append(("x", *said(Statement("a", text, {}), "en")))
+        values: dict[int, str | None] = {1: f"MaRk{number}", 2: "MaRk%"}
+        bound = Statement("a", f"select a, {number % 7} from t where b = $1 or b like $2", values)
+        entries.append(("x", *said(bound, "en")))
+    log = tmp_path / "x.csv"
+    log.write_text(as_csv(entries, "a"))
+    with closing(targets.administrative(target_of(server, database))) as conn:
+        found = logs.of_log([log], "x", Catalog(conn), top=10_000, read_only=False)
+        assert len(found.scripts) > 15 and found.covered > 0.5
+        write(found, tmp_path / "out", source="x", when="now", what="the log")
+    texts = {p.name: p.read_text() for p in (tmp_path / "out").iterdir()}
+    texts["terminal"] = "".join(capfd.readouterr())
+    for name, text in texts.items():
+        assert "mark" not in text.lower(), (name, [x for x in text.splitlines() if "mark" in x.lower()][:3])

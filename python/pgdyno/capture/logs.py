@@ -136,7 +136,13 @@ def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] |
     return (plain, inferred) if same else (text, types)
 
 
-def _alone(name: str, values: Sequence[str], type_: str) -> Draw:
+def _alone(name: str, values: Sequence[str], use: sql.Use | None, type_: str, catalog: Catalog) -> Draw:
+    if use is not None and use.inserted and not catalog.may_be_written(use, type_):
+        column = catalog.columns.get(use.table, {}).get(use.column)
+        if column is not None and column.is_unique:
+            return Draw((), by_chance(type_), "a new key, by chance")
+    if not catalog.may_be_written(use, type_):
+        return catalog.from_its_table(name, use, type_)
     of = Distribution.of(values)
     integers = type_ in _INTEGERS and draws.are_integers(of)
     return draws.integers(name, of) if integers else draws.from_a_list(name, of, type_)
@@ -172,7 +178,7 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
             elif catalog.is_secret(uses.get(n), type_) or (unsure and uses.get(n) is None and not is_open(type_)):
                 drawn[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
             else:
-                drawn[n] = relations.draw(of, each, name, partial(_alone, name, values, type_))
+                drawn[n] = relations.draw(of, each, name, partial(_alone, name, values, use, type_, catalog))
         lines += [line for d in drawn.values() for line in d.lines]
         remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
         body.append(f"{with_draws(text, drawn)};")

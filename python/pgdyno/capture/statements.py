@@ -64,6 +64,12 @@ _NO_SECRET = re.compile(
     r"cidr|macaddr|point|box|circle|line|lseg|path|polygon|\w*range|bit)\b"
 )
 _INTEGERS = ("smallint", "integer", "bigint")
+#: Types whose values tell an amount or a time, of which a histogram's bounds may be written.
+_MEASURED = re.compile(
+    r"(?:smallint|integer|bigint|numeric|real|double precision|boolean|date|time|timestamp|interval)\b"
+)
+#: Rows of a table without an integer key.
+_FIRST = 100
 #: A parameter that nothing is known of.
 _UNKNOWN = "random(1, 1000)"
 _LIMIT = 10
@@ -111,10 +117,13 @@ class Column:
 
 
 class Catalog:
-    """Tables' columns, and what their statistics say."""
+    """Tables' columns, and what their statistics say. `with_values`: columns whose values may be written, as "column",
+    "table.column", or "all".
+    """
 
-    def __init__(self, conn: Connection) -> None:
+    def __init__(self, conn: Connection, with_values: Sequence[str] = ()) -> None:
         self._conn = conn
+        self._with_values = frozenset(with_values)
         self.columns: dict[str, dict[str, Column]] = {}
         self.planner = Planner(conn)
         path = {"path": list(schemas_of(conn))}
@@ -149,6 +158,33 @@ class Catalog:
         """Whether a parameter's values are better not written down. Numbers, dates and truth values are no secrets."""
         return use is not None and not _NO_SECRET.match(type_) and sql.is_secret(use.column)
 
+    def may_be_written(self, use: sql.Use | None, type_: str) -> bool:
+        """Whether values may stand in a script: numbers, times and truth values; of others, those asked for."""
+        if _MEASURED.match(type_) and not type_.endswith("[]"):
+            return True
+        names = {"all"} | ({use.column, f"{use.table}.{use.column}"} if use is not None else set())
+        return not names.isdisjoint(self._with_values)
+
+    def from_its_table(self, name: str, use: sql.Use | None, type_: str) -> Draw:
+        """A value that a row of the table has where the script runs, so that none is written down."""
+        table = self.columns.get(use.table) if use is not None else None
+        if use is None or table is None or use.column not in table:
+            return Draw(
+                (), by_chance(type_), "what it is of is not known: drawn by chance (--with-values writes values)"
+            )
+        c, column = table[use.column], _quoted(use.column)
+        where = f"select {column} from {_quoted(c.schema)}.{_quoted(c.table)} where {column} is not null"
+        key = next((n for n, k in table.items() if k.is_unique and k.type in _INTEGERS), None)
+        if key is None:
+            lines = (f"\\set {name}k random(0, {_FIRST - 1})",)
+            return Draw(
+                lines, f"({where} offset :{name}k limit 1)::{type_}", f"of one of the first {_FIRST} rows there"
+            )
+        # Variables are named by the table's own name.
+        lines = (f"\\set {name}k random(:{c.table}_first, :{c.table}_last)",)
+        drawn = f"({where} and {_quoted(key)} >= :{name}k order by {_quoted(key)} limit 1)::{type_}"
+        return Draw(lines, drawn, "the value of a row that is there")
+
     def functions(self, text: str) -> Functions:
         """Somebody's functions that a statement may call."""
         return functions(self._conn, text)
@@ -167,7 +203,9 @@ class Catalog:
         return [r[0] for r in rows]
 
 
-def of_server(conn: Connection, *, seconds: float, top: int, read_only: bool) -> Capture:
+def of_server(
+    conn: Connection, *, seconds: float, top: int, read_only: bool, with_values: Sequence[str] = ()
+) -> Capture:
     """What a server has carried out since its statistics were reset, or within so many seconds from now."""
     before = _counts(conn)
     if seconds:
@@ -178,7 +216,9 @@ def of_server(conn: Connection, *, seconds: float, top: int, read_only: bool) ->
         counts = before
     found = sorted((c for c in counts.values() if c.calls > 0), key=lambda c: -c.ms)
     whole = sum(c.ms for c in found) or 1.0
-    out, catalog = Capture(), Catalog(conn)
+    out, catalog = Capture(), Catalog(conn, with_values)
+    if not found:
+        out.notes = _why_nothing(conn)
     for c in found:
         why = _not_ours(c.text, catalog, read_only) or (
             "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
@@ -226,6 +266,17 @@ def _counts(conn: Connection) -> dict[Any, Counts]:
             "CREATE EXTENSION pg_stat_statements (it must be in shared_preload_libraries); or capture a log: --log.",
         ) from e
     return {(i, q): Counts(q, n, t, r) for i, q, n, t, r in rows}
+
+
+def _why_nothing(conn: Connection) -> list[str]:
+    row = conn.execute("select pg_catalog.current_setting('pg_stat_statements.track', true)").fetchone()
+    if row is not None and row[0] == "none":
+        return ["pg_stat_statements.track = none: nothing is counted (SET it to top)"]
+    return ["pg_stat_statements has counted no statement of this database (was it reset? is it another database?)"]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _not_ours(text: str, catalog: Catalog, read_only: bool) -> str:
@@ -366,6 +417,8 @@ def draw_for(name: str, use: sql.Use | None, type_: str, catalog: Catalog, hits:
         return Draw((), f"array(select {use.column} from {use.table} limit 1)", "a list, taken to have one value")
     if catalog.is_secret(use, type_):
         return Draw((), by_chance(type_), "it may be a secret: drawn by chance, and found nowhere")
+    if not catalog.may_be_written(use, type_):
+        return catalog.from_its_table(name, use, type_)
     known = catalog.distribution(use.table, use.column)
     if known.is_empty:
         return Draw((), f"null::{type_}", f"{use.table}.{use.column} has no values to draw from: always null")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _EXPERIMENT = """\
 # The dataset is the database as it is. Scripts that write change it: run this on a copy.
 #   pgdyno run {file} --target "..."
 name = "{name}"
-title = "{title}"
+title = {title}
 
 [dataset]
 kind = "none"
@@ -47,7 +48,7 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
         why = dict.fromkeys([*(why for why, _, _ in found.left_out), *found.notes])
         raise UsageError("nothing was captured", "; ".join(why)[:400])
     try:
-        # Values of somebody's tables stand in the scripts.
+        # Bounds of somebody's numbers stand in the scripts.
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as e:
         raise UsageError(f"{folder} is there already; nothing was written", "Name another folder: --output.") from e
@@ -59,9 +60,10 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
         lines.append(f'  {{ file = "{s.name}.sql", name = "{s.name}", weight = {weight} }},')
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
     file = folder / f"{name}.toml"
+    source = " ".join(source.split())
     text = _EXPERIMENT.format(
         source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
-        title=f"Captured from {source}".replace('"', "'"), scripts="\n".join(lines),
+        title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
         read_only=_READ_ONLY if read_only else "",
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
@@ -77,7 +79,8 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         "",
         "## What the scripts do not keep",
         "",
-        "Values of the tables stand in the scripts, but for columns whose names sound of secrets.",
+        "Of values only bounds of numbers and times stand in the scripts, and those of columns that --with-values "
+        "named; others are read from the tables where the scripts run.",
         "",
         "- How parameters of one transaction belong together, think time, and the order of transactions in a session.",
         *(f"- {note}" for note in found.notes),

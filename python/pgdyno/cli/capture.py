@@ -20,11 +20,19 @@ from pgdyno.errors import TargetError
 from pgdyno.format import one_line
 
 
-def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float, top: int, read_only: bool) -> int:
+def main(
+    conninfo: str | None,
+    log: Sequence[Path],
+    output: Path,
+    seconds: float,
+    top: int,
+    read_only: bool,
+    with_values: Sequence[str] = (),
+) -> int:
     """Reads, writes, and returns the exit code."""
     target = targets.resolve(conninfo or "")
     try:
-        found, what, source = _captured(target, log, seconds, top, read_only)
+        found, what, source = _captured(target, log, seconds, top, read_only, with_values)
     except psycopg.Error as e:
         reason = one_line(e)
         raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
@@ -38,17 +46,17 @@ def main(conninfo: str | None, log: Sequence[Path], output: Path, seconds: float
 
 
 def _captured(
-    target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool
+    target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool, with_values: Sequence[str]
 ) -> tuple[Capture, str, str]:
     with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         if log:
-            catalog = statements.Catalog(conn)
+            catalog = statements.Catalog(conn, with_values)
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
             prefix = str(row[0]) if row is not None else ""
             found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix)
             what, source = "the transactions in the log", ", ".join(p.name for p in log)
         else:
-            found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only)
+            found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)
             what, source = "the time that the server spent in statements", f"database {target.dbname}"
         return found, what, source

@@ -153,18 +153,31 @@ def capture(
     target: options.Target = None,
     log: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead of pg_stat_statements: a csvlog or jsonlog. Can be given often.", metavar="FILE"),
+        typer.Option(
+            help="Instead of pg_stat_statements: a csvlog (.csv), a jsonlog (.json), or a log of stderr; also .gz. "
+            "Can be given often.",
+            metavar="FILE",
+        ),
     ] = None,
     seconds: Annotated[
         float, typer.Option(help="Only what is carried out from now on, for so long. Default: all since the reset.")
     ] = 0.0,
     top: Annotated[int, typer.Option(help="Scripts at most.", min=1)] = 30,
     read_only: Annotated[bool, typer.Option("--read-only", help="Leave out what writes.")] = False,
+    with_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with-values",
+            help="A column whose values may be written into scripts: state, orders.state, or all. Can be given often. "
+            "Default: only bounds of numbers and times are.",
+            metavar="COLUMN",
+        ),
+    ] = None,
 ) -> None:
     """Make a workload of what a server carries out: weighted scripts, parameters as its statistics have them."""
     from pgdyno.cli import capture as verb
 
-    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only))
+    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or []))
 
 
 def capacity(
