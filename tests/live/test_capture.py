@@ -101,7 +101,8 @@ def test_a_workload_is_made_of_a_log(busy: Server, tmp_path: Path, name: str) ->
     log = tmp_path / name
     log.write_bytes((busy.data / "log" / name).read_bytes())
     out = tmp_path / "from-log"
-    done = pgdyno("capture", "--target", busy.conninfo(), "--log", log, "--output", out)
+    # The most frequent: the log has the making of the tables as well, which cannot be done twice.
+    done = pgdyno("capture", "--target", busy.conninfo(), "--log", log, "--output", out, "--top", 4)
     assert done.code == 0, done.err
     texts = [p.read_text() for p in out.glob("*.sql")]
     # The transaction is one script, its two statements together.
