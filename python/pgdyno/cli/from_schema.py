@@ -115,7 +115,8 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
     for t in found.filled:
         out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
         out += [f"# {_line(text)}" for text in t.columns]
-        out += [f"# as it is: {_line(text)}" for text in t.notes]
+        out += [f"# {_line(text)}" for text in t.notes]
+        out += [f"# their default in all rows: {_line(', '.join(t.constants))}"] if t.constants else []
     for table, why in found.empty.items():
         out += ["", f"# Left empty: {_line(table)}: {_line(why)}"]
     return "\n".join(out) + "\n\n"

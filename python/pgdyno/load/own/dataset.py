@@ -37,6 +37,10 @@ from pgdyno.load.units import pg_size
 from pgdyno.search_path import user_path
 
 _UNFINISHED = "not complete"
+#: Of columns that are the same in all rows.
+_SHOWN = 8
+#: Of how rows are drawn: another one draws other rows.
+_DRAWING = 2
 #: Bytes of a row that is drawn, about, with its keys; for plans.
 _A_ROW = 120
 #: User tables.
@@ -97,7 +101,7 @@ class OwnDataset:
         return f"{self.kind} {' '.join(parts)}{scale} #{self._digest()}".replace("  ", " ")
 
     def _digest(self) -> str:
-        seen = hashlib.sha256(repr((self.wanted, self.setup, self.size)).encode())
+        seen = hashlib.sha256(repr((self.wanted, self.setup, self.size, _DRAWING)).encode())
         for path in (*self.files, *self.after):
             text = SqlFile.read(path)
             seen.update(text.text.encode())
@@ -339,6 +343,12 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
             )
     for note in (n for f in fillings for n in f.notes):
         listener.note(note)
+    constants = [f"{f.name.rpartition('.')[2]}.{c}" for f in fillings for c in f.constants]
+    if constants:
+        more = f" and {len(constants) - _SHOWN} more" if len(constants) > _SHOWN else ""
+        listener.note(
+            f"their default in all rows: {', '.join(constants[:_SHOWN])}{more}; fill.TABLE.columns says otherwise"
+        )
     total, rows = sum(f.rows for f in fillings), 0
     drawer = Drawer(fillings)
     with done.phase("generate"), ThreadPoolExecutor(done.connections) as pool:

@@ -78,6 +78,7 @@ class Table:
         self._drawn: dict[str, Drawn] = {}
         self._picks: dict[str, Pick] = {}
         self._notes: list[str] = []
+        self._constants: list[str] = []
         self._satisfied: list[frozenset[str]] = []
         self.problems: list[Problem] = []
 
@@ -115,7 +116,8 @@ class Table:
         in_order = any(p.before for p in self._picks.values())
         picks = tuple(self._picks.values())
         notes = [*self._notes, *self._little_used()]
-        return Filling(self._facts.name, self._rows, columns, frozenset(parents), picks, in_order, notes)
+        constants = [f"{c} ({self._facts.columns[c].default})" for c in self._constants]
+        return Filling(self._facts.name, self._rows, columns, frozenset(parents), picks, in_order, notes, constants)
 
     def _where(self, column: str) -> str:
         return f"fill.{self._name}.columns.{column}"
@@ -230,7 +232,9 @@ class Table:
         known = " and ".join(f"{quoted(c)} is not null" for c in r.others)
         as_text = ", ".join(f"{quoted(c)}::pg_catalog.text" for c in r.others)
         # Each key once, and in an order that is the same next time.
-        keys = f"select distinct {names} from {table} where {known} order by {names} limit {_POOL}"
+        keys = (
+            f"select distinct {names} from {table}{self._some_of(r.table)} where {known} order by {names} limit {_POOL}"
+        )
         sql = f"select {as_text} from ({keys}) t"
         try:
             with self._conn.transaction():
@@ -242,6 +246,16 @@ class Table:
             return None
         pool = {name: [x[n] for x in rows] for n, name in enumerate(r.others)}
         return Pick(d.name, replace(d, high=len(rows) - 1), pool=pool)
+
+    def _some_of(self, oid: int) -> str:
+        """Of a large table a sample, the same each time."""
+        row = self._conn.execute(
+            "select coalesce(sum(c.reltuples), 0)::float8 from pg_catalog.pg_class c where c.oid = %(oid)s or c.oid in "
+            "(select t.relid from pg_catalog.pg_partition_tree(%(oid)s) t where t.isleaf)",
+            {"oid": oid},
+        ).fetchone()
+        rows = float(row[0]) if row is not None else 0.0
+        return f" tablesample bernoulli ({100 * _POOL / rows:.9f}) repeatable (1)" if rows > _POOL else ""
 
     def _empty(self, r: Reference, table: str, *, must: bool) -> None:
         if not must and not any(self._facts.columns[c].not_null for c in r.columns):
@@ -305,7 +319,7 @@ class Table:
             allowed = [checks.listed(k.expression, c.name) for k in self._facts.checks if c.name in k.columns]
             values = next(filter(None, allowed), [])
             if not values or drawn is None:
-                self._notes.append(f"{self._facts.short}.{c.name}: its default {c.default} in all rows")
+                self._constants.append(c.name)
                 return
             drawn = Drawn(c.name, "choice", values=tuple(values))
         if drawn is not None:
@@ -584,7 +598,7 @@ class Table:
                 made = self._of_type(c)
                 if made is not None:
                     self._drawn[c.name] = replace(made, unique=True)
-                    self._notes = [n for n in self._notes if not n.startswith(f"{self._facts.short}.{c.name}: ")]
+                    self._constants = [n for n in self._constants if n != c.name]
                     return
         self._problem(columns[0], f"rows that {k.name} does not exclude cannot be drawn ({', '.join(k.operators)})")
 

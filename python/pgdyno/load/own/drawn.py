@@ -95,5 +95,7 @@ class Filling:
     picks: Sequence[Pick] = ()
     #: Its rows refer to earlier ones: one connection copies them in their order.
     in_order: bool = False
-    #: What the reader should know: columns that are the same in all rows, parents of which little is used.
+    #: What the reader should know: columns that are NULL in all rows, parents of which little is used.
     notes: Sequence[str] = ()
+    #: Columns with their default in all rows.
+    constants: Sequence[str] = ()

@@ -43,6 +43,7 @@ class OutlinedTable:
     #: By column, in words.
     columns: Sequence[str] = ()
     notes: Sequence[str] = ()
+    constants: Sequence[str] = ()
     script: str = ""
 
 
@@ -73,7 +74,9 @@ def outlined(conn: Connection, sizes: Mapping[str, int] | None = None) -> Outlin
     for f in fillings:
         t = by_name[f.name]
         script = _script(shown[t.oid], t) if f.rows else ""
-        filled.append(OutlinedTable(shown[t.oid], f.rows, [_in_words(c, f) for c in f.columns], f.notes, script))
+        filled.append(
+            OutlinedTable(shown[t.oid], f.rows, [_in_words(c, f) for c in f.columns], f.notes, f.constants, script)
+        )
     found = [OutlinedTable(shown[t.oid], 0, script=_script(shown[t.oid], t, gaps=True)) for t in there]
     return Outline(_with_scripts(filled), found, empty)
 
@@ -81,7 +84,7 @@ def outlined(conn: Connection, sizes: Mapping[str, int] | None = None) -> Outlin
 def _with_scripts(tables: Sequence[OutlinedTable]) -> list[OutlinedTable]:
     """Of the largest tables their scripts stay."""
     read = sorted((t for t in tables if t.script), key=lambda t: -t.rows)[:_READ]
-    return [t if t in read else OutlinedTable(t.name, t.rows, t.columns, t.notes) for t in tables]
+    return [t if t in read else OutlinedTable(t.name, t.rows, t.columns, t.notes, t.constants) for t in tables]
 
 
 def _rows_of(oid: int, facts: Mapping[int, TableFacts]) -> int:
