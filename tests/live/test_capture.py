@@ -88,6 +88,16 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert "It asks the catalog" not in readme and "it asks the catalog" in readme and "Each statement is one" in readme
     (file,) = out.glob("*.toml")
     assert len(run(file, busy, tmp_path)["scripts"]) == 5  # type: ignore[arg-type]
+    # Rows, blocks, WAL and time of a call are compared with production's.
+    (ran,) = (tmp_path / "runs").iterdir()
+    said = pgdyno("report", ran, "--json").json["answer"][-1]
+    assert re.match(r"\d+% of the time that the server spent in statements is in the workload; rows per call", said), (
+        said
+    )
+    assert re.search(r"for [45] of 5 scripts", said), said
+    lines = (ran / "report-fidelity.csv").read_text().splitlines()
+    assert lines[0].startswith("script,calls,calls here,rows,rows here,blocks") and len(lines) == 6, lines
+    assert not any("–" in line for line in lines[1:]), lines
     again = pgdyno("capture", "--target", busy.conninfo(), "--output", out)
     assert again.code == 2 and "is there already" in again.err
     reads = tmp_path / "reads"

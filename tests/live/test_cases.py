@@ -217,7 +217,8 @@ def test_logs_from_outside(server: Server, database: str, tmp_path: Path, case: 
     assert not any("correlation_id" in t for t in texts)
     if case.startswith("31"):
         assert "SAVEPOINT s1;" in texts[0] and "ROLLBACK TO SAVEPOINT s1;" in texts[0]
+    if not case.startswith("31"):
+        return
     (file,) = (tmp_path / "out").glob("*.toml")
     ran = pgdyno("run", file, "--target", target, *BRIEF, "--runs", tmp_path, "--json")
     assert ran.code in (0, 1) and not ran.json["trials"][0]["summary"]["failed"], ran.err
-    server.sql("drop database shop")

@@ -184,4 +184,5 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in texts if not sql.is_control(t))
     text = "\n".join([*lines, *body]) + "\n"
-    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks)
+    one = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
+    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -23,7 +23,8 @@ from pgdyno.search_path import schemas_of, user_path
 from pgdyno.statements import writes
 
 _STATEMENTS = """
-select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8, sum(s.rows)::int8
+select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8, sum(s.rows)::int8,
+  sum(s.shared_blks_hit + s.shared_blks_read)::float8, sum(s.wal_bytes)::float8
 from {} s join pg_catalog.pg_database d on d.oid = s.dbid
 where d.datname = pg_catalog.current_database() and s.query is not null
 group by 1, 2"""
@@ -88,6 +89,8 @@ class Captured:
     text: str
     calls: int
     remarks: Sequence[str] = ()
+    #: What one call was, by the keys of spec.experiment.ProducedScript.
+    each: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -241,12 +244,22 @@ class Counts:
     ms: float
     #: Returned, or changed.
     rows: int
+    #: Read, from memory or not.
+    blocks: float = 0.0
+    wal_bytes: float = 0.0
 
     def since(self, before: Counts | None) -> Counts:
         """What came to it."""
         if before is None:
             return self
-        return Counts(self.text, self.calls - before.calls, self.ms - before.ms, self.rows - before.rows)
+        names = ("calls", "ms", "rows", "blocks", "wal_bytes")
+        return replace(self, **{name: getattr(self, name) - getattr(before, name) for name in names})
+
+    @property
+    def each(self) -> dict[str, float]:
+        """Of one call."""
+        n = max(1, self.calls)
+        return {"ms": self.ms / n, "rows": self.rows / n, "blocks": self.blocks / n, "wal_bytes": self.wal_bytes / n}
 
     @property
     def rows_per_call(self) -> float:
@@ -265,7 +278,7 @@ def _counts(conn: Connection) -> dict[Any, Counts]:
             f"pg_stat_statements cannot be read: {one_line(e)[:200]}",
             "CREATE EXTENSION pg_stat_statements (it must be in shared_preload_libraries); or capture a log: --log.",
         ) from e
-    return {(i, q): Counts(q, n, t, r) for i, q, n, t, r in rows}
+    return {(i, q): Counts(q, *counted) for i, q, *counted in rows}
 
 
 def _why_nothing(conn: Connection) -> list[str]:
@@ -327,7 +340,7 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
             return "it changed next to no rows in production; what it would change with these parameters is not known"
     elif here is not None and (differs(here, c.rows_per_call) or differs(c.rows_per_call, here)):
         remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
-    return Captured(name_of(text, tree, number), _text(text, drawn), c.calls, remarks)
+    return Captured(name_of(text, tree, number), _text(text, drawn), c.calls, remarks, c.each)
 
 
 def _finds_one(text: str, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog) -> bool:

@@ -28,6 +28,12 @@ scripts = [
 {scripts}
 ]
 
+# What production did, with which reports compare what the run does. Of one call.
+[workloads.captured.production]
+covered = {covered_part:.4f}
+of = {what_part}
+{production}
+
 [axes]
 clients = [1, 8, 32]
 
@@ -64,11 +70,22 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
     text = _EXPERIMENT.format(
         source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
         title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
-        read_only=_READ_ONLY if read_only else "",
+        read_only=_READ_ONLY if read_only else "", covered_part=min(1.0, found.covered), what_part=json.dumps(what),
+        production="\n".join(_produced(found)),
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
     return file
+
+
+def _produced(found: Capture) -> list[str]:
+    calls = sum(s.calls for s in found.scripts)
+    return [
+        f"scripts.{json.dumps(s.name, ensure_ascii=False)} = {{ share = {s.calls / calls:.6f}"
+        + "".join(f", {name} = {value:.6g}" for name, value in s.each.items())
+        + " }"
+        for s in found.scripts
+    ]
 
 
 def _readme(found: Capture, source: str, when: str, what: str) -> str:

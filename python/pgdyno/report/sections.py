@@ -36,6 +36,7 @@ _PLAN = (
         ("detail",),
     ),
     ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
+    ("fidelity", "Is it production's work", (), ("fidelity",), ()),
     ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
     ("right", "Is it right", (), ("tpcc-ranges", "checks"), ()),
     (

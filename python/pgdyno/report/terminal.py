@@ -27,6 +27,7 @@ SHOWN = (
     "rows",
     "detail",
     "scripts",
+    "fidelity",
     "statements",
     "server",
     "sizes",
@@ -36,7 +37,12 @@ SHOWN = (
     "outcomes",
 )
 #: Columns of free text that give way to the figures, down to so many characters, and end in dots; the page has all.
-_CUT = {"statements": {"statement": 28}, "scripts": {"script": 16}, "sizes": {"relation": 12}}
+_CUT = {
+    "statements": {"statement": 28},
+    "scripts": {"script": 16},
+    "sizes": {"relation": 12},
+    "fidelity": {"script": 12},
+}
 #: Those that go on in the next line: without them the row would be about nothing. So do long names of variants.
 _FOLDED = {"outcomes": (2,), "checks": (1, 3)}
 _LONG = 24

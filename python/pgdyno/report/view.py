@@ -18,6 +18,7 @@ from pgdyno.report import (
     comparisons,
     curves,
     facts,
+    fidelity,
     findings,
     heading,
     outcomes,
@@ -105,6 +106,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
         tables.detail(data, groups),
         tables.over_time(data, groups),
         tables.scripts(data, groups),
+        fidelity.table(data, groups),
         tables.statements(data, groups),
         outcomes.activity(groups),
         resources.devices(data, groups),
@@ -128,7 +130,7 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
-        answer=answered(data, groups, along, found_causes),
+        answer=answered(data, groups, along, found_causes, lang),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
@@ -146,7 +148,9 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     return view if lang == "en" else words.translated(view, data, lang)
 
 
-def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes: Sequence[Finding]) -> list[str]:
+def answered(
+    data: RunData, groups: list[Group], along: AxisComparisons, causes: Sequence[Finding], lang: str = "en"
+) -> list[str]:
     """The sentences that every form of a report begins with."""
     return [
         *answer.without_work(data, groups),
@@ -156,6 +160,7 @@ def answered(data: RunData, groups: list[Group], along: AxisComparisons, causes:
         *answer.of_run(data, groups, along),
         *(words for _, words in findings.of_comparisons(data, data, along.rows) if data.manifest.capacity is None),
         *findings.sentences(causes, groups),
+        *fidelity.sentences(data, groups, lang),
     ]
 
 

@@ -144,6 +144,12 @@ ZH = {
     "Cold: the warm-up behind a restart of the server.": "冷:重启服务器之后的预热期间。",
     "warm-up": "预热", "cold": "冷", "measured": "测量",
     "Statements as the server counts them": "服务器统计的语句",
+    "The same work as in production": "与生产相同的工作", "Is it production's work": "是否与生产相同",
+    "calls here": "此处调用", "rows here": "此处行数", "blocks": "块数", "blocks here": "此处块数",
+    "WAL B here": "此处 WAL 字节", "ms here": "此处毫秒",
+    "Share of the calls; the rest is for one call, by pg_stat_statements there and here, so without spread.":
+    "调用次数的占比;其余为每次调用,两处均来自 pg_stat_statements,因此没有离散度。",
+    "What was not counted is a dash.": "未统计者为短横。",
     "calls": "调用次数", "hit": "命中", "dirtied": "弄脏", "WAL B": "WAL 字节",
     "full pages": "整页", "temp": "临时", "JIT ms": "JIT 毫秒",
     "By pg_stat_statements, so without spread; all but calls are for one call.":

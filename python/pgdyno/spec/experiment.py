@@ -153,6 +153,32 @@ class StandbyReads(Strict):
     rate: Rate | None = None
 
 
+_MEAN = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ProducedScript(Strict):
+    """What a script was in production, of one call; what was not counted there is left out."""
+
+    #: Of all calls that the scripts stand for.
+    share: Annotated[float, Field(ge=0, le=1)]
+    #: Statements in it.
+    statements: Annotated[int, Field(ge=1)] = 1
+    ms: _MEAN | None = None
+    rows: _MEAN | None = None
+    blocks: _MEAN | None = None
+    wal_bytes: _MEAN | None = None
+
+
+class Production(Strict):
+    """What a captured workload was captured from; reports compare the run with it."""
+
+    #: Part of it that the scripts stand for, and of what: "production's time".
+    covered: Annotated[float, Field(ge=0, le=1)]
+    of: Title = ""
+    #: By the scripts' names.
+    scripts: dict[str, ProducedScript] = {}
+
+
 class Workload(Strict):
     """One or more weighted scripts, or TPC-C."""
 
@@ -168,6 +194,8 @@ class Workload(Strict):
     expect_rows: bool = False
     #: Its sessions may not write (default_transaction_read_only).
     read_only: bool = False
+    #: Of a captured workload, as `pgdyno capture` writes it.
+    production: Production | None = None
 
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:

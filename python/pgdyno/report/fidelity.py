@@ -1,0 +1,128 @@
+"""Whether a captured workload is the same work as what it was captured from: production's figures beside the run's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.judge.groups import Group
+from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.report.findings import fastest
+from pgdyno.store.reading import RunData
+
+#: Within this part figures are said to agree.
+_AGREE = 0.2
+#: Names in the sentence.
+_SOME = 4
+_FIGURES = ("rows", "blocks", "wal_bytes", "ms")
+
+
+@dataclass(frozen=True)
+class _Script:
+    """A script: its share of the calls and its figures for one call, in production and here; None: not known."""
+
+    name: str
+    there: Mapping[str, float | None]
+    here: Mapping[str, float | None]
+
+    def agrees(self, figure: str) -> bool | None:
+        """Whether a figure is within 20%, or both are next to nothing; None: one is not known."""
+        a, b = self.there.get(figure), self.here.get(figure)
+        if a is None or b is None:
+            return None
+        return abs(b - a) <= _AGREE * max(abs(a), abs(b)) or max(abs(a), abs(b)) < 0.01
+
+
+def _production(data: RunData, workload: str) -> Mapping[str, Any] | None:
+    experiment = data.manifest.experiment or {}
+    found = (experiment.get("workloads") or {}).get(workload) or {}
+    production = found.get("production")
+    return production if isinstance(production, dict) and production.get("scripts") else None
+
+
+def _compared(data: RunData, g: Group, production: Mapping[str, Any]) -> list[_Script]:
+    counted: dict[str, dict[str, float]] = {}
+    for row in Evidence(data, g.trials).whole("statements"):
+        name = PurePath(str(row.get("script") or "")).name
+        if not name:
+            continue
+        total = counted.setdefault(name.removesuffix(".sql"), {})
+        for key in ("calls", "ms", "rows", "blocks_hit", "blocks_read", "wal_bytes"):
+            total[key] = total.get(key, 0.0) + float(row.get(key) or 0.0)
+    # How often a script was carried out is known exactly; of its statements the server counted some.
+    executed = {PurePath(s.name).name.removesuffix(".sql"): s.latency.count for s in data.pooled_scripts[g.key]}
+    whole = sum(executed.values()) or 1
+    found = []
+    for name, there in production["scripts"].items():
+        total, statements = counted.get(name, {}), max(1, int(there.get("statements") or 1))
+        calls = total.get("calls", 0.0) / statements
+        here: dict[str, float | None] = {"share": executed[name] / whole if name in executed else None}
+        if calls:
+            here |= {
+                "rows": total["rows"] / calls, "blocks": (total["blocks_hit"] + total["blocks_read"]) / calls,
+                "wal_bytes": total["wal_bytes"] / calls, "ms": total["ms"] / calls,
+            }  # fmt: skip
+        found.append(_Script(name, there, here))
+    return found
+
+
+def _text(value: float | None, percent: bool = False) -> str:
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value * 100:.3g}%" if percent else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(data: RunData, groups: Sequence[Group]) -> Table:
+    """By script, what a call was in production and is here."""
+    cells: list[list[str | Cell]] = []
+    for g in fastest(groups):
+        production = _production(data, g.workload)
+        for s in _compared(data, g, production) if production is not None else ():
+            row: list[str | Cell] = [s.name, _text(s.there.get("share"), True), _text(s.here.get("share"), True)]
+            for figure in _FIGURES:
+                row += [_text(s.there.get(figure)), linked(_text(s.here.get(figure)), g.trials)]
+            cells.append(row)
+    return Table(
+        "fidelity",
+        "The same work as in production",
+        ["script", "calls", "calls here", "rows", "rows here", "blocks", "blocks here", "WAL B", "WAL B here", "ms",
+         "ms here"],
+        cells,
+        "Share of the calls; the rest is for one call, by pg_stat_statements there and here, so without spread. "
+        "What was not counted is a dash.",
+        1,
+        ["WAL B", "WAL B here"],
+    )  # fmt: skip
+
+
+def sentences(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
+    """How much of production's time is in the workload, and for how many scripts its rows agree."""
+    out = []
+    for g in fastest(groups)[:1]:
+        production = _production(data, g.workload)
+        if production is None:
+            continue
+        compared = [(s, agrees) for s in _compared(data, g, production) if (agrees := s.agrees("rows")) is not None]
+        others = [s.name for s, agrees in compared if not agrees]
+        names = ", ".join(others[:_SOME]) + (", ..." if len(others) > _SOME else "")
+        part, of = f"{float(production.get('covered') or 0.0) * 100:.0f}%", production.get("of") or ""
+        fine = len(compared) - len(others)
+        if lang == "zh":
+            said = f"工作负载包含生产的 {part}({of});" + (
+                f"{len(compared)} 个脚本中有 {fine} 个的每次调用行数相差不超过 20%"
+                if compared
+                else "没有可比较的每次调用行数"
+            )
+            out.append(f"{said}{f';不符者:{names}' if others else ''}。")
+        else:
+            said = f"{part} of {of} is in the workload; " + (
+                f"rows per call agree within 20% for {fine} of {len(compared)} scripts"
+                if compared
+                else "rows per call cannot be compared: the server did not count statements"
+            )
+            out.append(f"{said}{f'; not so for {names}' if others else ''}.")
+    return out
