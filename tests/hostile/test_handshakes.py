@@ -109,3 +109,19 @@ def test_an_error_is_as_long_as_people_read(tmp_path: Any, size: int) -> None:
     # Of what is longer than 30 kB libpq thinks that it is of an old server.
     assert done.code == 3 and ("wrong" in done.err or size > 30_000) and "\x1b" not in done.err, done.err[:500]
     assert len(done.err) < 20_000 and len(str(raised.value)) < 20_000
+
+
+def test_what_is_printed_while_connecting_is_bounded_and_harmless() -> None:
+    """libpq prints the notices of a connection that is not made yet."""
+
+    def talk(s: socket.socket) -> None:
+        notice = message(b"N", b"SNOTICE\0VNOTICE\0C00000\0M\x1b]0;owned\x07" + b"x" * 4000 + b"\0\0")
+        s.sendall(message(b"R", b"\0\0\0\0"))
+        for _ in range(1000):
+            s.sendall(notice)
+        s.sendall(message(b"E", b"SFATAL\0VFATAL\0C28000\0Mgo away\0\0"))
+
+    with serving(talk) as port:
+        done = pgdyno("pgbench", "-n", "-t", "1", f"host=127.0.0.1 port={port} user=x dbname=y sslmode=disable")
+    assert done.code == 1 and "go away" in done.err
+    assert "\x1b" not in done.err and "\x07" not in done.err and len(done.err) < 100_000

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.cluster.remedies import remedy_for
+from pgdyno.cluster.target import clean
 from pgdyno.cluster.target import Target
 from pgdyno.load.connected import load_error
 
@@ -46,3 +47,10 @@ def test_the_code_decides_in_any_language() -> None:
     assert 'GRANT CREATE ON SCHEMA public TO "me"' in error.remedy
     assert load_error("FEHLER: Platte voll", "53100", Target("h", 1, "me", "d"), "").exit_code == 5
     assert "max_connections" in remedy_for("FATAL: zu viele", "53300")
+
+
+@pytest.mark.parametrize("prefix", ["", "connection failed: ", "connection is bad: "])
+def test_who_refused_has_the_same_remedy_whichever_connection_it_was(prefix: str) -> None:
+    """psycopg's words before libpq's are none of the server's."""
+    refused = 'connection to server on socket "/s/.s.PGSQL.5432" failed: FATAL:  too many connections for role "x"'
+    assert "Raise its limit" in remedy_for(clean(prefix + refused))

@@ -176,6 +176,8 @@ class Catalog:
                 (), by_chance(type_), "what it is of is not known: drawn by chance (--with-values writes values)"
             )
         c, column = table[use.column], _quoted(use.column)
+        if not self._has_rows(c):
+            return Draw((), by_chance(type_), f"{use.table} has no rows to draw from: drawn by chance")
         where = f"select {column} from {_quoted(c.schema)}.{_quoted(c.table)} where {column} is not null"
         key = next((n for n, k in table.items() if k.is_unique and k.type in _INTEGERS), None)
         if key is None:
@@ -187,6 +189,16 @@ class Catalog:
         lines = (f"\\set {name}k random(:{c.table}_first, :{c.table}_last)",)
         drawn = f"({where} and {_quoted(key)} >= :{name}k order by {_quoted(key)} limit 1)::{type_}"
         return Draw(lines, drawn, "the value of a row that is there")
+
+    def _has_rows(self, c: Column) -> bool:
+        look = SQL("select exists (select from {})").format(Identifier(c.schema, c.table))
+        try:
+            with self._conn.transaction():
+                self._conn.execute(f"set local statement_timeout = {_LOOK_MS}")
+                row = self._conn.execute(look).fetchone() if c.is_plain else None
+        except psycopg.Error:
+            return False
+        return row is not None and bool(row[0])
 
     def functions(self, text: str) -> Functions:
         """Somebody's functions that a statement may call."""

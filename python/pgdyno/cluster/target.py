@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from pgdyno import conninfo as conninfos
 from pgdyno import libpq
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError
-from pgdyno.format import one_line
+from pgdyno.format import one_line, printable
 
 if TYPE_CHECKING:
     import psycopg
@@ -161,9 +163,44 @@ def _blocking(conninfo: str) -> libpq.Connection:
         # Python's handler would run only when libpq returns.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        return libpq.Connection.connect(conninfo)
+        with _own_words():
+            return libpq.Connection.connect(conninfo)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+#: Bytes that libpq may print while it connects.
+_WORDS = 64 << 10
+
+
+@contextlib.contextmanager
+def _own_words() -> Iterator[None]:
+    """What libpq prints by itself while there is no connection that could be told otherwise (notices of a server that
+    may be anybody's): bounded, and without what would steer a terminal.
+    """
+    source, sink = os.pipe()
+    kept = os.dup(2)
+    heard = bytearray()
+
+    def hear() -> None:
+        while piece := os.read(source, 1 << 16):
+            heard.extend(piece[: _WORDS - len(heard)])
+
+    thread = threading.Thread(target=hear, name="pgdyno-libpq", daemon=True)
+    os.dup2(sink, 2)
+    os.close(sink)
+    thread.start()
+    try:
+        yield
+    finally:
+        # The last end of the pipe that is written to.
+        os.dup2(kept, 2)
+        os.close(kept)
+        thread.join()
+        os.close(source)
+        if heard:
+            sys.stderr.write(printable(heard.decode("utf-8", "replace")))
+            sys.stderr.flush()
 
 
 def connect_timeout_of(conn: libpq.Connection) -> float | None:
@@ -297,7 +334,7 @@ def _connect(conn: libpq.Connection, given_up: threading.Event) -> None:
 
 def clean(message: str) -> str:
     """Return a server's message in one line."""
-    return one_line(message).removeprefix("connection is bad: ")
+    return one_line(message).removeprefix("connection is bad: ").removeprefix("connection failed: ")
 
 
 def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pgdyno import libpq
 from pgdyno.cluster.target import connect
 from pgdyno.errors import TargetError
+from pgdyno.format import printable
 from pgdyno.pgbench.messages import fail, log, plain
 from pgdyno.pgbench.options import Options
 
@@ -27,7 +28,7 @@ class Connection:
 
     def __init__(self, conn: libpq.Connection) -> None:
         self.pgconn = conn
-        conn.notices(plain)
+        conn.notices(_notice)
         conn.do_not_block()
 
     @property
@@ -105,6 +106,11 @@ class Connection:
     def close(self) -> None:
         """Ends the session."""
         self.pgconn.finish()
+
+
+def _notice(text: str) -> None:
+    """As pgbench shows it, but for what would steer a terminal."""
+    plain(printable(text))
 
 
 def _refused(result: libpq.Result | None) -> RefusedError:
