@@ -270,9 +270,8 @@ def test_sysbenchs_lines_come_while_it_runs(loaded: str, tmp_path: Path) -> None
     assert "".join(lines) == pgdyno("report", path, "--report-format", "sysbench").out
 
 
-@pytest.mark.parametrize(
-    ("round_trips", "seconds"), [("statements", 2), pytest.param("functions", 0.5, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("round_trips", "seconds"), [("statements", 2), ("functions", 0.5)])
 def test_deliveries_beside_each_other_pass_no_district_over(
     server: Server, database: str, tmp_path: Path, round_trips: str, seconds: float
 ) -> None:

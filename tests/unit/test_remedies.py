@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.cluster.remedies import remedy_for
-from pgdyno.cluster.target import clean
-from pgdyno.cluster.target import Target
+from pgdyno.cluster.target import Target, clean
 from pgdyno.load.connected import load_error
 
 #: As libpq and servers say them; and a part of what is to be done.
