@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from pgdyno.store import hlog
 
-from tests.support.cli import Result, environment
+from tests.support.cli import PGDYNO, Result, environment
 from tests.support.server import Server
 from tests.support.twins import OURS
 
@@ -383,3 +383,19 @@ def test_it_is_called_pgbench(server: Server, made: str) -> None:
     finally:
         process.terminate()
         process.wait()
+
+
+def test_without_a_terminal_the_password_is_read_from_standard_input(server: Server) -> None:
+    """As psql and pgbench read it; and no warning of Python's."""
+    server.sql("drop role if exists asked; create role asked login password 'right'")
+    info = server.conninfo(host="127.0.0.1", user="asked", dbname="postgres")
+    for given, words in (("right\n", ""), ("", "password"), ("wrong\n", "authentication failed")):
+        done = subprocess.run(
+            [PGDYNO, "pgbench", "-n", "-t", "1", "-S", info],
+            input=given, capture_output=True, text=True, env=environment(PGPASSFILE="/nonexistent"), check=False,
+            start_new_session=True,
+        )  # fmt: skip
+        assert done.stderr.startswith("Password: ") and "Warning" not in done.stderr, done.stderr
+        if given != "right\n":
+            assert done.returncode == 1 and words in done.stderr, done.stderr
+    server.sql("drop role asked")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import select
+import sys
 from collections.abc import Callable
 
 from pgdyno import libpq
@@ -146,7 +147,13 @@ def open_connection(o: Options, target: str | None = None) -> Connection:
 
 def _ask() -> str:
     try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        # Without a terminal as libpq's programs: from standard input, echoed or not. Python would warn of that. Where
+        # nobody is there to answer the server says what it thinks of an empty one.
+        plain("Password: ")
+        return sys.stdin.readline().rstrip("\r\n")
+    try:
         return getpass.getpass("Password: ")
     except EOFError:
-        # Nobody is there to ask; the server says what it thinks of an empty one.
         return ""
