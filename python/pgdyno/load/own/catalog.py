@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import psycopg
+
+from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
+from pgdyno.search_path import user_path
 
 _COLUMNS = """
 with recursive of_type(attnum, type, modifier, depth, domains, not_null) as (
@@ -168,6 +172,24 @@ class TableFacts:
 def quoted(name: str) -> str:
     """A column's name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def found(conn: Connection, name: str, where: str) -> int:
+    """Return the oid of a table, as SQL names it or as it is spelled in the catalog. Raise SpecError."""
+    schema, _, last = name.rpartition(".")
+    tries = [name, quoted(name)]
+    if schema:
+        tries.append(f"{quoted(schema)}.{quoted(last)}")
+    with user_path(conn):
+        for text in tries:
+            try:
+                with conn.transaction():
+                    row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid", [text]).fetchone()
+            except psycopg.Error:
+                continue
+            if row is not None and row[0] is not None:
+                return int(row[0])
+    raise SpecError(f"{where}: there is no such table in the database", "Its files must make it before it is filled.")
 
 
 def read(conn: Connection, oid: int) -> TableFacts:

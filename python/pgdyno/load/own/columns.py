@@ -10,7 +10,6 @@ from pgdyno.load.find import Connection
 from pgdyno.load.own import catalog, decide
 from pgdyno.load.own.catalog import TableFacts
 from pgdyno.load.own.drawn import Filling
-from pgdyno.search_path import user_path
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
     )
     by_oid: dict[int, Wanted] = {}
     for w in wanted:
-        oid = found(conn, w.name, f"fill.{w.name}")
+        oid = catalog.found(conn, w.name, f"fill.{w.name}")
         if oid in by_oid:
             raise SpecError(f"fill.{w.name}: the same table as fill.{by_oid[oid].name}", "Say it once.")
         by_oid[oid] = w
@@ -48,24 +47,6 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
     if problems:
         raise decide.UndrawableError(problems)
     return list(done.values())
-
-
-def found(conn: Connection, name: str, where: str) -> int:
-    """The oid of a table, as SQL names it or as it is spelled in the catalog. Raises SpecError."""
-    schema, _, last = name.rpartition(".")
-    tries = [name, catalog.quoted(name)]
-    if schema:
-        tries.append(f"{catalog.quoted(schema)}.{catalog.quoted(last)}")
-    with user_path(conn):
-        for text in tries:
-            try:
-                with conn.transaction():
-                    row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid", [text]).fetchone()
-            except decide.ServerError:
-                continue
-            if row is not None and row[0] is not None:
-                return int(row[0])
-    raise SpecError(f"{where}: there is no such table in the database", "Its files must make it before it is filled.")
 
 
 def _in_order(

@@ -15,12 +15,12 @@ import psycopg
 
 from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
-from pgdyno.load.own import checks, spellings
+from pgdyno.load.own import catalog, checks, spellings
 from pgdyno.load.own.catalog import Column, Key, Reference, TableFacts, quoted
 from pgdyno.load.own.drawn import Digit, Drawn, Filling, Pick
 from pgdyno.load.own.said import FROM, LONG, SHORT, TO, as_said, decimals, instant, length
+from pgdyno.load.own.sizes import size_of
 
-ServerError = psycopg.Error
 _INTEGERS = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 _NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 _INSTANTS = {"timestamp": "timestamp", "timestamptz": "timestamp", "date": "date"}
@@ -149,11 +149,8 @@ class Table:
         if how["type"] != "reference":
             self._drawn[column] = as_said(c, how, where)
             return
-        # Not on the top: columns finds tables, and asks this to decide them.
-        from pgdyno.load.own.columns import found
-
         table, _, other = str(how["to"]).rpartition(".")
-        oid = found(self._conn, table, where)
+        oid = catalog.found(self._conn, table, where)
         base = Drawn(
             "", "integer", 0, 0, how["distribution"], how["skew"], nulls=how["nulls"], like=how["like"],
             correlation=how["correlation"],
@@ -623,8 +620,6 @@ class Table:
         return True
 
     def _size(self, column: str) -> int:
-        from pgdyno.load.own.sizes import size_of
-
         d = self._drawn[column]
         return size_of(self._picks[d.pick].drawn if d.type == "picked" else d)
 
