@@ -78,6 +78,8 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     # No text of the tables stands in a script: a row that is there has it.
     region = next(t for t in texts.values() if "where region = (" in t)
     assert 'select "region" from' in region and "\\set p2 10" in region and not re.search("'(eu|us)'", region)
+    typo = pgdyno("capture", "--target", busy.conninfo(), "--output", tmp_path / "typo", "--with-values", "regoin")
+    assert typo.code == 2 and "no table has a column regoin" in typo.err and not (tmp_path / "typo").exists()
     asked = tmp_path / "asked"
     done = pgdyno("capture", "--target", busy.conninfo(), "--output", asked, "--with-values", "customers.region")
     assert done.code == 0, done.err

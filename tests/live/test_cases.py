@@ -100,6 +100,8 @@ def test_a_schema_runs_as_it_is(tmp_path: Path, form: str) -> None:
     done = pgdyno("run", file, "--embedded", *BRIEF, "--runs", tmp_path, "--json", timeout=170)
     assert done.code == 0, done.err
     assert done.json["trials"][0]["summary"]["tps"] > 0
+    nowhere = pgdyno("new", tmp_path / "no" / "x.toml", "--from", CASES / "forms" / f"{form}.sql")
+    assert nowhere.code == 2 and "there is no folder" in nowhere.err, nowhere.err
     again = pgdyno("new", file, "--from", CASES / "forms" / f"{form}.sql")
     assert again.code == 2 and "is there already" in again.err
 

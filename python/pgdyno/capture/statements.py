@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 from pgdyno.capture import draws, sql
 from pgdyno.capture.draws import PARTS, Distribution, Draw
 from pgdyno.capture.harm import Functions, Planner, differs, functions
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.search_path import schemas_of, user_path
@@ -132,6 +132,11 @@ class Catalog:
         path = {"path": list(schemas_of(conn))}
         for shown_as, schema, table, column, type_, plain, unique in conn.execute(_COLUMNS, path).fetchall():
             self.columns.setdefault(shown_as, {})[column] = Column(type_, unique, schema, table, plain)
+        known = {"all"} | {n for t, of in self.columns.items() for c in of for n in (c, f"{t}.{c}")}
+        if unknown := sorted(self._with_values - known):
+            raise UsageError(
+                f"--with-values: no table has a column {', '.join(unknown)}", "Write COLUMN, TABLE.COLUMN, or all."
+            )
 
     @property
     def names(self) -> dict[str, set[str]]:

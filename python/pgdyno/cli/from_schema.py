@@ -38,6 +38,8 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
         raise UsageError(f"--from: there is no file {source}", "A file of SQL, a dump, or a connection string.")
     is_archive = not is_database and not dump.is_plain(Path(source))
     schema = path.with_name(f"{path.stem}-schema.sql") if is_database else Path(source)
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}; nothing was written", "Make it, or name another file.")
     for each in (path, schema) if is_database else (path,):
         if each.exists():
             raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
