@@ -95,7 +95,7 @@ def _end_of_comment(text: str, at: int) -> int:
 
 
 def _string(text: str, begin: int, at: int) -> tuple[int, str]:
-    """Where a string ends, and its value."""
+    """Return where a string ends, and its value."""
     escapes, out = text[begin] in "eE", []
     while at < len(text):
         c = text[at]
@@ -117,7 +117,7 @@ def _string(text: str, begin: int, at: int) -> tuple[int, str]:
 
 
 def _decoded(prefix: str, value: str) -> str:
-    """Of a string with code points, or of hexadecimal digits, what it stands for."""
+    """Decode a string of code points or of hexadecimal digits."""
     if prefix in "uU":
         return re.sub(
             r"\\\\|\\\+([0-9a-fA-F]{6})|\\([0-9a-fA-F]{4})",
@@ -135,7 +135,7 @@ def _number(text: str) -> str:
 
 
 def is_hint(comment: str) -> bool:
-    """Whether a comment steers the planner (pg_hint_plan)."""
+    """Return whether a comment steers the planner (pg_hint_plan)."""
     return comment.startswith("/*+")
 
 
@@ -203,7 +203,7 @@ def general(text: str, casts: Casts = Casts.NUMBERS) -> tuple[str, list[str]]:
 
 
 def _is_sized(seen: list[_Token]) -> bool:
-    """Whether a parenthesis holds the size of a type: ::numeric(10, 2), cast(x as varchar(5))."""
+    """Return whether a parenthesis holds the size of a type: ::numeric(10, 2), cast(x as varchar(5))."""
     if len(seen) < 2 or seen[-1].text.lower() not in _SIZED:
         return False
     before = seen[-2].text.lower()
@@ -244,7 +244,7 @@ def _drop_type(out: list[str], words: int) -> None:
 
 
 def _type_of(number: str) -> str:
-    """As the server reads a number."""
+    """Return the type that the server gives to a number."""
     if not number.isdigit():
         return "numeric"
     return "integer" if int(number) < 2**31 else "bigint" if int(number) < 2**63 else "numeric"

@@ -39,7 +39,7 @@ _ESCAPES = {
 
 @dataclass(frozen=True)
 class Statement:
-    """As the log has it."""
+    """A statement that was executed, with its parameters by number."""
 
     session: str
     text: str
