@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.engine import Plan, Tpcc
+from pgdyno.engine import Plan, Sample, Tpcc
 
 __version__: str
 
@@ -222,9 +222,12 @@ class Workload:
     def add(self, name: str, text: str, weight: int = 1) -> None:
         """Raises ScriptError with the place of a mistake."""
 
-    def other_side(self, variables: dict[str, str]) -> None:
+    def add_sample(self, sample: Sample) -> None:
+        r"""Let the scripts that are added from now on `\pick` from a sample. Raises CoreError."""
+
+    def other_side(self, variables: dict[str, str], samples: Sequence[Sample] = ()) -> None:
         """Scripts that are added from now on are those of another side of a duet; its clients have these variables over
-        those that all have, which must have them too.
+        those that all have, which must have them too, and pick from these samples, likewise.
         """
     def preset(self, name: str, value: int) -> None: ...
     def sample(self, script: int, seed: int) -> list[tuple[int, str, str]]:

@@ -33,6 +33,16 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Sample:
+    r"""Rows of some columns, which scripts draw from with `\pick`; values as text, None for NULL."""
+
+    name: str
+    #: As variables are named after them.
+    columns: list[str]
+    rows: list[list[str | None]]
+
+
+@dataclass(frozen=True)
 class Duet:
     """Sides that take turns, one at a time under load, or all at once; each interval is a turn. Client `i` is of side
     `i % sides`.

@@ -5,7 +5,7 @@ use pgdyno_base::Prng;
 use pgdyno_engine as engine;
 use pgdyno_ledger as ledger;
 use pgdyno_script::vm::Step;
-use pgdyno_script::{Options, Symbols, Value, Vm, compile};
+use pgdyno_script::{Options, Sample, Symbols, Value, Vm, compile};
 use pgdyno_tpcc as tpcc;
 use pgdyno_tpcc::transactions::KINDS;
 use pyo3::prelude::*;
@@ -104,6 +104,20 @@ impl Tpcc {
     }
 }
 
+/// `pgdyno.engine.Sample`.
+#[derive(FromPyObject)]
+struct Rows {
+    name: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<Option<String>>>,
+}
+
+impl Rows {
+    fn to_sample(&self) -> PyResult<Sample> {
+        Sample::new(&self.name, self.columns.clone(), &self.rows).map_err(errors::other)
+    }
+}
+
 /// TPC-C's transactions for people to read: of each its name and its statements under their names, as `options` have it.
 #[pyfunction]
 pub fn tpcc_transactions(options: Tpcc) -> PyResult<Vec<(&'static str, String)>> {
@@ -168,10 +182,19 @@ impl Workload {
     }
 
     /// Scripts that are added from now on are those of another side of a duet; its clients have these variables over
-    /// those that all have, which must have them too.
-    fn other_side(&mut self, variables: BTreeMap<String, String>) {
+    /// those that all have, which must have them too, and pick from these samples, likewise.
+    #[pyo3(signature = (variables, samples=Vec::new()))]
+    fn other_side(&mut self, variables: BTreeMap<String, String>, samples: Vec<Rows>) -> PyResult<()> {
         let variables = variables.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
-        self.sides.push(engine::Side { variables });
+        let samples = samples.iter().map(|s| s.to_sample().map(Arc::new)).collect::<PyResult<_>>()?;
+        self.sides.push(engine::Side { variables, samples });
+        Ok(())
+    }
+
+    /// Lets the scripts that are added from now on `\\pick` from a sample.
+    fn add_sample(&mut self, sample: Rows) -> PyResult<()> {
+        self.symbols.add_sample(sample.to_sample()?);
+        Ok(())
     }
 
     /// Compiles a script and adds it.
@@ -205,6 +228,9 @@ impl Workload {
         let mut vm = Vm::new(&Arc::new(symbols));
         for (name, value) in &self.sides[script.side].variables {
             vm.set(name, value.clone());
+        }
+        for sample in &self.sides[script.side].samples {
+            vm.use_sample(sample);
         }
         let (mut rng, mut found) = (Prng::from_seed(seed), Vec::new());
         for _ in 0..MOST {

@@ -49,6 +49,13 @@ pub enum CommandKind {
         /// The words of the command.
         words: Vec<String>,
     },
+    /// `\pick sample [prefix]`
+    Pick {
+        /// The sample.
+        sample: String,
+        /// What the variables' names begin with.
+        prefix: String,
+    },
     /// `\startpipeline`
     StartPipeline,
     /// `\syncpipeline`

@@ -2,9 +2,9 @@
 //! be known to be wrong is refused here, with its place, before anything is sent.
 
 use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
-use crate::error::{Fault, ScriptError};
+use crate::error::{Fault, ScriptError, Span};
 use crate::functions::{evaluate, on_integers};
-use crate::program::{self, Capture, Delay, Op, Piece, Program, Shell, ShellWord, Slot, Statement};
+use crate::program::{self, Capture, Delay, Op, Pick, Piece, Program, Shell, ShellWord, Slot, Statement};
 use crate::scan::{end_of_quoted, is_only_comments, scan};
 use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Scalar;
@@ -100,6 +100,7 @@ impl<'s> Compiler<'s> {
             statements: Vec::new(),
             commands: Vec::new(),
             shells: Vec::new(),
+            picks: Vec::new(),
         };
         Compiler { program, symbols, options, open_ifs: Vec::new(), current: 0, pipelines: Vec::new(), counted: (0, 1) }
     }
@@ -117,6 +118,11 @@ impl<'s> Compiler<'s> {
                             .hint("A name has letters, digits and underscores and begins with no digit."));
                     }
                 }
+                CommandKind::Pick { sample, prefix } => {
+                    for name in self.picked(c, sample, prefix)? {
+                        self.symbols.assigned(&name).ok_or_else(|| Fault::new(c.offset, "too many variables"))?;
+                    }
+                }
                 CommandKind::Sql { capture: Capture::Last(prefix) | Capture::Each(prefix), .. } => {
                     self.symbols.assigned_prefix(prefix);
                 }
@@ -124,6 +130,32 @@ impl<'s> Compiler<'s> {
             }
         }
         Ok(())
+    }
+
+    /// The variables that a `\\pick` assigns.
+    fn picked(&self, command: &Command, sample: &str, prefix: &str) -> Result<Vec<String>, Fault> {
+        let at = command.offset;
+        if !self.options.strict {
+            // pgbench has none.
+            let (name, end) = (command.name.clone(), at + command.shown.len());
+            let mut fault = Fault::new(at, format!("invalid command \\{name}")).classic("invalid command");
+            fault.classic.command = Some(Span { name, start: at, end, shown: true });
+            return Err(fault.hint("\\pick is for workloads of experiments, which say what it picks from."));
+        }
+        let Some(number) = self.symbols.sample(sample) else {
+            let known: Vec<&str> = self.symbols.samples().iter().map(|s| s.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(Fault::new(at, format!("there is no sample \"{sample}\"")).hint(format!(
+                "The workload's samples are: {known}. Add samples.{sample} = {{ table = ..., columns = [...] }} to it."
+            )));
+        };
+        let names = self.symbols.samples()[number].columns.iter().map(|column| format!("{prefix}{column}"));
+        let names: Vec<String> = names.collect();
+        match names.iter().find(|name| !is_valid_name(name)) {
+            Some(name) => Err(Fault::new(at, format!("invalid variable name: \"{name}\""))
+                .hint("A name has letters, digits and underscores and begins with no digit: give a prefix.")),
+            None => Ok(names),
+        }
     }
 
     fn emit(&mut self, op: Op, offset: usize) -> usize {
@@ -196,6 +228,13 @@ impl<'s> Compiler<'s> {
             CommandKind::Sleep { amount: Amount::Variable(name), unit } => {
                 let slot = self.slot(name, at)?;
                 self.emit(Op::Sleep(Delay::Variable { slot, unit: *unit }), at);
+            }
+            CommandKind::Pick { sample, prefix } => {
+                let names = self.picked(command, sample, prefix)?;
+                let slots = names.iter().filter_map(|name| self.symbols.slot(name)).collect();
+                let sample = self.symbols.sample(sample).unwrap_or_default();
+                self.emit(Op::Pick(self.program.picks.len() as u16), at);
+                self.program.picks.push(Pick { sample, slots });
             }
             CommandKind::Shell { assign, words } => self.shell(assign.as_deref(), words, at)?,
             CommandKind::StartPipeline => {

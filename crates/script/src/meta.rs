@@ -140,17 +140,25 @@ pub fn meta(text: &str, start: usize, end: usize, commands: &mut Vec<Command>) -
             let words = command.iter().map(|(_, w)| (*w).to_owned()).collect();
             CommandKind::Shell { assign: Some((*variable).to_owned()), words }
         }
-        "gset" | "aset" => return capture(&m, lower == "gset", commands),
-        _ => {
-            return Err(m
-                .fault(start, format!("invalid command \\{name}"), true)
-                .classic("invalid command")
-                .hint(format!("There are: {META_COMMANDS}.")));
+        "pick" => {
+            let Some((_, sample)) = m.args.first() else {
+                return Err(m.fault(end, "missing sample name of \\pick", true).classic("missing argument"));
+            };
+            m.at_most(2, "too many arguments")?;
+            let prefix = m.args.get(1).map_or(String::new(), |(_, w)| (*w).to_owned());
+            CommandKind::Pick { sample: (*sample).to_owned(), prefix }
         }
+        "gset" | "aset" => return capture(&m, lower == "gset", commands),
+        _ => return Err(invalid(&m)),
     };
     let shown = text[start..end].trim_end_matches(['\n', '\r']).to_owned();
     commands.push(Command { offset: start, text: shown.trim_end().to_owned(), shown, name: name.to_owned(), kind });
     Ok(())
+}
+
+fn invalid(m: &Meta<'_>) -> Fault {
+    let hint = format!("There are: {META_COMMANDS}; in experiments also \\pick.");
+    m.fault(m.start, format!("invalid command \\{}", m.name), true).classic("invalid command").hint(hint)
 }
 
 /// `\gset` and `\aset` belong to the statement before them.

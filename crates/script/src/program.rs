@@ -38,6 +38,8 @@ pub enum Op {
     },
     /// AND's and OR's right side is their value: it must be a boolean or NULL.
     Boolean,
+    /// Draw a row of a sample into variables.
+    Pick(u16),
     /// Yield a sleep.
     Sleep(Delay),
     /// Yield a statement.
@@ -133,6 +135,15 @@ pub struct Shell {
     pub assign: Option<Slot>,
 }
 
+/// `\\pick`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The number of the sample.
+    pub sample: usize,
+    /// The variables that take the values of its columns.
+    pub slots: Vec<Slot>,
+}
+
 /// One SQL statement of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
@@ -175,6 +186,8 @@ pub struct Program {
     pub commands: Vec<Command>,
     /// The shell commands, by the number that [`Op::Shell`] names.
     pub shells: Vec<Shell>,
+    /// The `\\pick`s, by the number that [`Op::Pick`] names.
+    pub picks: Vec<Pick>,
 }
 
 impl Program {

@@ -2,8 +2,10 @@
 //! client's variables outlive its scripts.
 
 use crate::program::Slot;
+use crate::sample::Sample;
 use crate::value::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Variables that every client has, whatever `-D` says; the engine fills them in.
 pub const BUILT_IN: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
@@ -21,6 +23,8 @@ pub struct Symbols {
     defined: Vec<bool>,
     /// Prefixes of `\gset` and `\aset`, whose variables are named by the server.
     prefixes: Vec<String>,
+    /// What `\\pick` draws from.
+    samples: Vec<Arc<Sample>>,
 }
 
 impl Default for Symbols {
@@ -38,6 +42,7 @@ impl Symbols {
             initial: Vec::new(),
             defined: Vec::new(),
             prefixes: Vec::new(),
+            samples: Vec::new(),
         };
         for name in BUILT_IN {
             symbols.define(name, Value::Unset);
@@ -109,6 +114,24 @@ impl Symbols {
     /// Names of all variables that can have a value, sorted.
     pub fn defined(&self) -> Vec<&str> {
         self.index.iter().filter(|(_, s)| self.defined[usize::from(**s)]).map(|(n, _)| n.as_str()).collect()
+    }
+
+    /// Lets scripts pick from a sample; one of its name is replaced.
+    pub fn add_sample(&mut self, sample: Sample) {
+        match self.sample(&sample.name) {
+            Some(n) => self.samples[n] = Arc::new(sample),
+            None => self.samples.push(Arc::new(sample)),
+        }
+    }
+
+    /// The number of a sample.
+    pub fn sample(&self, name: &str) -> Option<usize> {
+        self.samples.iter().position(|s| s.name == name)
+    }
+
+    /// All samples, by their numbers.
+    pub fn samples(&self) -> &[Arc<Sample>] {
+        &self.samples
     }
 
     /// The values that a client's variables begin with, by slot.

@@ -32,6 +32,8 @@ pub enum Value {
     Double(f64),
     /// Text of `-D` and `\\gset`, sent as it is; an expression reads it as its narrowest type.
     Text(Arc<Text>),
+    /// Text of `\\pick`, sent as the value that it is: where a statement's text takes it, as a literal.
+    Picked(Arc<Text>),
 }
 
 impl From<Scalar> for Value {
@@ -83,7 +85,7 @@ impl Value {
             Value::Bool(b) => Ok(Scalar::Bool(*b)),
             Value::Null => Ok(Scalar::Null),
             Value::Unset => Err(Box::new(EvalError::Undefined(name().to_owned()))),
-            Value::Text(t) => t.reading.map_err(|e| {
+            Value::Text(t) | Value::Picked(t) => t.reading.map_err(|e| {
                 Box::new(match e {
                     // pgbench says nothing of it.
                     Unreadable::Empty => EvalError::Argument(String::new()),
@@ -102,8 +104,23 @@ impl Value {
             Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
             Value::Null | Value::Unset => out.extend_from_slice(b"NULL"),
             Value::Double(d) => out.extend_from_slice(format_double(*d).as_bytes()),
-            Value::Text(t) => out.extend_from_slice(&t.bytes),
+            Value::Text(t) | Value::Picked(t) => out.extend_from_slice(&t.bytes),
         }
+    }
+
+    /// Appends the value as a statement's text takes it: pgbench's variables as they stand, a picked text as a literal.
+    pub fn write_literal(&self, out: &mut Vec<u8>) {
+        let Value::Picked(t) = self else { return self.write_text(out) };
+        // Reads the same whatever standard_conforming_strings is.
+        let escapes = t.bytes.contains(&b'\\');
+        out.extend_from_slice(if escapes { b" E'" } else { b"'" });
+        for b in &t.bytes {
+            if *b == b'\'' || *b == b'\\' {
+                out.push(*b);
+            }
+            out.push(*b);
+        }
+        out.push(b'\'');
     }
 
     /// The value in text format, as [`Value::write_text`] writes it.

@@ -3,6 +3,7 @@
 use crate::error::EvalError;
 use crate::functions::{Function, evaluate, on_integers};
 use crate::program::{Delay, Op, Piece, Program, ShellWord, Slot};
+use crate::sample::Sample;
 use crate::symbols::Symbols;
 use crate::value::{Scalar, Text, Value};
 use pgdyno_base::{Nanos, Prng};
@@ -54,6 +55,8 @@ pub struct Vm {
     stack: Vec<Scalar>,
     variables: Vec<Value>,
     symbols: Arc<Symbols>,
+    /// What `\\pick` draws from, by number.
+    samples: Vec<Arc<Sample>>,
     /// What `debug()` has shown since it was last taken: the command's number and the value.
     pub debug: Vec<(usize, Scalar)>,
 }
@@ -62,7 +65,8 @@ impl Vm {
     /// A client at the beginning of a program, with the variables that the symbols begin with.
     pub fn new(symbols: &Arc<Symbols>) -> Vm {
         let variables = symbols.initial();
-        Vm { pc: 0, stack: Vec::new(), variables, symbols: symbols.clone(), debug: Vec::new() }
+        let samples = symbols.samples().to_vec();
+        Vm { pc: 0, stack: Vec::new(), variables, symbols: symbols.clone(), samples, debug: Vec::new() }
     }
 
     /// Back to the beginning, as after a failed transaction. Variables keep their values.
@@ -74,6 +78,13 @@ impl Vm {
     pub fn set(&mut self, name: &str, value: Value) {
         if let Some(slot) = self.symbols.slot(name) {
             self.assign(slot, value);
+        }
+    }
+
+    /// Picks from this sample instead of the one of its name.
+    pub fn use_sample(&mut self, sample: &Arc<Sample>) {
+        if let Some(n) = self.symbols.sample(&sample.name) {
+            self.samples[n] = sample.clone();
         }
     }
 
@@ -103,7 +114,7 @@ impl Vm {
                         out.push(b':');
                         out.extend_from_slice(self.symbols.name(*slot).as_bytes());
                     }
-                    value => value.write_text(out),
+                    value => value.write_literal(out),
                 },
             }
         }
@@ -240,6 +251,16 @@ impl Vm {
                     let value = stack[top - 1];
                     if let (false, Err(e)) = (value == Scalar::Null, value.to_bool()) {
                         break Err(e);
+                    }
+                }
+                Op::Pick(n) => {
+                    let pick = &program.picks[usize::from(*n)];
+                    let sample = &self.samples[pick.sample];
+                    let Some(last) = sample.rows().checked_sub(1) else {
+                        break Err(Box::new(EvalError::Execution(format!("pick: sample {} has no rows", sample.name))));
+                    };
+                    for (slot, value) in pick.slots.iter().zip(sample.row(rng.range_u64(0, last))) {
+                        self.variables[usize::from(*slot)] = value.clone();
                     }
                 }
                 Op::Send(statement) => break Ok(Step::Send(usize::from(*statement))),

@@ -1,7 +1,7 @@
 //! The language as a user writes it: values, statements, and mistakes with their place.
 
 use pgdyno_base::Prng;
-use pgdyno_script::{Capture, Options, Program, ScriptError, Step, Symbols, Value, Vm, compile};
+use pgdyno_script::{Capture, Options, Program, Sample, ScriptError, Step, Symbols, Value, Vm, compile};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -465,4 +465,45 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_row_of_a_sample_goes_into_variables_together() {
+    let text = |s: &str| Some(s.to_owned());
+    let rows = [vec![text("7"), text("it's")], vec![text("8"), None], vec![text("9"), text("a\\b")]];
+    let mut symbols = Symbols::default();
+    symbols.add_sample(Sample::new("people", vec!["id".into(), "name".into()], &rows).unwrap());
+    let script = "\\pick people p_\n\\set next :p_id + 1\nselect :p_id, :p_name, :next;\n";
+    let p = compile("t.sql", script, &mut symbols, Options::default()).unwrap();
+    assert_eq!(p.statements[0].prepared, "select $1, $2, $3;");
+    let mut vm = Vm::new(&Arc::new(symbols));
+    let (mut rng, mut seen) = (Prng::from_seed(1), std::collections::BTreeMap::new());
+    for _ in 0..3_000 {
+        assert_eq!(vm.step(&p, &mut rng), Ok(Step::Send(0)));
+        let mut sent = Vec::new();
+        vm.substitute(&p, 0, &mut sent);
+        *seen.entry(String::from_utf8(sent).unwrap()).or_insert(0) += 1;
+        assert_eq!(vm.step(&p, &mut rng), Ok(Step::Done));
+    }
+    // What the simple protocol sends is a literal, and rows are drawn equally often.
+    let want = ["select '7', 'it''s', 8;", "select '8', NULL, 9;", "select '9',  E'a\\\\b', 10;"];
+    assert_eq!(seen.keys().map(String::as_str).collect::<Vec<_>>(), want);
+    assert!(seen.values().all(|n| (850..1150).contains(n)), "{seen:?}");
+}
+
+#[test]
+fn what_there_is_to_pick_is_known_before_anything_runs() {
+    assert!(mistake("\\pick people\n").starts_with("t.sql:1:1: there is no sample \"people\""));
+    assert!(mistake("\\pick\n").contains("missing sample name"));
+    let mut symbols = Symbols::default();
+    symbols.add_sample(Sample::new("s", vec!["1st".into()], &[]).unwrap());
+    let odd = compile("t.sql", "\\pick s\n", &mut symbols, Options::default()).unwrap_err().to_string();
+    assert!(odd.contains("invalid variable name: \"1st\"") && odd.contains("prefix"), "{odd}");
+    let p = compile("t.sql", "\\pick s p\n", &mut symbols, Options::default()).unwrap();
+    let empty = Vm::new(&Arc::new(symbols)).step(&p, &mut Prng::from_seed(1)).unwrap_err();
+    assert_eq!(empty.error.to_string(), "pick: sample s has no rows");
+    assert!(Sample::new("s", vec!["a".into()], &[vec![]]).is_err());
+    // pgbench has no such command.
+    let classic = compiled("\\pick s\n", &[], Options { strict: false, marks: false }).map(|_| ()).unwrap_err();
+    assert!(classic.to_string().contains("invalid command \\pick"));
 }

@@ -254,9 +254,12 @@ def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Worklo
         workload = of_tpcc([(a.tpcc, a.variables), (b.tpcc, b.variables)])
     elif a.tpcc is None and b.tpcc is None:
         workload = _core.Workload({**b.variables, **a.variables})
+        # A sample is of each side's own data; both sides have one of each name, as one workload has them.
+        for sample in (*b.samples, *a.samples):
+            workload.add_sample(sample)
         for name, text, weight in a.scripts:
             workload.add(name, text, weight)
-        workload.other_side(b.variables)
+        workload.other_side(b.variables, b.samples)
         for name, text, weight in b.scripts:
             workload.add(name, text, weight)
     else:

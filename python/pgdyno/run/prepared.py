@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgdyno.collect import host
+from pgdyno.engine import Sample
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
@@ -16,6 +17,7 @@ from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.run.dataset import AnyDataset, chosen
 from pgdyno.run.provision import Options
+from pgdyno.run.samples import columns_only
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Axes, Experiment
@@ -118,10 +120,16 @@ def _check_scripts(prepared: Prepared) -> None:
                 asked = [m for _, text, _ in prepared.scripts[workload] for m in touched.ASKED.findall(text)]
                 variables |= {f"{table}_{what}": "1" for table, what in asked}
             try:
-                compiled(prepared.scripts[workload], variables)
+                compiled(prepared.scripts[workload], variables, samples=_samples(prepared.experiment, workload))
             except SpecError as e:
                 where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
                 raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
+
+
+def _samples(experiment: Experiment, workload: str) -> list[Sample]:
+    """What the scripts of a workload, or of its reads on standbys, pick from, without rows."""
+    of = experiment.workloads.get(workload.removesuffix(specs.standby_reads_of("")))
+    return [] if of is None else columns_only(of.samples)
 
 
 def _of_scripts(experiment: Experiment, axes: Axes) -> list[str]:

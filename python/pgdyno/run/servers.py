@@ -25,6 +25,7 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.target import Target
+from pgdyno.engine import Sample
 from pgdyno.errors import ClusterError, LocalError, RefusedError, SpecError
 from pgdyno.format import one_line
 from pgdyno.load import find
@@ -61,6 +62,8 @@ class Site:
     reached: dict[str, Any] = field(default_factory=dict)
     #: Of somebody's own dataset, the tables that the workloads touch.
     touched: list[Touched] = field(default_factory=list)
+    #: By workload, what its scripts pick from.
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
     #: Tables that began empty, where they are to be emptied before each trial.
     emptied: list[str] = field(default_factory=list)
 

@@ -38,7 +38,7 @@ from pgdyno.load.own.touched import ASKED, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.replication.private import ReplicatedServer
-from pgdyno.run import dataset, plan, resume
+from pgdyno.run import dataset, plan, resume, samples
 from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
 from pgdyno.run.listener import Listener
@@ -164,8 +164,18 @@ class Session:
             with targets.administrative(site.target) as conn:
                 site.touched = touched(conn, texts)
             self._refuse_missing(site, texts)
+        self._take_samples(site, configuration.place.dataset)
         self.recorder.record_place(site, facts)
         return site
+
+    def _take_samples(self, site: Site, dataset: str) -> None:
+        """Of the data as it is before the first trial."""
+        used = {c.workload for c in self.configurations if c.place.dataset == dataset}
+        wanted = {name: self.experiment.workloads[name].samples for name in sorted(used)}
+        for name, of in wanted.items():
+            if of and name not in site.samples:
+                with targets.administrative(site.target) as conn:
+                    site.samples[name] = samples.take(conn, of, self.experiment.run.seed)
 
     def _keep_to_the_tables(self, site: Site) -> None:
         """Where statements and tables are pgdyno's own, let sessions look names up in the tables' schema alone. What is
@@ -323,7 +333,8 @@ class Session:
         variables |= {name: str(value) for name, value in configuration.variables}
         scripts = self.prepared.scripts[trial.workload]
         tpcc = self.experiment.workloads[trial.workload].tpcc
-        workload = compiled(scripts, variables, tpcc)
+        rows = site.samples.get(trial.workload, [])
+        workload = compiled(scripts, variables, tpcc, rows)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -365,7 +376,7 @@ class Session:
             steps.stop,
             self.experiment.workloads[trial.workload].expect_rows,
         )
-        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc)
+        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows)
         try:
             steps.before_load()
         except BaseException as e:
@@ -389,7 +400,8 @@ class Session:
             return None
         name, reads = planned.plan.workload, None
         if (wanted := self.experiment.workloads[name].standby_reads) is not None:
-            workload = compiled(self.prepared.scripts[standby_reads_of(name)], variables)
+            scripts = self.prepared.scripts[standby_reads_of(name)]
+            workload = compiled(scripts, variables, samples=site.samples.get(name, []))
             reads = Reads(workload, wanted.clients, wanted.rate, seed)
         duration_s = self.experiment.run.duration_s
 

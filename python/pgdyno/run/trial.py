@@ -77,10 +77,12 @@ class PreparedTrial:
     steps: TrialSteps
     #: TPC-C in place of the scripts, which then only show it.
     tpcc: Tpcc | None = None
+    #: What the scripts pick from.
+    samples: Sequence[engine.Sample] = ()
 
     def compiled(self) -> _core.Workload:
         """What its clients carry out. Raises SpecError."""
-        return compiled(self.scripts, self.variables, self.tpcc)
+        return compiled(self.scripts, self.variables, self.tpcc, self.samples)
 
 
 class RunObserver(Protocol):

@@ -13,12 +13,16 @@ from pgdyno.spec.experiment import Tpcc
 Scripts = Sequence[tuple[str, str, int]]
 
 
-def compiled(texts: Scripts, variables: Mapping[str, str], tpcc: Tpcc | None = None) -> _core.Workload:
+def compiled(
+    texts: Scripts, variables: Mapping[str, str], tpcc: Tpcc | None = None, samples: Sequence[engine.Sample] = ()
+) -> _core.Workload:
     """A workload of these scripts, or of TPC-C; a mistake is a SpecError with file, line, column and caret."""
     if tpcc is not None:
         return of_tpcc([(tpcc, variables)])
     workload = _core.Workload(dict(variables))
     try:
+        for sample in samples:
+            workload.add_sample(sample)
         for name, text, weight in texts:
             workload.add(name, text, weight)
     except _core.ScriptError as e:

@@ -179,11 +179,23 @@ class Production(Strict):
     scripts: dict[str, ProducedScript] = {}
 
 
+class SampleOf(Strict):
+    r"""Rows of a table, from which scripts draw with `\pick NAME [PREFIX]`: into a variable for each column."""
+
+    #: As SQL names it: schema.table.
+    table: Annotated[str, Field(min_length=1, max_length=200)]
+    columns: Annotated[list[Annotated[str, Field(min_length=1, max_length=63)]], Some, Distinct]
+    #: How many at most.
+    rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+
+
 class Workload(Strict):
     """One or more weighted scripts, or TPC-C."""
 
     scripts: list[Script] = []
     tpcc: Tpcc | None = None
+    #: What its scripts draw from with `\\pick`.
+    samples: dict[Variable, SampleOf] = {}
     #: How the table of results calls its figure.
     title: Title = ""
     title_zh: Title = ""

@@ -5,7 +5,7 @@ use crate::plan::Protocol;
 use crate::shell;
 use pgdyno_base::Prng;
 use pgdyno_script::program::Capture;
-use pgdyno_script::{EvalError, Program, Scalar, ScriptError, Symbols, Value, Vm, vm};
+use pgdyno_script::{EvalError, Program, Sample, Scalar, ScriptError, Symbols, Value, Vm, vm};
 use pgdyno_wire::{Effect, WireError};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Script {
 pub struct Side {
     /// Variables that they begin with, over those that all have.
     pub variables: Vec<(String, Value)>,
+    /// Samples that they pick from, in place of those of the same name.
+    pub samples: Vec<Arc<Sample>>,
 }
 
 /// As in pgbench. The sum of all must fit what is drawn from.
@@ -118,6 +120,9 @@ impl Workload for ScriptWorkload {
         let side = client % self.shared.sides.len();
         for (name, value) in &self.shared.sides[side].2.variables {
             vm.set(name, value.clone());
+        }
+        for sample in &self.shared.sides[side].2.samples {
+            vm.use_sample(sample);
         }
         let mut default = |name: &str, value: i64| {
             if vm.get(name) == Some(&Value::Unset) {

@@ -1,0 +1,83 @@
+r"""Rows that scripts draw from with `\pick`: samples of tables, taken before the first trial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import psycopg
+from psycopg.sql import SQL, Identifier, Literal
+
+from pgdyno.engine import Sample
+from pgdyno.errors import RefusedError, SpecError
+from pgdyno.format import one_line
+from pgdyno.load.find import Connection
+from pgdyno.search_path import user_path
+from pgdyno.spec.experiment import SampleOf
+
+#: Pages of a table that are read for a sample, and how long that may take, milliseconds.
+_PAGES, _PATIENCE_MS = 2_000, 120_000
+#: The table by the name that the user's search path has; pages of all partitions. Values of such columns can be read
+#: without calling anybody's functions: of views, of policies, of generated columns that are worked out when read.
+_TABLE = """
+select n.nspname::text, c.relname::text, c.relkind in ('r', 'p', 'm') and not c.relrowsecurity,
+  (select coalesce(sum(pg_catalog.pg_relation_size(t.relid)), 0) / pg_catalog.current_setting('block_size')::int8
+   from pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) t
+     join pg_catalog.pg_class p on p.oid = t.relid where t.isleaf)::float8,
+  pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::float8,
+  array(select a.attname::text from pg_catalog.pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v')
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = %s"""
+
+
+def columns_only(samples: Mapping[str, SampleOf]) -> list[Sample]:
+    """Samples without rows, against which scripts are compiled."""
+    return [Sample(name, [variable(c) for c in s.columns], []) for name, s in samples.items()]
+
+
+def variable(column: str) -> str:
+    """What a variable is called that takes a column's values, behind the prefix."""
+    return re.sub(r"[^A-Za-z0-9_\x80-\U0010ffff]", "_", column)
+
+
+def take(conn: Connection, samples: Mapping[str, SampleOf], seed: int) -> list[Sample]:
+    """Samples of tables: of their pages a part that is chosen by chance, of the rows in these as many as are asked for.
+    The same data and the same seed give the same rows. Raises SpecError, RefusedError.
+    """
+    return [_taken(conn, name, s, seed) for name, s in samples.items()]
+
+
+def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
+    with user_path(conn):
+        row = conn.execute("select pg_catalog.to_regclass(%s)::oid", [s.table]).fetchone()
+    found = conn.execute(_TABLE, [row[0]]).fetchone() if row is not None and row[0] is not None else None
+    if found is None:
+        raise SpecError(f"samples.{name}: there is no table {s.table}", "Write it as SQL does: schema.table.")
+    schema, table, is_plain, in_leaves, own, columns = found
+    if not is_plain:
+        raise RefusedError(
+            f"samples.{name}: {s.table} is a view, or has row security: reading it would call its owner's functions",
+            "Name a table without.",
+        )
+    if unknown := [c for c in s.columns if c not in columns]:
+        raise SpecError(
+            f"samples.{name}: {s.table} has no column {', '.join(unknown)} that can be read",
+            f"It has {', '.join(columns)}.",
+        )
+    pages = max(in_leaves, own)
+    part = 100.0 if pages <= _PAGES else 100.0 * _PAGES / pages
+    values = SQL(", ").join(SQL("{}::pg_catalog.text").format(Identifier(c)) for c in s.columns)
+    texts = SQL("select {} from {} tablesample system ({}) repeatable ({}) ").format(
+        values, Identifier(schema, table), Literal(part), Literal(seed % 2**31)
+    ) + SQL("order by pg_catalog.hashtextextended(ctid::pg_catalog.text, {}), tableoid limit {}").format(
+        Literal(seed), Literal(s.rows)
+    )
+    try:
+        with conn.transaction():
+            conn.execute(f"set local statement_timeout = {_PATIENCE_MS}")
+            rows = conn.execute(texts).fetchall()
+    except psycopg.Error as e:
+        raise SpecError(f"samples.{name}: {s.table} cannot be read: {one_line(e)[:200]}") from e
+    if not rows:
+        raise SpecError(f"samples.{name}: {s.table} has no rows to pick from", "Load the data first.")
+    return Sample(name, [variable(c) for c in s.columns], [list(r) for r in rows])
