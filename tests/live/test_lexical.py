@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from pgdyno.capture import logs
+from pgdyno.capture.catalog import Catalog
 from pgdyno.capture.lexical import Casts, general
 from pgdyno.capture.logfiles import Statement
-from pgdyno.capture.statements import Catalog
 from pgdyno.capture.write import write
 from pgdyno.cluster import target as targets
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pgdyno.capture import harm, sql, statements
+from pgdyno.capture import harm, secrets, sql, statements
 from pgdyno.capture.draws import Draw
 from pgdyno.capture.relations import Relations
 
@@ -41,8 +41,8 @@ def test_ten_times_as_many_rows_are_too_many() -> None:
     ],
 )  # fmt: skip
 def test_what_is_generated_fits_its_type(type_: str, drawn: str) -> None:
-    expression = statements.by_chance(type_)
-    assert drawn in expression and statements.is_open(type_) is expression.startswith("null::")
+    expression = secrets.by_chance(type_)
+    assert drawn in expression and secrets.holds_none(type_) is expression.startswith("null::")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from a list of values that stands in the statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,6 +39,13 @@ class Distribution:
         bounds = [rest[round(i * (len(rest) - 1) / max(1, steps - 1))] for i in range(steps)]
         return cls(often, [counts[v] / len(values) for v in often], bounds)
 
+    def quantiles(self, type_: str) -> list[str]:
+        """Bounds between which about equal parts of the values lie, of a number or a time: those of the histogram, or
+        what is there.
+        """
+        known = [*self.bounds] if len(self.bounds) > 1 else sorted({*self.common, *self.bounds}, key=_sorted_as(type_))
+        return known if len(known) > 1 else []
+
     @property
     def is_empty(self) -> bool:
         """Nothing is known."""
@@ -53,6 +60,8 @@ class Draw:
     expression: str
     #: What is not as it was.
     remark: str = ""
+    #: What the rows must have that its `\\pick` draws: table and column.
+    needs: tuple[tuple[str, str], ...] = ()
 
 
 def _number(text: str) -> int | None:
@@ -90,10 +99,49 @@ def from_a_list(name: str, d: Distribution, type_: str) -> Draw:
     if bounds:
         left = max(0.0, 1 - sum(part for part, _ in choices))
         choices.append((left, f"random({len(common) + 1}, {len(values)})"))
-    listed = ", ".join(literal(v).replace(":", "'||chr(58)||'") for v in values)
+    listed = ", ".join(map(_literal, values))
     expression = f"((array[{listed}])[:{name}])::{type_}"
     remark = "values stand in a list in the statement: the planner does not know which one it will be"
     return Draw(_chosen(name, choices), expression, remark)
+
+
+def from_values(name: str, values: Sequence[str], type_: str, remark: str = "") -> Draw:
+    """One of some values, each as often as the others."""
+    values = list(dict.fromkeys(values))
+    if len(values) == 1:
+        return Draw((), f"{_literal(values[0])}::{type_}", remark)
+    listed = ", ".join(map(_literal, values))
+    return Draw((f"\\set {name} random(1, {len(values)})",), f"((array[{listed}])[:{name}])::{type_}", remark)
+
+
+def pairs(name: str, of: Sequence[tuple[str, str]], first: str, second: str) -> tuple[Draw, Draw]:
+    """Two parameters of these types, whose values belong together: one of some pairs."""
+    of = list(dict.fromkeys(of))
+    lines = (f"\\set {name} random(1, {len(of)})",)
+    a, b = (", ".join(_literal(p[i]) for p in of) for i in (0, 1))
+    return Draw(lines, f"((array[{a}])[:{name}])::{first}"), Draw((), f"((array[{b}])[:{name}])::{second}")
+
+
+def spread(of: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Some of many pairs, evenly over them."""
+    of = sorted(of)
+    return [of[i * len(of) // _VALUES] for i in range(_VALUES)] if len(of) > _VALUES else of
+
+
+def _literal(value: str) -> str:
+    # A colon would begin a variable.
+    return literal(value).replace(":", "'||chr(58)||'")
+
+
+def _sorted_as(type_: str) -> Callable[[str], tuple[float, str]]:
+    def key(value: str) -> tuple[float, str]:
+        try:
+            return (float(value), "")
+        except ValueError:
+            # Dates and times in the ISO style sort as text.
+            return (0.0, value)
+
+    return key if type_ != "interval" else lambda value: (0.0, value)
 
 
 def _chosen(name: str, choices: Sequence[tuple[float, str]]) -> tuple[str, ...]:

@@ -10,21 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pgdyno.capture import draws, lexical, logfiles, sql
+from pgdyno.capture import draws, lexical, logfiles, parameters, sql
+from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Distribution, Draw
 from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.relations import Relations
-from pgdyno.capture.statements import (
-    Capture,
-    Captured,
-    Catalog,
-    by_chance,
-    is_open,
-    may_write,
-    name_of,
-    shown,
-    with_draws,
-)
+from pgdyno.capture.secrets import by_chance, holds_none
+from pgdyno.capture.statements import Capture, Captured, may_write, name_of, needs_of, shown, with_draws
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
@@ -39,8 +31,7 @@ _WITHIN = re.compile(r"(?:begin|start|commit|end|rollback|abort|savepoint|releas
 _LIST = re.compile(r"\bin\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)", re.IGNORECASE)
 #: Characters of a message.
 _LONGEST = 64 << 20
-_INTEGERS = ("smallint", "integer", "bigint")
-_NUMBERS = (*_INTEGERS, "numeric", "real", "double precision")
+_NUMBERS = (*INTEGERS, "numeric", "real", "double precision")
 
 
 @dataclass
@@ -81,7 +72,7 @@ def of_log(
         if isinstance(script, str):
             out.left_out.append((script, "; ".join(map(shown, seen.texts)), calls[kind]))
         else:
-            out.scripts.append(script)
+            out.add(script, catalog)
             out.covered += calls[kind] / whole
     return out
 
@@ -136,53 +127,104 @@ def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] |
     return (plain, inferred) if same else (text, types)
 
 
-def _alone(name: str, values: Sequence[str], use: sql.Use | None, type_: str, catalog: Catalog) -> Draw:
-    if use is not None and use.inserted and not catalog.may_be_written(use, type_):
-        column = catalog.columns.get(use.table, {}).get(use.column)
-        if column is not None and column.is_unique:
-            return Draw((), by_chance(type_), "a new key, by chance")
-    if not catalog.may_be_written(use, type_):
-        return catalog.from_its_table(name, use, type_)
-    of = Distribution.of(values)
-    integers = type_ in _INTEGERS and draws.are_integers(of)
-    return draws.integers(name, of) if integers else draws.from_a_list(name, of, type_)
+@dataclass
+class _Values:
+    """A statement of a transaction, and the values of its parameters in each transaction."""
+
+    uses: dict[int, sql.Use]
+    types: list[str]
+    given: list[dict[int, str | None]]
+    prefix: str
+
+    def of(self, n: int) -> list[str | None]:
+        """A parameter's, by transaction."""
+        return [x.get(n) for x in self.given]
+
+    def alone(self, n: int, catalog: Catalog) -> Draw:
+        """A parameter by itself."""
+        use, type_, name = self.uses.get(n), self.types[n - 1], f"{self.prefix}{n}"
+        values = [v for v in self.of(n) if v is not None]
+        if not values:
+            return Draw((), f"null::{type_}", "it was always null")
+        if use is not None and use.how in ("unit", "format"):
+            return draws.from_a_list(
+                name, Distribution.of([v for v in values if sql.is_word_of_time(v)] or ["day"]), type_
+            )
+        if not catalog.may_be_written(use, type_):
+            if catalog.column(use) is None and type_ in ("text", "character varying", "uuid"):
+                return Draw((), by_chance(type_), "what it is of is not known: drawn by chance (--with-values)")
+            return parameters.alone(n, self._described(), catalog)
+        of = Distribution.of(values)
+        integers = type_ in INTEGERS and draws.are_integers(of)
+        return draws.integers(name, of) if integers else draws.from_a_list(name, of, type_)
+
+    def together(self, catalog: Catalog) -> dict[int, Draw]:
+        """Those that one row has, and bounds that belong together."""
+        found: dict[int, Draw] = {}
+        for table, numbers in parameters.rows_together(self.uses, self.types, catalog):
+            written = [catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in numbers]
+            if not all(written):
+                found |= parameters.picked(table, {n: self.uses[n] for n in numbers}, self._described(), catalog)
+        for low, high in parameters.ranges(self.uses):
+            given = [
+                (a, b) for a, b in zip(self.of(low), self.of(high), strict=True) if a is not None and b is not None
+            ]
+            if given and all(catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in (low, high)):
+                name = f"{self.prefix}{low}"
+                a, b = draws.pairs(name, draws.spread(given), self.types[low - 1], self.types[high - 1])
+                found |= {low: a, high: b}
+        return found
+
+    def _described(self) -> parameters.Statement:
+        return parameters.Statement(self.uses, self.types, prefix=self.prefix)
 
 
 def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int) -> Captured | str:
     lines: list[str] = []
     body: list[str] = []
     remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
-    texts, given, relations = list(seen.texts), seen.given, Relations()
-    for at, text in enumerate(texts):
+    needs: list[tuple[str, str]] = []
+    relations = Relations()
+    for at, text in enumerate(seen.texts):
         if sql.is_control(text):
             body.append(f"{text};")
             continue
         text, types = _known(text, seen.originals[at], catalog)
         if isinstance(types, str):
             return f"the server does not take its general form: {types}"
-        drawn: dict[int, Draw] = {}
         tree = sql.parsed(text)
         if tree is None:
             return "it cannot be read, so which of its values are secrets is not known"
-        uses = sql.uses(tree, catalog.names)
-        # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
-        unsure = sql.names_secrets(text) or sql.has_no_columns(text)
-        for n, type_ in enumerate(types, 1):
-            each = [x[at].get(n) for x in given]
-            values = [v for v in each if v is not None]
-            use = uses.get(n)
-            of = (use.table, use.column) if use is not None and not use.limit else None
-            name = f"s{at + 1}p{n}"
-            if not values:
-                drawn[n] = Draw((), f"null::{type_}", "it was always null")
-            elif catalog.is_secret(uses.get(n), type_) or (unsure and uses.get(n) is None and not is_open(type_)):
-                drawn[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
-            else:
-                drawn[n] = relations.draw(of, each, name, partial(_alone, name, values, use, type_, catalog))
+        values = _Values(sql.uses(tree, catalog.names), types, [x[at] for x in seen.given], f"s{at + 1}p")
+        try:
+            drawn = _drawn(text, values, relations, catalog)
+        except parameters.NotKnownError as e:
+            return str(e)
         lines += [line for d in drawn.values() for line in d.lines]
+        needs += needs_of(drawn)
         remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
         body.append(f"{with_draws(text, drawn)};")
-    main = next(t for t in texts if not sql.is_control(t))
+    main = next(t for t in seen.texts if not sql.is_control(t))
     text = "\n".join([*lines, *body]) + "\n"
     one = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
-    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one)
+    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one, needs)
+
+
+def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dict[int, Draw]:
+    # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
+    unsure = sql.names_secrets(text) or sql.has_no_columns(text)
+    found: dict[int, Draw] = {}
+    together = s.together(catalog)
+    for n, type_ in enumerate(s.types, 1):
+        use, each = s.uses.get(n), s.of(n)
+        of = (use.table, use.column) if use is not None and use.column else None
+        if unsure and use is None and not holds_none(type_) and any(v is not None for v in each):
+            found[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
+            continue
+        alone = together.get(n)
+        found[n] = relations.draw(of, each, f"{s.prefix}{n}", partial(_or_alone, alone, n, s, catalog))
+    return found
+
+
+def _or_alone(found: Draw | None, n: int, s: _Values, catalog: Catalog) -> Draw:
+    return found if found is not None else s.alone(n, catalog)

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -35,13 +36,23 @@ _CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_sch
 
 @dataclass(frozen=True)
 class Use:
-    """What a parameter is compared with, or written into: a column of a table, or "limit"."""
+    """What a parameter is compared with, or written into: a column of a table."""
 
     table: str = ""
     column: str = ""
-    #: It is a new row's value.
-    inserted: bool = False
-    limit: bool = False
+    #: "equal" to it, one of a "list", a bound that the column lies "above" or "below", "like" it, "contained" in it, a
+    #: "member" of it (json -> it), its "new" value in a row that is inserted, what it is "set" to; of no column a
+    #: "limit", an "offset", a "unit" of time, a "format"; else empty: it is calculated with.
+    how: str = ""
+    #: What the column goes through before it is compared: "lower", "upper", "->", "->>".
+    through: str = ""
+    #: It is subtracted from the time that it is.
+    is_age: bool = False
+
+    @property
+    def inserted(self) -> bool:
+        """Whether it is a new row's value."""
+        return self.how == "new"
 
 
 def is_control(text: str) -> bool:
@@ -87,6 +98,40 @@ def has_no_columns(text: str) -> bool:
     return re.match(r'insert\s+into\s+[\w."]+\s*(?:values|select)\b', bare(text), re.IGNORECASE) is not None
 
 
+#: As pg_stat_statements writes constants of a type, which as parameters would be no SQL.
+_TYPED = re.compile(
+    r"\b(date|timestamptz|timetz|timestamp(?:\s+with(?:out)?\s+time\s+zone)?|time(?:\s+with(?:out)?\s+time\s+zone)?|"
+    r"interval)\s*(\$\d+)(?:\s+(?:year|month|day|hour|minute|second)\b)?",
+    re.IGNORECASE,
+)
+_EXTRACT = re.compile(r"(?<![\w.])extract\s*\(\s*(\$\d+)\s+from\b", re.IGNORECASE)
+
+
+def acceptable(text: str) -> str:
+    """A statement of pg_stat_statements as the server takes it: `date $1` is none."""
+    text = _TYPED.sub(lambda m: f"{m[2]}::{m[1]}", text)
+    return _EXTRACT.sub(lambda m: f"pg_catalog.extract({m[1]}, ", text)
+
+
+def returns_what_it_finds(tree: exp.Expression) -> bool:
+    """Whether as many rows come back, or are changed, as its conditions find."""
+    shaped = (exp.AggFunc, exp.Group, exp.Distinct, exp.Limit, exp.Fetch, exp.SetOperation, exp.Subquery, exp.Window)
+    return tree.find(*shaped) is None
+
+
+_WORDS_OF_TIME = frozenset(
+    ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
+     "century", "millennium", "dow", "doy", "epoch", "isodow", "isoyear", "julian", "timezone", "yyyy", "yy", "mm",
+     "dd", "hh24", "hh12", "hh", "mi", "ss", "ms", "us", "mon", "dy", "d", "q", "ww", "iw", "iyyy", "fm", "am", "pm",
+     "tz", "t", "th", "fmmonth", "fmday", "ddd", "w", "ddth")
+)  # fmt: skip
+
+
+def is_word_of_time(text: str) -> bool:
+    """Whether a text is a unit of time, or a format of one, and so nobody's value."""
+    return all(word.lower() in _WORDS_OF_TIME for word in re.findall(r"[^\W_]+", text))
+
+
 def parsed(text: str) -> exp.Expression | None:
     """The statement, where it can be read."""
     # "$1,$2" is no dollar quote: drivers write no blank behind the comma. What is quoted stays.
@@ -117,30 +162,96 @@ def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use
 
 def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> Use | None:
     node: exp.Expression = p
-    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any):
+    is_age = False
+    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any | exp.Sub | exp.Interval):
+        if isinstance(node.parent, exp.Sub):
+            if node is not node.parent.expression or not _is_now(node.parent.this):
+                break
+            is_age = True
         node = node.parent
     parent = node.parent
-    if isinstance(parent, exp.Limit | exp.Offset):
-        return Use(limit=True)
-    if (
-        isinstance(parent, exp.Tuple)
-        and isinstance(parent.parent, exp.Values)
-        and isinstance(parent.parent.parent, exp.Insert)
-    ):
-        insert = parent.parent.parent
-        schema = insert.this
-        if isinstance(schema, exp.Schema):
-            at = next(i for i, e in enumerate(parent.expressions) if e is node)
-            if at < len(schema.expressions):
-                return Use(_table_name(schema.this), schema.expressions[at].name, inserted=True)
+    if isinstance(parent, exp.Limit | exp.Offset | exp.Fetch):
+        return Use(how="offset" if isinstance(parent, exp.Offset) else "limit")
+    if isinstance(parent, exp.Tuple):
+        return _in_a_tuple(parent, node, names, columns)
+    if isinstance(parent, _UNITS) or (isinstance(parent, exp.Anonymous) and str(parent.this).lower() == "date_part"):
+        return Use(how="unit")
+    if isinstance(parent, exp.ToChar | exp.TimeToStr):
+        return Use(how="format")
+    if not isinstance(parent, exp.Predicate | exp.Binary | exp.Between | exp.In):
         return None
-    if isinstance(parent, exp.Predicate | exp.Between | exp.In | exp.EQ | exp.Binary):
-        column = next(parent.find_all(exp.Column), None)
-        if column is not None:
-            table = names.get(column.table) if column.table else _owner(column.name, names, columns)
-            if table:
-                return Use(table, column.name)
-    return None
+    other = parent.this if node is not parent.this else parent.expression
+    column = other.find(exp.Column) if isinstance(other, exp.Expression) else None
+    if column is None:
+        return None
+    table = names.get(column.table) if column.table else _owner(column.name, names, columns)
+    if not table:
+        return None
+    return Use(table, column.name, _how(parent, node), _through(other), is_age)
+
+
+#: The time that it is.
+_NOW = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.Localtimestamp)
+_CLOCKS = ("clock_timestamp", "statement_timestamp", "transaction_timestamp")
+_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.Extract)
+_CONTAINS = (exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps)
+_MEMBER = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
+
+
+def _is_now(e: exp.Expression) -> bool:
+    return isinstance(e, _NOW) or (isinstance(e, exp.Anonymous) and str(e.this).lower() in _CLOCKS)
+
+
+def _how(parent: Any, node: Any) -> str:
+    if isinstance(parent, exp.EQ | exp.NullSafeEQ):
+        if isinstance(parent.parent, exp.Update | exp.OnConflict) and parent.arg_key == "expressions":
+            return "set"
+        return "list" if isinstance(node, exp.Any) else "equal"
+    if isinstance(parent, exp.In):
+        return "list"
+    if isinstance(parent, exp.Between):
+        return "above" if node.arg_key == "low" else "below"
+    if isinstance(parent, exp.GT | exp.GTE | exp.LT | exp.LTE):
+        return "above" if isinstance(parent, exp.GT | exp.GTE) == (node is parent.expression) else "below"
+    if isinstance(parent, exp.Like | exp.ILike):
+        return "like"
+    if isinstance(parent, _CONTAINS):
+        return "contained"
+    return "member" if isinstance(parent, _MEMBER) else ""
+
+
+def _through(other: Any) -> str:
+    while isinstance(other, exp.Cast | exp.Paren):
+        other = other.this
+    named: dict[type, str] = {
+        exp.Lower: "lower",
+        exp.Upper: "upper",
+        exp.JSONExtractScalar: "->>",
+        exp.JSONExtract: "->",
+    }
+    return named.get(type(other), "")
+
+
+def _in_a_tuple(
+    values: exp.Tuple, node: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]
+) -> Use | None:
+    at = next(i for i, e in enumerate(values.expressions) if e is node)
+    above = values.parent
+    if isinstance(above, exp.Values) and isinstance(above.parent, exp.Insert):
+        schema = above.parent.this
+        if isinstance(schema, exp.Schema) and at < len(schema.expressions):
+            return Use(_table_name(schema.this), schema.expressions[at].name, "new")
+        return None
+    # (a, b) = ($1, $2)
+    if not isinstance(above, exp.EQ | exp.In):
+        return None
+    other = above.expression if above.this is values else above.this
+    listed = other.expressions if isinstance(other, exp.Tuple) else []
+    column = listed[at].find(exp.Column) if at < len(listed) else None
+    if column is None:
+        return None
+    table = names.get(column.table) if column.table else _owner(column.name, names, columns)
+    return Use(table, column.name, "equal" if isinstance(above, exp.EQ) else "list") if table else None
 
 
 def _table_name(t: exp.Expression) -> str:

@@ -27,7 +27,7 @@ title = "captured TPS"{read_only}
 scripts = [
 {scripts}
 ]
-
+{samples}
 # What production did, with which reports compare what the run does. Of one call.
 [workloads.captured.production]
 covered = {covered_part:.4f}
@@ -71,11 +71,22 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
         source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
         title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
         read_only=_READ_ONLY if read_only else "", covered_part=min(1.0, found.covered), what_part=json.dumps(what),
-        production="\n".join(_produced(found)),
+        production="\n".join(_produced(found)), samples=_samples(found),
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
     return file
+
+
+def _samples(found: Capture) -> str:
+    if not found.samples:
+        return ""
+    lines = [
+        f"samples.{name} = {{ table = {json.dumps(table, ensure_ascii=False)}, "
+        f"columns = {json.dumps(columns, ensure_ascii=False)} }}"
+        for name, (table, columns) in sorted(found.samples.items())
+    ]
+    return "\n".join(["# Rows that the scripts draw values from, as they are where this runs (\\pick).", *lines]) + "\n"
 
 
 def _produced(found: Capture) -> list[str]:

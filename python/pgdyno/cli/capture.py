@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.capture import logs, statements
+from pgdyno.capture.catalog import Catalog
 from pgdyno.capture.statements import Capture
 from pgdyno.capture.write import write
 from pgdyno.cluster import target as targets
@@ -51,7 +52,7 @@ def _captured(
     with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         if log:
-            catalog = statements.Catalog(conn, with_values)
+            catalog = Catalog(conn, with_values)
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
             prefix = str(row[0]) if row is not None else ""
             found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix)

@@ -444,6 +444,7 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
     carried = phases.before.balance if phases.before is not None else 0
     names = phases.scripts
     titles = statement_names(phases)
+    may_find_nothing = [bool(found) for found in _comments_above(phases, _NOTHING)]
     empty = [sum(counts) for counts in zip(*(part.command_empty for part in counted), strict=True)]
     return TrialSummary(
         tps=measured.committed / elapsed_s,
@@ -466,7 +467,7 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
         connect_s=result.connect_ns / 1e9,
         latency=latency_of(latency),
         statements=[
-            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n], empty[n])
+            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n], empty[n], may_find_nothing[n])
             for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
         ],
         scripts=[ScriptLatency(names[phases.first + n], latency_of(h)) for n, h in enumerate(scripts)]
@@ -479,11 +480,20 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
 _NAME = re.compile(r"^\s*--\s*name:\s*(.+?)\s*$", re.IGNORECASE)
 
 
+#: Above a statement: that it finds or changes no row is no mistake.
+_NOTHING = re.compile(r"^\s*--\s*(may find nothing)\b", re.IGNORECASE)
+
+
 def statement_names(phases: Phases) -> list[str]:
     """Of each command, what a comment above it (`-- name: place an order`) calls it; mostly nothing."""
+    return _comments_above(phases, _NAME)
+
+
+def _comments_above(phases: Phases, pattern: re.Pattern[str]) -> list[str]:
+    """Of each command, what a comment above it says."""
     found = []
     comments = [
-        {n: m[1] for n, line in enumerate(text.splitlines(), 1) if (m := _NAME.match(line))} for text in phases.texts
+        {n: m[1] for n, line in enumerate(text.splitlines(), 1) if (m := pattern.match(line))} for text in phases.texts
     ]
     before = (-1, 0)
     for c in phases.commands:

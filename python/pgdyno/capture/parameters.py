@@ -1,0 +1,432 @@
+"""How a statement's parameters are drawn where no values of theirs are known: by what they are compared with, so that a
+call finds about as many rows as it did in production.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pgdyno.capture import draws, sql
+from pgdyno.capture.catalog import INTEGERS, Catalog, Table
+from pgdyno.capture.draws import PARTS, Draw
+from pgdyno.capture.secrets import by_chance
+
+#: Values of a list, at most.
+_LONGEST_LIST = 200
+#: Ranges of a column that stand in a script.
+_RANGES = 40
+#: Beyond this part of the rows, all of them are meant.
+_NEARLY_ALL = 0.9
+#: A limit of which production's rows say nothing.
+_LIMIT = 10
+#: Characters of a LIKE's prefix.
+_PREFIX = 3
+#: More values than this many times the rows: independent draws would mostly find nothing.
+_SPARSE = 2.0
+_LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 10**15}
+#: What stands for a parameter of which only the type is known; others have no value that means anything.
+_BY_TYPE = {
+    "boolean": "true", "text": "'x'::text", "character varying": "'x'::varchar", "numeric": "1::numeric",
+    "double precision": "1::float8", "real": "1::float4", "interval": "'1 day'::interval", "date": "current_date",
+    "timestamp with time zone": "now()", "timestamp without time zone": "localtimestamp", "uuid": "gen_random_uuid()",
+    "json": "'{}'::json", "jsonb": "'{}'::jsonb", "bytea": "''::bytea", "inet": "'127.0.0.1'::inet",
+    "regconfig": "current_setting('default_text_search_config')::regconfig", "tsquery": "'x'::tsquery",
+    "name": "'x'::name", "character": "'x'::bpchar", "time without time zone": "localtime",
+}  # fmt: skip
+_TIMES = re.compile(r"(?:date|timestamp)\b")
+
+
+class NotKnownError(Exception):
+    """Raised where nothing stands for a parameter; says why."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement whose parameters are to be drawn."""
+
+    #: What each parameter is of, where that is known, and its type.
+    uses: Mapping[int, sql.Use]
+    types: Sequence[str]
+    #: In production, for one call; None: not counted.
+    rows: float | None = None
+    blocks: float | None = None
+    #: Pages of all its tables.
+    pages: float = 0.0
+    #: As many rows come back, or change, as its conditions find: no aggregate, no LIMIT.
+    returns_what_it_finds: bool = False
+    #: Keys that are there, as a part of all that are asked for.
+    hits: float = 1.0
+    #: It changes or deletes rows.
+    changes: bool = False
+    #: What variables' names begin with.
+    prefix: str = "p"
+
+    def type(self, number: int) -> str:
+        """Of a parameter."""
+        return self.types[number - 1]
+
+
+def drawn(s: Statement, catalog: Catalog) -> dict[int, Draw]:
+    """Each parameter of a statement, by its number. Raises NotKnownError."""
+    found: dict[int, Draw] = {}
+    for table, numbers in rows_together(s.uses, s.types, catalog):
+        found |= picked(table, {n: s.uses[n] for n in numbers}, s, catalog)
+    for low, high in ranges(s.uses):
+        if low not in found and high not in found:
+            found |= _range(low, high, s, catalog)
+    for n in range(1, len(s.types) + 1):
+        if n not in found:
+            found[n] = alone(n, s, catalog)
+    return dict(sorted(found.items()))
+
+
+def is_calibrated(s: Statement) -> bool:
+    """Whether parameters are drawn so that a call finds production's rows: bounds, and lists of some length."""
+    return any(u.how in ("above", "below", "list") for u in s.uses.values())
+
+
+# ------------------------------------------------------------ several at once
+
+
+def rows_together(
+    uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog
+) -> Iterator[tuple[Table, list[int]]]:
+    """Parameters that are drawn from one row: those compared with columns of one table, where values that are drawn by
+    themselves would seldom meet; and the values of a foreign key of a new row, which are another row's.
+    """
+    yield from _references(uses, catalog)
+    by_table: dict[str, list[int]] = {}
+    for n, use in sorted(uses.items()):
+        if use.how in ("equal", "member") and use.table in catalog.tables and catalog.column(use) is not None:
+            by_table.setdefault(use.table, []).append(n)
+    for name, numbers in by_table.items():
+        table = catalog.tables[name]
+        if len(numbers) < 2 or not catalog.has_rows(table):
+            continue
+        columns = {uses[n].column for n in numbers}
+        if any(uses[n].how == "member" for n in numbers):
+            yield table, [n for n in numbers if uses[n].column in columns]
+            continue
+        counts = [catalog.distinct(table, c) for c in columns]
+        known = math.prod(c for c in counts if c is not None)
+        if len(columns) > 1 and (any(c is None for c in counts) or known > _SPARSE * max(1.0, table.rows)):
+            # Of a column that is asked for twice, one value of the two.
+            yield table, [min(n for n in numbers if uses[n].column == c) for c in sorted(columns)]
+
+
+def _references(uses: Mapping[int, sql.Use], catalog: Catalog) -> Iterator[tuple[Table, list[int]]]:
+    new = {use.column: n for n, use in sorted(uses.items(), reverse=True) if use.inserted}
+    tables = {use.table for use in uses.values() if use.inserted}
+    done: set[str] = set()
+    for table in (catalog.tables[t] for t in sorted(tables) if t in catalog.tables):
+        for columns, other, _ in sorted(table.references, key=lambda r: -len(r[0])):
+            numbers = [new[c] for c in columns if c in new and c not in done]
+            if numbers and catalog.has_rows(catalog.tables[other]):
+                done.update(columns)
+                yield catalog.tables[other], numbers
+
+
+def ranges(uses: Mapping[int, sql.Use]) -> list[tuple[int, int]]:
+    """Parameters that a column lies between."""
+    out: list[tuple[int, int]] = []
+    bounds: dict[tuple[str, str], int] = {}
+    for n, use in sorted(uses.items()):
+        if use.how in ("above", "below") and not use.is_age:
+            at = (use.table, use.column)
+            if at in bounds and uses[bounds[at]].how != use.how:
+                other = bounds.pop(at)
+                out.append((n, other) if use.how == "above" else (other, n))
+            else:
+                bounds[at] = n
+    return out
+
+
+def picked(
+    table: Table, numbers: Mapping[int, sql.Use], s: Statement, catalog: Catalog, remark: str = ""
+) -> dict[int, Draw]:
+    """Parameters that one row of a table has, which is drawn where the script runs: no value is written down."""
+    first = min(numbers)
+    prefix = f"{s.prefix}{first}_"
+    columns = {n: _column_in(table, use, catalog) for n, use in numbers.items()}
+    sample = sample_name(table)
+    out = {}
+    documents = {columns[n] for n, use in numbers.items() if use.how == "member"}
+    for n, use in sorted(numbers.items()):
+        value = f":{prefix}{variable(columns[n])}"
+        expression = _as_used(value, use, s.type(n), table.columns[columns[n]].type, is_member=columns[n] in documents)
+        lines = (f"\\pick {sample} {prefix}",) if n == first else ()
+        out[n] = Draw(lines, expression, remark if n == first else "", ((table.shown, columns[n]),))
+    return out
+
+
+def _column_in(table: Table, use: sql.Use, catalog: Catalog) -> str:
+    """The column of the row that has the parameter's value: of a foreign key, what it refers to."""
+    if use.table == table.shown:
+        return use.column
+    for columns, other, others in catalog.tables[use.table].references:
+        if other == table.shown and use.column in columns:
+            return others[columns.index(use.column)]
+    return use.column
+
+
+def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_member: bool = False) -> str:
+    """What a parameter is, of a column's value."""
+    typed = f"({value}::{column_type})"
+    key = (
+        f"(select k from jsonb_object_keys(case jsonb_typeof({value}::jsonb) when 'object' then {value}::jsonb "
+        "else '{}' end) k limit 1)"
+    )
+    if use.how == "member":
+        return key
+    if is_member and use.through in ("->", "->>"):
+        return f"({value}::jsonb {use.through} {key})"
+    if use.through in ("lower", "upper"):
+        return f"{use.through}({value})"
+    if use.how == "like":
+        return f"(left({value}, {_PREFIX}) || '%')"
+    if use.how == "contained":
+        if column_type == "jsonb":
+            return (
+                f"(select coalesce(jsonb_object_agg(k, {value}::jsonb -> k), '{{}}') from (select {key} as k) x "
+                "where k is not null)"
+            )
+        if column_type.endswith("[]") and type_.endswith("[]"):
+            return f"{typed}[1:1]"
+        if column_type.endswith("range") and not type_.endswith("range"):
+            return f"lower{typed}"
+    if use.how == "list" and type_.endswith("[]"):
+        return f"array[{value}]::{type_}"
+    return value
+
+
+def sample_name(table: Table) -> str:
+    """What scripts call a table's rows."""
+    name = table.name if table.shown == table.name else f"{table.schema}_{table.name}"
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if not plain[:1].isdigit() else f"t{plain}"
+
+
+def variable(column: str) -> str:
+    """What a variable is called that takes a column's values, behind the prefix."""
+    return re.sub(r"[^A-Za-z0-9_\x80-\U0010ffff]", "_", column)
+
+
+def _range(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Draw]:
+    """Two bounds of one column: as far apart as production's rows say, anywhere in its range."""
+    use, type_ = s.uses[low], s.type(low)
+    table, name = catalog.tables.get(use.table), f"{s.prefix}{low}"
+    bounds = _bounds(use, type_, catalog)
+    if table is None or not bounds:
+        return {}
+    part = _part(table, s, catalog)
+    remark = "" if part is not None else "how far the bounds are apart is not known: a tenth of the values"
+    part = 0.1 if part is None else part
+    pairs = []
+    for i in range(_RANGES):
+        begin = (1 - part) * (i + 0.5) / _RANGES
+        pairs.append((_at(begin, bounds, type_, catalog), _at(begin + part, bounds, type_, catalog)))
+    first, second = draws.pairs(name, pairs, s.type(low), s.type(high))
+    return {low: Draw(first.lines, first.expression, remark), high: second}
+
+
+def _bounds(use: sql.Use, type_: str, catalog: Catalog) -> list[str]:
+    """Quantiles of a column whose values may be written."""
+    column = catalog.column(use)
+    if column is None or not catalog.may_be_written(use, column.type) or type_ == "boolean":
+        return []
+    known = catalog.distribution(catalog.tables[use.table], use.column)
+    if len(only := {*known.common, *known.bounds}) == 1:
+        return catalog.around(column.type, only.pop())
+    return known.quantiles(column.type)
+
+
+def _part(table: Table, s: Statement, catalog: Catalog) -> float | None:
+    """The part of a table's rows that production's calls found; None: nothing tells it."""
+    rows = max(1.0, table.rows)
+    if s.returns_what_it_finds and s.rows is not None:
+        for n, use in s.uses.items():
+            if use.table == table.shown and use.how == "equal" and s.types[n - 1]:
+                rows /= max(1.0, catalog.distinct(table, use.column) or 1.0)
+        return min(1.0, s.rows / max(1.0, rows))
+    if s.blocks is not None and not any(u.how == "equal" for u in s.uses.values()):
+        # A scan of the whole table reads all its pages; of an index, about the rows' part of them.
+        return min(1.0, s.blocks / max(1.0, s.pages))
+    return None
+
+
+def _at(part: float, bounds: Sequence[str], type_: str, catalog: Catalog) -> str:
+    place = min(max(part, 0.0), 1.0) * (len(bounds) - 1)
+    n = min(int(place), len(bounds) - 2)
+    return catalog.between(type_, bounds[n], bounds[n + 1], place - n)
+
+
+# ------------------------------------------------------------ one
+
+
+def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
+    """A parameter by itself. Raises NotKnownError."""
+    use, type_, name = s.uses.get(n), s.type(n), f"{s.prefix}{n}"
+    if use is not None and (fixed := _of_no_column(use, s, name)) is not None:
+        return fixed
+    column = catalog.column(use)
+    if use is None or column is None:
+        return by_type(name, type_)
+    table = catalog.tables[use.table]
+    if use.inserted and _is_new(table, use.column, s):
+        if type_ in INTEGERS:
+            high = _LARGEST[type_]
+            key = table.key == use.column
+            low = f":{table.name}_last + 1" if key else f"{high // 2}"
+            return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
+        return Draw((), by_chance(type_), "a new key, by chance")
+    if use.how == "list":
+        return _list(n, table, s, catalog)
+    if type_ in INTEGERS and table.key == use.column and use.how in ("equal", "list", "set"):
+        return _key(name, table, s.hits, catalog) or _sometimes(_picked_alone(n, table, s, catalog), n, s)
+    if use.how in ("above", "below"):
+        bound = _bound(n, table, s, catalog)
+        if bound is not None:
+            return bound
+    return _sometimes(_there(n, table, s, catalog), n, s)
+
+
+def _there(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
+    """A value that the column has."""
+    use, type_, name = s.uses[n], s.type(n), f"{s.prefix}{n}"
+    if catalog.may_be_written(use, type_) and not use.through and use.how != "member":
+        known = catalog.distribution(table, use.column)
+        if not known.is_empty:
+            if type_ in INTEGERS and draws.are_integers(known):
+                return draws.integers(name, known)
+            return draws.from_a_list(name, known, type_)
+    return _picked_alone(n, table, s, catalog)
+
+
+def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
+    """A value that is there in as many of the calls as in production; else one that is not."""
+    if s.hits >= 1 or s.uses[n].how != "equal":
+        return there
+    name, type_ = f"{s.prefix}{n}_u", s.type(n)
+    # NULL surely finds no row that could be changed; another value is looked for as production's was.
+    other = f"null::{type_}" if s.changes else "-1" if type_ in INTEGERS else by_chance(type_)
+    # A subquery, so that its value is known before rows are looked for.
+    chosen = f"(select case when :{name} <= {round(s.hits * PARTS)} then {there.expression}::{type_} else {other} end)"
+    why = f"a value that is there in {s.hits:.3g} of the calls, as in production"
+    return Draw((*there.lines, f"\\set {name} random(1, {PARTS})"), chosen, why, there.needs)
+
+
+def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
+    match use.how:
+        case "limit":
+            known = s.rows is not None and s.rows >= 1
+            limit = max(1, round(s.rows)) if known and s.rows is not None else _LIMIT
+            why = "as many rows as a call had in production" if known else f"a limit, taken to be {limit}"
+            return Draw((f"\\set {name} {limit}",), f":{name}", why)
+        case "offset":
+            return Draw((f"\\set {name} 0",), f":{name}", "an offset, taken to be 0")
+        case "unit":
+            return Draw((), "'day'", "a unit of time, taken to be a day")
+        case "format":
+            return Draw((), "'YYYY-MM-DD'", "a format, taken to be YYYY-MM-DD")
+    return None
+
+
+def by_type(name: str, type_: str) -> Draw:
+    """A parameter of which nothing else is known. Raises NotKnownError."""
+    if type_ in INTEGERS:
+        return Draw((f"\\set {name} random(1, 1000)",), f":{name}", "what it is of is not known: random(1, 1000)")
+    expression = f"'{{}}'::{type_}" if type_.endswith("[]") else _BY_TYPE.get(type_)
+    if expression is None:
+        raise NotKnownError(f"what its parameter of type {type_} is of is not known, and no value stands for it")
+    return Draw((), expression, f"what it is of is not known: always {expression}")
+
+
+def _is_new(table: Table, column: str, s: Statement) -> bool:
+    """Whether a new row must have another value of the column than all others have: of a unique key of several columns,
+    the last that refers to no other table.
+    """
+    new = {u.column for u in s.uses.values() if u.inserted and u.table == table.shown}
+    for key in table.unique:
+        own = [c for c in key if c in new and table.reference_of(c) is None]
+        if own and own[-1] == column and set(key) <= new:
+            return True
+    return False
+
+
+def _key(name: str, table: Table, hits: float, catalog: Catalog) -> Draw | None:
+    """Of an integer key, of which nearly all numbers are there."""
+    if table.key is None or not catalog.is_dense(table, table.key):
+        return None
+    there = f"random(:{table.name}_first, :{table.name}_last)"
+    if hits >= 1:
+        return Draw((f"\\set {name} {there}",), f":{name}")
+    # Below the first: what is inserted comes behind the last.
+    return Draw(
+        (f"\\set {name}_u random(1, {PARTS})",
+         f"\\set {name} case when :{name}_u <= {round(hits * PARTS)} then {there} "
+         f"else :{table.name}_first - random(1, 1000) end"),
+        f":{name}", f"a key that is there in {hits:.3g} of the calls, as in production",
+    )  # fmt: skip
+
+
+def _picked_alone(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
+    use = s.uses[n]
+    if not catalog.has_rows(table):
+        made = by_type(f"{s.prefix}{n}", s.type(n))
+        return Draw(made.lines, made.expression, f"{table.shown} has no rows to draw from")
+    if not table.columns[use.column].is_plain:
+        made = by_type(f"{s.prefix}{n}", s.type(n))
+        return Draw(made.lines, made.expression, f"{table.shown} may call its owner's functions when it is read")
+    return picked(table, {n: use}, s, catalog)[n]
+
+
+def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
+    """Values of a list: as many as find production's rows."""
+    use, type_ = s.uses[n], s.type(n)
+    is_array = type_.endswith("[]")
+    each = table.rows / max(1.0, catalog.distinct(table, use.column) or table.rows or 1.0)
+    listed = sum(u.how == "list" and (u.table, u.column) == (use.table, use.column) for u in s.uses.values())
+    wanted = 1
+    if (is_array or listed == 1) and s.rows is not None and s.returns_what_it_finds:
+        wanted = min(_LONGEST_LIST, max(1, round(s.rows / max(each, 1.0))))
+    one_type = type_.removesuffix("[]")
+    lines: list[str] = []
+    values: list[str] = []
+    needs: tuple[tuple[str, str], ...] = ()
+    for i in range(1, wanted + 1):
+        part = Statement({1: sql.Use(use.table, use.column, "equal")}, [one_type], prefix=f"{s.prefix}{n}_{i}_")
+        draw = alone(1, part, catalog)
+        lines += draw.lines
+        values.append(draw.expression)
+        needs = draw.needs
+    remark = f"a list of {wanted}, by the rows that a call had in production" if wanted > 1 else ""
+    expression = f"array[{', '.join(values)}]::{type_}" if is_array else ", ".join(values)
+    return Draw(tuple(lines), expression, remark, needs)
+
+
+def _bound(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
+    """One bound of a column, so that production's part of the rows is beyond it."""
+    use, type_, name = s.uses[n], s.type(n), f"{s.prefix}{n}"
+    column_type = table.columns[use.column].type
+    bounds = _bounds(use, column_type, catalog)
+    is_age = use.is_age or (type_ == "interval" and _TIMES.match(column_type) is not None)
+    if not bounds or (is_age and not _TIMES.match(column_type)):
+        return None
+    part = _part(table, s, catalog)
+    remark = "" if part is not None else "how many rows are beyond it is not known: anywhere"
+    parts = [(i + 0.5) / 10 for i in range(10)] if part is None else [part * f for f in (0.6, 0.8, 1.0, 1.2, 1.4)]
+    values = [_at(1 - p if use.how == "above" else p, bounds, column_type, catalog) for p in parts]
+    if part is not None and part > _NEARLY_ALL:
+        outside = catalog.around(column_type, bounds[0] if use.how == "above" else bounds[-1])
+        values = [outside[0 if use.how == "above" else 1]] if outside else values
+    if is_age:
+        now = "current_date" if column_type == "date" else "localtimestamp" if "without" in column_type else "now()"
+        of = draws.from_values(name, values, column_type)
+        ago = f"({now} - {of.expression})"
+        # A date less a date is a number of days.
+        ago = f"({now}::timestamp - {of.expression}::timestamp)" if column_type == "date" else ago
+        return Draw(of.lines, ago, remark or "the same time as in the data, however old it is")
+    return draws.from_values(name, values, type_, remark)
