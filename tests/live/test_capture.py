@@ -322,7 +322,7 @@ def test_what_may_be_secret_is_written_nowhere(busy: Server, tmp_path: Path) -> 
     written = "".join([*texts.values(), done.out, done.err, (out / "README.md").read_text()])
     assert "S3CRET" not in written
     of = {column: t for t in texts.values() for column in re.findall(r"where (\w+) [=>]", t)}
-    assert "\\pick uses p1_" in of["api_key"] and "\\set" in of["card_id"] and "array[" in of["key_at"]
+    assert "\\pick uses p1_" in of["api_key"] and "\\set" in of["card_id"] and "::date" in of["key_at"]
     (file,) = out.glob("*.toml")
     summary = run(file, busy, tmp_path, "private")
     assert len(summary["scripts"]) == len(texts)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from pgdyno.capture.draws import Distribution
 from pgdyno.capture.harm import Functions, Planner, functions
 from pgdyno.capture.secrets import holds_none, is_measured
 from pgdyno.errors import UsageError
+from pgdyno.load.dataset import literal
 from pgdyno.load.find import Connection
 from pgdyno.search_path import schemas_of, user_path
 
@@ -201,6 +202,17 @@ class Catalog:
             )
         found = self._look(look)
         return str(found[0][0]) if found and found[0][0] is not None else low
+
+    def apart(self, type_: str, step: str, low: str, high: str) -> str:
+        """How far two bounds are apart, as an expression of a step's type; empty: there is none."""
+        look = SQL("select ({0}::{2} - {1}::{2})::{3}::pg_catalog.text").format(
+            Literal(high), Literal(low), SQL(type_), SQL(step)
+        )
+        if type_ == "date" and step == "interval":
+            look = SQL("select ({0}::timestamp - {1}::timestamp)::pg_catalog.text").format(Literal(high), Literal(low))
+        found = self._look(look)
+        value = str(found[0][0]) if found and found[0][0] is not None else ""
+        return f"{literal(value)}::{step}" if value else ""
 
     def around(self, type_: str, value: str) -> list[str]:
         """A value before, and one behind, a number's or a time's."""

@@ -4,6 +4,7 @@ from a list of values that stands in the statement.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -99,7 +100,7 @@ def from_a_list(name: str, d: Distribution, type_: str) -> Draw:
     if bounds:
         left = max(0.0, 1 - sum(part for part, _ in choices))
         choices.append((left, f"random({len(common) + 1}, {len(values)})"))
-    listed = ", ".join(map(_literal, values))
+    listed = ", ".join(map(as_literal, values))
     expression = f"((array[{listed}])[:{name}])::{type_}"
     remark = "values stand in a list in the statement: the planner does not know which one it will be"
     return Draw(_chosen(name, choices), expression, remark)
@@ -109,8 +110,8 @@ def from_values(name: str, values: Sequence[str], type_: str, remark: str = "") 
     """One of some values, each as often as the others."""
     values = list(dict.fromkeys(values))
     if len(values) == 1:
-        return Draw((), f"{_literal(values[0])}::{type_}", remark)
-    listed = ", ".join(map(_literal, values))
+        return Draw((), f"{as_literal(values[0])}::{type_}", remark)
+    listed = ", ".join(map(as_literal, values))
     return Draw((f"\\set {name} random(1, {len(values)})",), f"((array[{listed}])[:{name}])::{type_}", remark)
 
 
@@ -118,7 +119,7 @@ def pairs(name: str, of: Sequence[tuple[str, str]], first: str, second: str) -> 
     """Two parameters of these types, whose values belong together: one of some pairs."""
     of = list(dict.fromkeys(of))
     lines = (f"\\set {name} random(1, {len(of)})",)
-    a, b = (", ".join(_literal(p[i]) for p in of) for i in (0, 1))
+    a, b = (", ".join(as_literal(p[i]) for p in of) for i in (0, 1))
     return Draw(lines, f"((array[{a}])[:{name}])::{first}"), Draw((), f"((array[{b}])[:{name}])::{second}")
 
 
@@ -128,9 +129,10 @@ def spread(of: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [of[i * len(of) // _VALUES] for i in range(_VALUES)] if len(of) > _VALUES else of
 
 
-def _literal(value: str) -> str:
-    # A colon would begin a variable.
-    return literal(value).replace(":", "'||chr(58)||'")
+def as_literal(value: str) -> str:
+    """A value as a script's statement takes it."""
+    # A colon before a name would begin a variable; the time 10:00 has none.
+    return re.sub(r":(?=[^\W\d])", "'||chr(58)||'", literal(value))
 
 
 def _sorted_as(type_: str) -> Callable[[str], tuple[float, str]]:

@@ -41,7 +41,7 @@ _SIZED = frozenset(("numeric", "decimal", "varchar", "char", "character", "varyi
                     "timestamptz", "timetz", "interval", "float", "bpchar", "varbit"))  # fmt: skip
 #: What ends a list of ORDER BY or GROUP BY.
 _ENDS = frozenset(
-    ("limit", "offset", "having", "window", "fetch", "for", "union", "intersect", "except", "rows", "range")
+    ("limit", "offset", "having", "window", "fetch", "for", "union", "intersect", "except", "rows", "range", "order")
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 

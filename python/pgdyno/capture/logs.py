@@ -146,6 +146,10 @@ class _Values:
         values = [v for v in self.of(n) if v is not None]
         if not values:
             return Draw((), f"null::{type_}", "it was always null")
+        table = catalog.tables.get(use.table) if use is not None else None
+        varies = use is not None and use.inserted and len(set(values)) > 1
+        if varies and use is not None and table is not None and parameters.is_new(table, use.column, self._described()):
+            return parameters.new_key(name, table, use.column, type_)
         if use is not None and use.how in ("unit", "format"):
             return draws.from_a_list(
                 name, Distribution.of([v for v in values if sql.is_word_of_time(v)] or ["day"]), type_

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog, Table
@@ -20,6 +20,8 @@ _LONGEST_LIST = 200
 _RANGES = 40
 #: Beyond this part of the rows, all of them are meant.
 _NEARLY_ALL = 0.9
+#: Between two bounds, where nothing is known.
+_TENTH = 0.1
 #: A limit of which production's rows say nothing.
 _LIMIT = 10
 #: Characters of a LIKE's prefix.
@@ -50,6 +52,8 @@ class Statement:
     #: What each parameter is of, where that is known, and its type.
     uses: Mapping[int, sql.Use]
     types: Sequence[str]
+    #: Those that the statement's text has.
+    known: Mapping[int, Draw] = field(default_factory=dict)
     #: In production, for one call; None: not counted.
     rows: float | None = None
     blocks: float | None = None
@@ -71,10 +75,11 @@ class Statement:
 
 def drawn(s: Statement, catalog: Catalog) -> dict[int, Draw]:
     """Each parameter of a statement, by its number. Raises NotKnownError."""
-    found: dict[int, Draw] = {}
-    for table, numbers in rows_together(s.uses, s.types, catalog):
+    found: dict[int, Draw] = dict(s.known)
+    open_ = {n: use for n, use in s.uses.items() if n not in s.known}
+    for table, numbers in rows_together(open_, s.types, catalog):
         found |= picked(table, {n: s.uses[n] for n in numbers}, s, catalog)
-    for low, high in ranges(s.uses):
+    for low, high in ranges(open_):
         if low not in found and high not in found:
             found |= _range(low, high, s, catalog)
     for n in range(1, len(s.types) + 1):
@@ -222,14 +227,24 @@ def _range(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Dra
     if table is None or not bounds:
         return {}
     part = _part(table, s, catalog)
-    remark = "" if part is not None else "how far the bounds are apart is not known: a tenth of the values"
-    part = 0.1 if part is None else part
+    remark = "" if part is not None else "how far the bounds are apart is not known: by the blocks that were read"
+    part = min(_TENTH, (s.blocks or table.rows) / max(1.0, _narrowed(table, s, catalog))) if part is None else part
+    is_moved = use.is_moved or s.uses[high].is_moved
     pairs = []
     for i in range(_RANGES):
         begin = (1 - part) * (i + 0.5) / _RANGES
-        pairs.append((_at(begin, bounds, type_, catalog), _at(begin + part, bounds, type_, catalog)))
+        # A bound that is moved away from the other is so from the same value.
+        end = begin if is_moved else begin + part
+        pairs.append((_at(begin, bounds, type_, catalog), _at(end, bounds, type_, catalog)))
     first, second = draws.pairs(name, pairs, s.type(low), s.type(high))
-    return {low: Draw(first.lines, first.expression, remark), high: second}
+    found = {low: Draw(first.lines, first.expression, remark), high: second}
+    steps = [n for n, u in s.uses.items() if u.how == "step" and n not in s.known]
+    if is_moved and len(steps) == 1:
+        (n,) = steps
+        apart = catalog.apart(type_, s.type(n), _at(0.5 - part / 2, bounds, type_, catalog),
+                              _at(0.5 + part / 2, bounds, type_, catalog))  # fmt: skip
+        found |= {n: Draw((), apart, "the bounds are as far apart as production's rows say")} if apart else {}
+    return found
 
 
 def _bounds(use: sql.Use, type_: str, catalog: Catalog) -> list[str]:
@@ -245,16 +260,24 @@ def _bounds(use: sql.Use, type_: str, catalog: Catalog) -> list[str]:
 
 def _part(table: Table, s: Statement, catalog: Catalog) -> float | None:
     """The part of a table's rows that production's calls found; None: nothing tells it."""
-    rows = max(1.0, table.rows)
-    if s.returns_what_it_finds and s.rows is not None:
-        for n, use in s.uses.items():
-            if use.table == table.shown and use.how == "equal" and s.types[n - 1]:
-                rows /= max(1.0, catalog.distinct(table, use.column) or 1.0)
+    rows = _narrowed(table, s, catalog)
+    is_narrowed = any(use.table == table.shown and use.how == "equal" for use in s.uses.values())
+    has_limit = any(use.how == "limit" for use in s.uses.values())
+    if s.rows is not None and (s.returns_what_it_finds or (is_narrowed and has_limit)):
         return min(1.0, s.rows / max(1.0, rows))
-    if s.blocks is not None and not any(u.how == "equal" for u in s.uses.values()):
+    if s.blocks is not None and not is_narrowed:
         # A scan of the whole table reads all its pages; of an index, about the rows' part of them.
         return min(1.0, s.blocks / max(1.0, s.pages))
     return None
+
+
+def _narrowed(table: Table, s: Statement, catalog: Catalog) -> float:
+    """A table's rows that have the values which its columns must equal."""
+    rows = max(1.0, table.rows)
+    for use in s.uses.values():
+        if use.table == table.shown and use.how == "equal":
+            rows /= max(1.0, catalog.distinct(table, use.column) or 1.0)
+    return max(1.0, rows)
 
 
 def _at(part: float, bounds: Sequence[str], type_: str, catalog: Catalog) -> str:
@@ -275,13 +298,8 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
     if use is None or column is None:
         return by_type(name, type_)
     table = catalog.tables[use.table]
-    if use.inserted and _is_new(table, use.column, s):
-        if type_ in INTEGERS:
-            high = _LARGEST[type_]
-            key = table.key == use.column
-            low = f":{table.name}_last + 1" if key else f"{high // 2}"
-            return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
-        return Draw((), by_chance(type_), "a new key, by chance")
+    if use.inserted and is_new(table, use.column, s):
+        return new_key(name, table, use.column, type_)
     if use.how == "list":
         return _list(n, table, s, catalog)
     if type_ in INTEGERS and table.key == use.column and use.how in ("equal", "list", "set"):
@@ -312,6 +330,8 @@ def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
     name, type_ = f"{s.prefix}{n}_u", s.type(n)
     # NULL surely finds no row that could be changed; another value is looked for as production's was.
     other = f"null::{type_}" if s.changes else "-1" if type_ in INTEGERS else by_chance(type_)
+    if round(s.hits * PARTS) == 0:
+        return Draw((), other, "a value that is not there, as in production")
     # A subquery, so that its value is known before rows are looked for.
     chosen = f"(select case when :{name} <= {round(s.hits * PARTS)} then {there.expression}::{type_} else {other} end)"
     why = f"a value that is there in {s.hits:.3g} of the calls, as in production"
@@ -327,6 +347,9 @@ def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
             return Draw((f"\\set {name} {limit}",), f":{name}", why)
         case "offset":
             return Draw((f"\\set {name} 0",), f":{name}", "an offset, taken to be 0")
+        case "step":
+            none = {"interval": "'0'::interval"}.get(s.type(int(name[len(s.prefix) :])), "0")
+            return Draw((), none, "a step from another value, taken to be 0")
         case "unit":
             return Draw((), "'day'", "a unit of time, taken to be a day")
         case "format":
@@ -344,7 +367,16 @@ def by_type(name: str, type_: str) -> Draw:
     return Draw((), expression, f"what it is of is not known: always {expression}")
 
 
-def _is_new(table: Table, column: str, s: Statement) -> bool:
+def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
+    """A value that the column does not have, very likely."""
+    if type_ not in INTEGERS:
+        return Draw((), by_chance(type_), "a new key, by chance")
+    high = _LARGEST[type_]
+    low = f":{table.name}_last + 1" if table.key == column else f"{high // 2}"
+    return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
+
+
+def is_new(table: Table, column: str, s: Statement) -> bool:
     """Whether a new row must have another value of the column than all others have: of a unique key of several columns,
     the last that refers to no other table.
     """

@@ -4,11 +4,16 @@ order. Drawn by themselves they would deadlock where production never did.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pgdyno.capture import draws
 from pgdyno.capture.draws import Distribution, Draw
+
+#: One in a million, as a logarithm.
+_CHANCE = math.log(1e-6)
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,23 @@ class Relations:
         self, of: tuple[str, str] | None, values: Sequence[str | None], name: str, alone: Callable[[], Draw]
     ) -> Draw:
         """A parameter of a column, by its values in each transaction: as it hangs on an earlier one of the same
-        column, else `alone`.
+        column, or of any that was always equal, and hardly by chance; else `alone`.
         """
-        made = next((d for k in self._known if k.of == of and (d := _after(k, values, name))), None)
+        same = (k for k in self._known if k.of == of or _is_equal(k.values, values))
+        made = next((d for k in same if (d := _after(k, values, name))), None)
         made = made or alone()
         if of is not None:
             self._known.append(_Known(of, values, made))
         return made
+
+
+def _is_equal(a: Sequence[str | None], b: Sequence[str | None]) -> bool:
+    """Whether values were equal in all transactions, which those of two columns seldom are by chance."""
+    if list(a) != list(b) or None in a:
+        return False
+    counts = Counter(a).values()
+    by_chance = sum((n / len(a)) ** 2 for n in counts)
+    return len(a) * math.log(by_chance) < _CHANCE
 
 
 def _after(k: _Known, values: Sequence[str | None], name: str) -> Draw | None:

@@ -42,12 +42,14 @@ class Use:
     column: str = ""
     #: "equal" to it, one of a "list", a bound that the column lies "above" or "below", "like" it, "contained" in it, a
     #: "member" of it (json -> it), its "new" value in a row that is inserted, what it is "set" to; of no column a
-    #: "limit", an "offset", a "unit" of time, a "format"; else empty: it is calculated with.
+    #: "limit", an "offset", a "unit" of time, a "format", a "step" from another; else empty: it is calculated with.
     how: str = ""
     #: What the column goes through before it is compared: "lower", "upper", "->", "->>".
     through: str = ""
     #: It is subtracted from the time that it is.
     is_age: bool = False
+    #: Another value is added to it, or taken away, before it is compared.
+    is_moved: bool = False
 
     @property
     def inserted(self) -> bool:
@@ -162,13 +164,19 @@ def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use
 
 def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> Use | None:
     node: exp.Expression = p
-    is_age = False
-    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any | exp.Sub | exp.Interval):
-        if isinstance(node.parent, exp.Sub):
-            if node is not node.parent.expression or not _is_now(node.parent.this):
-                break
+    is_age = is_moved = False
+    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any | exp.Add | exp.Sub | exp.Interval):
+        above = node.parent
+        if isinstance(above, exp.Sub) and node is above.expression and _is_now(above.this):
             is_age = True
-        node = node.parent
+        elif isinstance(above, exp.Add | exp.Sub):
+            # $1 + $2 is compared as $1 is, which $2 moves.
+            if above.find(exp.Column) is not None:
+                break
+            if node is above.expression:
+                return Use(how="step")
+            is_moved = True
+        node = above
     parent = node.parent
     if isinstance(parent, exp.Limit | exp.Offset | exp.Fetch):
         return Use(how="offset" if isinstance(parent, exp.Offset) else "limit")
@@ -187,7 +195,7 @@ def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[
     table = names.get(column.table) if column.table else _owner(column.name, names, columns)
     if not table:
         return None
-    return Use(table, column.name, _how(parent, node), _through(other), is_age)
+    return Use(table, column.name, _how(parent, node), _through(other), is_age, is_moved)
 
 
 #: The time that it is.

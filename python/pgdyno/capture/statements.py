@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from pgdyno.capture import parameters, sql
+from pgdyno.capture import draws, lexical, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw
 from pgdyno.capture.harm import differs
@@ -192,7 +192,9 @@ def may_write(text: str, catalog: Catalog) -> str:
 
 def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     """A script for one statement; or why there is none."""
-    text = sql.acceptable(c.text.strip().rstrip(";"))
+    given = sql.acceptable(c.text.strip().rstrip(";"))
+    # Of what was prepared before statistics were reset, constants are counted with their values.
+    text, constants = lexical.general(given)
     types = catalog.types(text)
     if isinstance(types, str):
         return f"the server does not take its general form: {types}"
@@ -204,13 +206,22 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     is_of_one = tree is not None and len(sql.tables(tree)) == 1
     by_key = is_of_one and _finds_one(text, uses, types, catalog)
     here = _rows(text, uses, types, catalog, by_key=by_key)
+    known = _constants(constants, lexical.highest(given), uses, types, catalog)
     finds = is_of_one and tree is not None and sql.returns_what_it_finds(tree)
     # Where a key finds one row at most, it finds none as often as in production.
     hits = min(1.0, c.rows_per_call) if by_key and (changes or finds) else 1.0
     if finds and not by_key and not _OR.search(text):
         hits = _hits(c, uses, catalog)
     described = parameters.Statement(
-        uses, types, c.rows_per_call, c.blocks / max(1, c.calls), sum(t.pages for t in tables), finds, hits, changes
+        uses,
+        types,
+        known,
+        c.rows_per_call,
+        c.blocks / max(1, c.calls),
+        sum(t.pages for t in tables),
+        finds,
+        hits,
+        changes,
     )
     try:
         drawn = parameters.drawn(described, catalog)
@@ -236,6 +247,20 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     finds_little = c.rows_per_call < _HALF and not text.lower().startswith("insert")
     script = _text(text, drawn, "-- may find nothing, as in production" if finds_little else "")
     return Captured(name_of(text, tree, number), script, c.calls, remarks, c.each, needs_of(drawn))
+
+
+def _constants(
+    values: Sequence[str], behind: int, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog
+) -> dict[int, Draw]:
+    """Constants of a statement that may stand in a script: numbers, times, units of time."""
+    found = {}
+    for n, value in enumerate(values, behind + 1):
+        use, type_ = uses.get(n), types[n - 1]
+        is_word = use is not None and use.how in ("unit", "format") and sql.is_word_of_time(value)
+        if is_word or catalog.may_be_written(use, type_):
+            written = value if type_ in (*INTEGERS, "numeric") else draws.as_literal(value)
+            found[n] = Draw((), written)
+    return found
 
 
 def _hits(c: Counts, uses: Mapping[int, sql.Use], catalog: Catalog) -> float:

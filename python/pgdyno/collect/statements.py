@@ -27,9 +27,9 @@ def shape(text: str) -> str:
     for what pg_stat_statements has of it, whichever protocol sent it. Lists of constants are of one length.
     """
     bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", text.removeprefix(PREPARE))
-    bare = re.sub(r"\s*([(),=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
+    bare = re.sub(r"\s*([()\[\],=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
     bare = _SIGN.sub(lambda m: f"{m[1]} ?" if m[1] else "?", bare)
-    return re.sub(r"\(\?(?:,\?)+\)", "(?)", bare)
+    return re.sub(r"([(\[])\?(?:,\?)+([)\]])", r"\1?\2", bare)
 
 
 def attributed(rows: Sequence[Mapping[str, float | str]], statements: Sequence[Sample]) -> list[dict[str, float | str]]:

@@ -117,8 +117,8 @@ def _check_scripts(prepared: Prepared) -> None:
         for workload in _of_scripts(prepared.experiment, axes):
             if own:
                 # Known when the tables are there.
-                asked = [m for _, text, _ in prepared.scripts[workload] for m in touched.ASKED.findall(text)]
-                variables |= {f"{table}_{what}": "1" for table, what in asked}
+                texts = [text for _, text, _ in prepared.scripts[workload]]
+                variables |= {f"{table}_{what}": "1" for table, what in touched.asked(texts)}
             try:
                 compiled(prepared.scripts[workload], variables, samples=_samples(prepared.experiment, workload))
             except SpecError as e:

@@ -34,7 +34,7 @@ from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.load.own.touched import ASKED, touched
+from pgdyno.load.own.touched import asked, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, TrialRecord
 from pgdyno.replication.private import ReplicatedServer
@@ -221,7 +221,7 @@ class Session:
         """Raises SpecError where scripts ask a table for what it has not."""
         known = variables_for(site.dataset, 1.0, site.touched)
         axes = {name for axes in self.experiment.matrices for name in axes.variables}
-        for table, what in dict.fromkeys(m for text in texts for m in ASKED.findall(text)):
+        for table, what in asked(texts):
             name = f"{table}_{what}"
             if name not in known and name not in axes and not any(f"\\set {name} " in text for text in texts):
                 why = "has no integer key, or no rows" if f"{table}_rows" in known else "is not in the database"

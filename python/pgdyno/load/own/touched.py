@@ -27,7 +27,20 @@ where c.relkind in ('r', 'p') and not c.relispartition
   and n.nspname not in ('pg_catalog', 'information_schema') and c.relname::text = any(%s::text[])
 order by pg_catalog.array_position(%s::pg_catalog.text[], n.nspname::pg_catalog.text), 2"""
 #: What scripts may ask of a table.
-ASKED = re.compile(r":([A-Za-z_]\w*?)_(rows|first|last)\b")
+_ASKED = re.compile(r":([A-Za-z_]\w*?)_(rows|first|last)\b")
+
+
+#: Variables that come from elsewhere begin like this: `\\pick SAMPLE PREFIX`, `\\gset PREFIX`.
+_PREFIX = re.compile(r"\\(?:pick[ \t]+\S+|gset|aset)[ \t]+(\w+)")
+
+
+def asked(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """What scripts ask of tables: table, and rows, first or last."""
+    found: dict[tuple[str, str], None] = {}
+    for text in texts:
+        prefixes = tuple(_PREFIX.findall(text))
+        found |= dict.fromkeys(m for m in _ASKED.findall(text) if not "_".join(m).startswith(prefixes or ("\0",)))
+    return list(found)
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
     keys exact.
     """
     words = {w.strip('"') if w.startswith('"') else w.lower() for text in scripts for w in _NAME.findall(text)}
-    words |= {table for text in scripts for table, _ in ASKED.findall(text)}
+    words |= {table for table, _ in asked(scripts)}
     found = []
     for _, name, _, in_leaves, own, key in conn.execute(_TABLES, [sorted(words), list(schemas_of(conn))]).fetchall():
         first = last = None
