@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from tests.support.cli import Result, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 CONF = """
 shared_preload_libraries = 'pg_stat_statements'
@@ -23,6 +25,8 @@ log_directory = 'log'
 log_filename = 'pg.log'
 log_min_duration_statement = 0
 """
+
+END = "the end of production"
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +53,28 @@ def busy() -> Iterator[Server]:
                     conn.execute(f"update customers set region = 'eu' where id = {i}")
             conn.execute("set work_mem = '8MB'")
             conn.execute("select count(*) from pg_catalog.pg_class")
+            conn.execute(f"select relname from pg_catalog.pg_class where relname = '{END}'".encode())
         yield s
+
+
+@pytest.fixture(scope="module")
+def production(busy: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs of the shop's statements, and of nothing that came later."""
+    folder = tmp_path_factory.mktemp("logs")
+    for name in ("pg.csv", "pg.json"):
+        # The collector writes what it is sent a little later.
+        written = busy.data / "log" / name
+        wait_until(lambda written=written: END.encode() in written.read_bytes())
+        log = written.read_bytes()
+        entries = log[: log.index(END.encode())]
+        (folder / name).write_bytes(entries[: entries.rindex(b"\n") + 1])
+    return folder
 
 
 def run(file: Path, server: Server, folder: Path, dbname: str = "postgres") -> dict[str, object]:
     more = ["--clients", "2", "--duration", "0.5", "--warmup", "0.1", "--repetitions", "1", "--force"]
     done = pgdyno("run", file, "--target", server.conninfo(dbname=dbname), "--runs", folder / "runs", "--json", *more)
-    assert done.code == 0, (done.json["answer"], done.err)
+    assert done.code == 0, [done.json["answer"], [t["summary"]["failed"] for t in done.json["trials"]], done.err]
     assert "Work that was not done" not in done.json["answer"][0]
     (trial,) = done.json["trials"]
     assert trial["summary"]["committed"] > 20 and not trial["summary"]["failed"], trial["summary"]["failed"]
@@ -67,7 +86,7 @@ def run(file: Path, server: Server, folder: Path, dbname: str = "postgres") -> d
 def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) -> None:
     out = tmp_path / "shop"
     done = pgdyno("capture", "--target", busy.conninfo(), "--output", out)
-    assert done.code == 0, (done.json["answer"], done.err)
+    assert done.code == 0, done.err
     texts = {p.stem: p.read_text() for p in out.glob("*.sql")}
     assert len(texts) == 5, sorted(texts)
     key = next(t for t in texts.values() if t.startswith("\\set p1 random(:customers_first, :customers_last)"))
@@ -81,10 +100,11 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert typo.code == 2 and "no table has a column regoin" in typo.err and not (tmp_path / "typo").exists()
     asked = tmp_path / "asked"
     done = pgdyno("capture", "--target", busy.conninfo(), "--output", asked, "--with-values", "customers.region")
-    assert done.code == 0, (done.json["answer"], done.err)
-    region = next(t for p in asked.glob("*.sql") if "where region = (" in (t := p.read_text()))
+    assert done.code == 0, done.err
     # As ANALYZE has it: nine of ten are eu.
-    assert "array['eu', 'us']" in region and re.search("<= (9|89)", region)
+    listed = tomllib.loads(next(asked.glob("*.toml")).read_text())["workloads"]["captured"]["samples"].values()
+    values = [row[0] for row in next(s["values"] for s in listed if "values" in s)]
+    assert 88 <= values.count("eu") <= 92 and 8 <= values.count("us") <= 12, values
     readme = (out / "README.md").read_text()
     assert "It asks the catalog" not in readme and "it asks the catalog" in readme and "Each statement is one" in readme
     (file,) = out.glob("*.toml")
@@ -108,13 +128,12 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pg.csv", "pg.json"])
-def test_a_workload_is_made_of_a_log(busy: Server, tmp_path: Path, name: str) -> None:
-    log = tmp_path / name
-    log.write_bytes((busy.data / "log" / name).read_bytes())
+def test_a_workload_is_made_of_a_log(busy: Server, production: Path, tmp_path: Path, name: str) -> None:
+    log = production / name
     out = tmp_path / "from-log"
     # The most frequent: the log has the making of the tables as well, which cannot be done twice.
-    done = pgdyno("capture", "--target", busy.conninfo(), "--log", log, "--output", out, "--top", 6)
-    assert done.code == 0, (done.json["answer"], done.err)
+    done = pgdyno("capture", "--target", busy.conninfo(), "--log", log, "--output", out, "--top", 4)
+    assert done.code == 0, done.err
     texts = [p.read_text() for p in out.glob("*.sql")]
     # The transaction is one script, its two statements together.
     whole = next(t for t in texts if "BEGIN" in t and "COMMIT" in t)
@@ -180,7 +199,7 @@ def test_a_capture_carries_out_nobodys_code(busy: Server, tmp_path: Path) -> Non
                 value = n if text.endswith(("id = %s", "-%s", "w = %s", "(w) = %s", "limit %s")) else f"v{n}"
                 conn.execute(text.encode(), [value])
     done = pgdyno("capture", "--target", busy.conninfo(dbname="trap"), "--output", tmp_path / "out")
-    assert done.code == 0, (done.json["answer"], done.err)
+    assert done.code == 0, done.err
     assert len(list((tmp_path / "out").glob("*.sql"))) >= 6
     assert traps_sprung(busy, tmp_path) == []
     busy.sql("drop database trap with (force)")
@@ -240,7 +259,7 @@ def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_p
     readme = (tmp_path / "all" / "README.md").read_text()
     # A key finds as often as in production; of the others the planner knows better.
     deletes = [p.read_text() for p in (tmp_path / "all").glob("*delete*.sql")]
-    assert len(deletes) == 2 and all("<= 0 then" in d and "-- may find nothing" in d for d in deletes), deletes
+    assert len(deletes) == 2 and all("-- may find nothing" in d for d in deletes), deletes
     assert readme.count("it changed next to no rows") == 1, readme
     (update,) = (p.read_text() for p in (tmp_path / "all").glob("*update*.sql"))
     assert f"<= {round(1_000_000 * 20 / 30)} then" in update
@@ -317,7 +336,7 @@ def test_what_may_be_secret_is_written_nowhere(busy: Server, tmp_path: Path) -> 
             conn.execute("select * from cards where key_at > %s::date", ["2020-01-01"])
     out = tmp_path / "out"
     done = pgdyno("capture", "--target", busy.conninfo(dbname="private"), "--output", out)
-    assert done.code == 0, (done.json["answer"], done.err)
+    assert done.code == 0, done.err
     texts = {p.stem: p.read_text() for p in out.glob("*.sql")}
     written = "".join([*texts.values(), done.out, done.err, (out / "README.md").read_text()])
     assert "S3CRET" not in written

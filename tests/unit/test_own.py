@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgdyno.capture import lexical, sql
 from pgdyno.capture.draws import Distribution, from_a_list, integers
+from pgdyno.engine import Sample
 from pgdyno.errors import SpecError
 from pgdyno.load.own.draw import Drawer, permuted, zipf
 from pgdyno.load.own.drawn import CHUNK, Digit, Drawn, Filling, Pick
 from pgdyno.load.own.files import SqlFile
-from pgdyno.load.own.touched import ASKED, Touched, variables
+from pgdyno.load.own.touched import Touched, asked, variables
 from pgdyno.run.workloads import compiled
 
 ROWS = 2 * CHUNK
@@ -135,10 +136,8 @@ def test_what_a_workload_touches_is_given_to_its_scripts() -> None:
         "orders_rows": "1000", "orders_first": "1", "orders_last": "100", "lines_rows": "50", "Odd_rows": "5",
         "Odd_first": "11", "Odd_last": "11",
     }  # fmt: skip
-    assert ASKED.findall("\\set a random(:orders_first, :order_lines_last)") == [
-        ("orders", "first"),
-        ("order_lines", "last"),
-    ]
+    scripts = ["\\set a random(:orders_first, :order_lines_last)\n\\pick people p_\nselect :p_c_last;"]
+    assert asked(scripts) == [("orders", "first"), ("order_lines", "last")]
 
 
 def read(tmp_path: Path, text: str) -> SqlFile:
@@ -205,9 +204,10 @@ def test_parameters_are_found() -> None:
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=40))
 def test_any_values_make_a_script(values: list[str]) -> None:
     values = [v.replace("\0", "") for v in values]
-    d = from_a_list("p1", Distribution.of(values), "text")
+    d = from_a_list("p1", Distribution.of(values), "v1_")
     script = "\n".join([*d.lines, f"SELECT {d.expression};"])
-    compiled([("x.sql", script, 1)], {})
+    samples = [Sample(d.listed.name, [*d.listed.columns], [[*r] for r in d.listed.rows])] if d.listed else []
+    compiled([("x.sql", script, 1)], {}, samples=samples)
 
 
 def test_integers_are_drawn_as_they_were_seen() -> None:

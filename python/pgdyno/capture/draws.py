@@ -54,6 +54,15 @@ class Distribution:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """Values that a script picks from: rows of some columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Draw:
     """Lines before the statement, and what stands in it."""
 
@@ -63,6 +72,8 @@ class Draw:
     remark: str = ""
     #: What the rows must have that its `\\pick` draws: table and column.
     needs: tuple[tuple[str, str], ...] = ()
+    #: Values that its `\\pick` draws from.
+    listed: Listed | None = None
 
 
 def _number(text: str) -> int | None:
@@ -92,35 +103,28 @@ def integers(name: str, d: Distribution) -> Draw:
     return Draw(_chosen(name, choices), f":{name}")
 
 
-def from_a_list(name: str, d: Distribution, type_: str) -> Draw:
-    """Of any other type: one of the values, by its place in a list."""
+def from_a_list(name: str, d: Distribution, place: str) -> Draw:
+    """Of any other type: one of the values, as often as it was seen; its list's name begins with `place`."""
     common, bounds = list(d.common[:_COMMON]), list(d.bounds)[:_VALUES]
-    values = [*common, *bounds]
-    choices = [(part, str(n)) for n, part in enumerate(d.parts[: len(common)], 1)]
-    if bounds:
-        left = max(0.0, 1 - sum(part for part, _ in choices))
-        choices.append((left, f"random({len(common) + 1}, {len(values)})"))
-    listed = ", ".join(map(as_literal, values))
-    expression = f"((array[{listed}])[:{name}])::{type_}"
-    remark = "values stand in a list in the statement: the planner does not know which one it will be"
-    return Draw(_chosen(name, choices), expression, remark)
+    parts = d.parts[: len(common)]
+    rows = [v for v, part in zip(common, parts, strict=False) for _ in range(max(1, round(part * _VALUES)))]
+    left = max(len(bounds) and 1, _VALUES - len(rows))
+    rows += [bounds[i * len(bounds) // left] for i in range(left)] if bounds else []
+    return from_values(name, rows, place)
 
 
-def from_values(name: str, values: Sequence[str], type_: str, remark: str = "") -> Draw:
+def from_values(name: str, values: Sequence[str], place: str, remark: str = "") -> Draw:
     """One of some values, each as often as the others."""
-    values = list(dict.fromkeys(values))
-    if len(values) == 1:
-        return Draw((), f"{as_literal(values[0])}::{type_}", remark)
-    listed = ", ".join(map(as_literal, values))
-    return Draw((f"\\set {name} random(1, {len(values)})",), f"((array[{listed}])[:{name}])::{type_}", remark)
+    if len(set(values)) == 1:
+        return Draw((), as_literal(values[0]), remark)
+    listed = Listed(f"{place}{name}", ("value",), [(v,) for v in values])
+    return Draw((f"\\pick {listed.name} {name}_",), f":{name}_value", remark, listed=listed)
 
 
-def pairs(name: str, of: Sequence[tuple[str, str]], first: str, second: str) -> tuple[Draw, Draw]:
-    """Two parameters of these types, whose values belong together: one of some pairs."""
-    of = list(dict.fromkeys(of))
-    lines = (f"\\set {name} random(1, {len(of)})",)
-    a, b = (", ".join(as_literal(p[i]) for p in of) for i in (0, 1))
-    return Draw(lines, f"((array[{a}])[:{name}])::{first}"), Draw((), f"((array[{b}])[:{name}])::{second}")
+def pairs(name: str, of: Sequence[tuple[str, str]], place: str) -> tuple[Draw, Draw]:
+    """Two parameters whose values belong together: one of some pairs."""
+    listed = Listed(f"{place}{name}", ("low", "high"), list(dict.fromkeys(of)))
+    return Draw((f"\\pick {listed.name} {name}_",), f":{name}_low", listed=listed), Draw((), f":{name}_high")
 
 
 def spread(of: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

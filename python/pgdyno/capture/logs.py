@@ -12,11 +12,11 @@ from pathlib import Path
 
 from pgdyno.capture import draws, lexical, logfiles, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
-from pgdyno.capture.draws import Distribution, Draw
+from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.relations import Relations
 from pgdyno.capture.secrets import by_chance, holds_none
-from pgdyno.capture.statements import Capture, Captured, may_write, name_of, needs_of, shown, with_draws
+from pgdyno.capture.statements import Capture, Captured, listed_of, may_write, name_of, needs_of, shown, with_draws
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
@@ -135,6 +135,7 @@ class _Values:
     types: list[str]
     given: list[dict[int, str | None]]
     prefix: str
+    place: str
 
     def of(self, n: int) -> list[str | None]:
         """A parameter's, by transaction."""
@@ -151,36 +152,48 @@ class _Values:
         if varies and use is not None and table is not None and parameters.is_new(table, use.column, self._described()):
             return parameters.new_key(name, table, use.column, type_)
         if use is not None and use.how in ("unit", "format"):
-            return draws.from_a_list(
-                name, Distribution.of([v for v in values if sql.is_word_of_time(v)] or ["day"]), type_
-            )
+            known = [v for v in values if sql.is_word_of_time(v)] or ["day"]
+            return draws.from_a_list(name, Distribution.of(known), self.place)
         if not catalog.may_be_written(use, type_):
             if catalog.column(use) is None and type_ in ("text", "character varying", "uuid"):
                 return Draw((), by_chance(type_), "what it is of is not known: drawn by chance (--with-values)")
             return parameters.alone(n, self._described(), catalog)
         of = Distribution.of(values)
         integers = type_ in INTEGERS and draws.are_integers(of)
-        return draws.integers(name, of) if integers else draws.from_a_list(name, of, type_)
+        return draws.integers(name, of) if integers else draws.from_a_list(name, of, self.place)
 
-    def together(self, catalog: Catalog) -> dict[int, Draw]:
-        """Those that one row has, and bounds that belong together."""
+    def column(self, n: int) -> tuple[str, str] | None:
+        """What a parameter is of, where that is known."""
+        use = self.uses.get(n)
+        return (use.table, use.column) if use is not None and use.column else None
+
+    def together(self, relations: Relations, catalog: Catalog) -> dict[int, Draw]:
+        """Those that one row has, and bounds that belong together, unless all of them hang on earlier ones."""
+
+        def hang(numbers: Sequence[int]) -> bool:
+            return all(relations.is_related(self.column(n), self.of(n)) for n in numbers)
+
         found: dict[int, Draw] = {}
         for table, numbers in parameters.rows_together(self.uses, self.types, catalog):
             written = [catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in numbers]
-            if not all(written):
+            if not all(written) and not hang(numbers):
                 found |= parameters.picked(table, {n: self.uses[n] for n in numbers}, self._described(), catalog)
         for low, high in parameters.ranges(self.uses):
             given = [
                 (a, b) for a, b in zip(self.of(low), self.of(high), strict=True) if a is not None and b is not None
             ]
-            if given and all(catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in (low, high)):
+            if (
+                given
+                and not hang((low, high))
+                and all(catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in (low, high))
+            ):
                 name = f"{self.prefix}{low}"
-                a, b = draws.pairs(name, draws.spread(given), self.types[low - 1], self.types[high - 1])
+                a, b = draws.pairs(name, draws.spread(given), self.place)
                 found |= {low: a, high: b}
         return found
 
     def _described(self) -> parameters.Statement:
-        return parameters.Statement(self.uses, self.types, prefix=self.prefix)
+        return parameters.Statement(self.uses, self.types, prefix=self.prefix, place=self.place)
 
 
 def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int) -> Captured | str:
@@ -188,6 +201,7 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
     body: list[str] = []
     remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
     needs: list[tuple[str, str]] = []
+    listed: list[Listed] = []
     relations = Relations()
     for at, text in enumerate(seen.texts):
         if sql.is_control(text):
@@ -199,36 +213,37 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
         tree = sql.parsed(text)
         if tree is None:
             return "it cannot be read, so which of its values are secrets is not known"
-        values = _Values(sql.uses(tree, catalog.names), types, [x[at] for x in seen.given], f"s{at + 1}p")
+        values = _Values(
+            sql.uses(tree, catalog.names), types, [x[at] for x in seen.given], f"s{at + 1}p", f"v{number}_"
+        )
         try:
             drawn = _drawn(text, values, relations, catalog)
         except parameters.NotKnownError as e:
             return str(e)
         lines += [line for d in drawn.values() for line in d.lines]
         needs += needs_of(drawn)
+        listed += listed_of(drawn)
         remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in seen.texts if not sql.is_control(t))
     text = "\n".join([*lines, *body]) + "\n"
     one = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
-    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one, needs)
+    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one, needs, listed)
 
 
 def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dict[int, Draw]:
     # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
     unsure = sql.names_secrets(text) or sql.has_no_columns(text)
     found: dict[int, Draw] = {}
-    together = s.together(catalog)
+    together = s.together(relations, catalog)
     for n, type_ in enumerate(s.types, 1):
         use, each = s.uses.get(n), s.of(n)
-        of = (use.table, use.column) if use is not None and use.column else None
         if unsure and use is None and not holds_none(type_) and any(v is not None for v in each):
             found[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
             continue
-        alone = together.get(n)
-        found[n] = relations.draw(of, each, f"{s.prefix}{n}", partial(_or_alone, alone, n, s, catalog))
+        if n in together:
+            found[n] = together[n]
+            relations.keep(s.column(n), each, found[n])
+        else:
+            found[n] = relations.draw(s.column(n), each, f"{s.prefix}{n}", partial(s.alone, n, catalog))
     return found
-
-
-def _or_alone(found: Draw | None, n: int, s: _Values, catalog: Catalog) -> Draw:
-    return found if found is not None else s.alone(n, catalog)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno.capture import draws, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog, Table
@@ -67,6 +67,8 @@ class Statement:
     changes: bool = False
     #: What variables' names begin with.
     prefix: str = "p"
+    #: What names of lists of values begin with.
+    place: str = ""
 
     def type(self, number: int) -> str:
         """Of a parameter."""
@@ -236,8 +238,8 @@ def _range(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Dra
         # A bound that is moved away from the other is so from the same value.
         end = begin if is_moved else begin + part
         pairs.append((_at(begin, bounds, type_, catalog), _at(end, bounds, type_, catalog)))
-    first, second = draws.pairs(name, pairs, s.type(low), s.type(high))
-    found = {low: Draw(first.lines, first.expression, remark), high: second}
+    first, second = draws.pairs(name, pairs, s.place)
+    found = {low: replace(first, remark=remark), high: second}
     steps = [n for n, u in s.uses.items() if u.how == "step" and n not in s.known]
     if is_moved and len(steps) == 1:
         (n,) = steps
@@ -319,7 +321,7 @@ def _there(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
         if not known.is_empty:
             if type_ in INTEGERS and draws.are_integers(known):
                 return draws.integers(name, known)
-            return draws.from_a_list(name, known, type_)
+            return draws.from_a_list(name, known, s.place)
     return _picked_alone(n, table, s, catalog)
 
 
@@ -335,7 +337,8 @@ def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
     # A subquery, so that its value is known before rows are looked for.
     chosen = f"(select case when :{name} <= {round(s.hits * PARTS)} then {there.expression}::{type_} else {other} end)"
     why = f"a value that is there in {s.hits:.3g} of the calls, as in production"
-    return Draw((*there.lines, f"\\set {name} random(1, {PARTS})"), chosen, why, there.needs)
+    lines = (*there.lines, f"\\set {name} random(1, {PARTS})")
+    return replace(there, lines=lines, expression=chosen, remark=why)
 
 
 def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
@@ -427,16 +430,23 @@ def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
     one_type = type_.removesuffix("[]")
     lines: list[str] = []
     values: list[str] = []
-    needs: tuple[tuple[str, str], ...] = ()
+    draw = Draw((), "")
     for i in range(1, wanted + 1):
-        part = Statement({1: sql.Use(use.table, use.column, "equal")}, [one_type], prefix=f"{s.prefix}{n}_{i}_")
-        draw = alone(1, part, catalog)
-        lines += draw.lines
-        values.append(draw.expression)
-        needs = draw.needs
+        # Of the same list each.
+        one = Statement(
+            {1: sql.Use(use.table, use.column, "equal")}, [one_type], prefix=f"{s.prefix}{n}_", place=s.place
+        )
+        draw = alone(1, one, catalog)
+        lines += [_numbered(line, f"{s.prefix}{n}_", i) for line in draw.lines]
+        values.append(_numbered(draw.expression, f"{s.prefix}{n}_", i))
     remark = f"a list of {wanted}, by the rows that a call had in production" if wanted > 1 else ""
     expression = f"array[{', '.join(values)}]::{type_}" if is_array else ", ".join(values)
-    return Draw(tuple(lines), expression, remark, needs)
+    return replace(draw, lines=tuple(lines), expression=expression, remark=remark)
+
+
+def _numbered(text: str, prefix: str, number: int) -> str:
+    """With variables of their own for each value of a list."""
+    return re.sub(rf"(?<=[\s:]){re.escape(prefix)}1", f"{prefix}{number}_1", text)
 
 
 def _bound(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
@@ -456,9 +466,9 @@ def _bound(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
         values = [outside[0 if use.how == "above" else 1]] if outside else values
     if is_age:
         now = "current_date" if column_type == "date" else "localtimestamp" if "without" in column_type else "now()"
-        of = draws.from_values(name, values, column_type)
-        ago = f"({now} - {of.expression})"
+        of = draws.from_values(name, values, s.place)
+        ago = f"({now} - {of.expression}::{column_type})"
         # A date less a date is a number of days.
         ago = f"({now}::timestamp - {of.expression}::timestamp)" if column_type == "date" else ago
-        return Draw(of.lines, ago, remark or "the same time as in the data, however old it is")
-    return draws.from_values(name, values, type_, remark)
+        return replace(of, expression=ago, remark=remark or "the same time as in the data, however old it is")
+    return draws.from_values(name, values, s.place, remark)

@@ -35,12 +35,22 @@ class Relations:
         """A parameter of a column, by its values in each transaction: as it hangs on an earlier one of the same
         column, or of any that was always equal, and hardly by chance; else `alone`.
         """
-        same = (k for k in self._known if k.of == of or _is_equal(k.values, values))
-        made = next((d for k in same if (d := _after(k, values, name))), None)
-        made = made or alone()
+        made = self._related(of, values, name) or alone()
+        self.keep(of, values, made)
+        return made
+
+    def keep(self, of: tuple[str, str] | None, values: Sequence[str | None], made: Draw) -> None:
+        """A parameter that later ones may hang on."""
         if of is not None:
             self._known.append(_Known(of, values, made))
-        return made
+
+    def is_related(self, of: tuple[str, str] | None, values: Sequence[str | None]) -> bool:
+        """Whether a parameter hangs on an earlier one."""
+        return self._related(of, values, "") is not None
+
+    def _related(self, of: tuple[str, str] | None, values: Sequence[str | None], name: str) -> Draw | None:
+        same = (k for k in self._known if k.of == of or _is_equal(k.values, values))
+        return next((d for k in same if (d := _after(k, values, name))), None)
 
 
 def _is_equal(a: Sequence[str | None], b: Sequence[str | None]) -> bool:

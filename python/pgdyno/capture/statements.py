@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Identifier
 
 from pgdyno.capture import draws, lexical, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
-from pgdyno.capture.draws import Draw
+from pgdyno.capture.draws import Draw, Listed
 from pgdyno.capture.harm import differs
 from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
@@ -58,6 +58,8 @@ class Captured:
     each: Mapping[str, float] = field(default_factory=dict)
     #: What rows must have that it picks: tables and columns.
     needs: Sequence[tuple[str, str]] = ()
+    #: Values that it picks from.
+    listed: Sequence[Listed] = ()
 
 
 @dataclass
@@ -73,10 +75,13 @@ class Capture:
     notes: Sequence[str] = ()
     #: What the scripts pick from: by the sample's name its table, as SQL names it, and columns.
     samples: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    #: Values that the scripts pick from.
+    listed: list[Listed] = field(default_factory=list)
 
     def add(self, script: Captured, catalog: Catalog) -> None:
         """A script, and what it picks from."""
         self.scripts.append(script)
+        self.listed += script.listed
         for shown, column in script.needs:
             table = catalog.tables[shown]
             name = f"{_quoted(table.schema)}.{_quoted(table.name)}"
@@ -222,6 +227,7 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         finds,
         hits,
         changes,
+        place=f"v{number}_",
     )
     try:
         drawn = parameters.drawn(described, catalog)
@@ -246,7 +252,13 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
     finds_little = c.rows_per_call < _HALF and not text.lower().startswith("insert")
     script = _text(text, drawn, "-- may find nothing, as in production" if finds_little else "")
-    return Captured(name_of(text, tree, number), script, c.calls, remarks, c.each, needs_of(drawn))
+    listed = listed_of(drawn)
+    return Captured(name_of(text, tree, number), script, c.calls, remarks, c.each, needs_of(drawn), listed)
+
+
+def listed_of(drawn: Mapping[int, Draw]) -> list[Listed]:
+    """The values that the scripts pick from."""
+    return [d.listed for d in drawn.values() if d.listed is not None]
 
 
 def _constants(

@@ -79,14 +79,21 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
 
 
 def _samples(found: Capture) -> str:
-    if not found.samples:
+    if not found.samples and not found.listed:
         return ""
+    lists = [
+        f"samples.{listed.name} = {{ columns = {json.dumps(listed.columns)}, "
+        f"values = {json.dumps(listed.rows, ensure_ascii=False)} }}"
+        for listed in found.listed
+    ]
     lines = [
         f"samples.{name} = {{ table = {json.dumps(table, ensure_ascii=False)}, "
         f"columns = {json.dumps(columns, ensure_ascii=False)} }}"
         for name, (table, columns) in sorted(found.samples.items())
     ]
-    return "\n".join(["# Rows that the scripts draw values from, as they are where this runs (\\pick).", *lines]) + "\n"
+    lines = lines and ["# Rows that the scripts draw from (\\pick): of tables, as they are where this runs.", *lines]
+    lists = lists and ["# Bounds of numbers and times, and what else was asked for.", *lists]
+    return "\n".join([*lines, *lists]) + "\n"
 
 
 def _produced(found: Capture) -> list[str]:

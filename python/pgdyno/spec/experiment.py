@@ -180,13 +180,25 @@ class Production(Strict):
 
 
 class SampleOf(Strict):
-    r"""Rows of a table, from which scripts draw with `\pick NAME [PREFIX]`: into a variable for each column."""
+    r"""Rows of a table, or given here, from which scripts draw with `\pick NAME [PREFIX]`: into a variable for each
+    column.
+    """
 
     #: As SQL names it: schema.table.
-    table: Annotated[str, Field(min_length=1, max_length=200)]
+    table: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     columns: Annotated[list[Annotated[str, Field(min_length=1, max_length=63)]], Some, Distinct]
-    #: How many at most.
+    #: Of a table: how many at most.
     rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    #: Rows that are given here, in place of a table's.
+    values: Annotated[list[list[Annotated[str, Field(max_length=100_000)]]], Field(max_length=100_000)] = []
+
+    @model_validator(mode="after")
+    def _of_a_table_or_here(self) -> SampleOf:
+        if (self.table is None) != bool(self.values):
+            raise ValueError("give either table or values")
+        if wrong := [n for n, row in enumerate(self.values) if len(row) != len(self.columns)]:
+            raise ValueError(f"values.{wrong[0]} has not a value for each of the {len(self.columns)} columns")
+        return self
 
 
 class Workload(Strict):
