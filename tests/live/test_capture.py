@@ -72,7 +72,7 @@ def production(busy: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(file: Path, server: Server, folder: Path, dbname: str = "postgres") -> dict[str, object]:
-    more = ["--clients", "2", "--duration", "0.5", "--warmup", "0.1", "--repetitions", "1", "--force"]
+    more = ["--clients", "2", "--duration", "0.5", "--warmup", "0.1", "--repetitions", "1", "--force", "--rate", "0"]
     done = pgdyno("run", file, "--target", server.conninfo(dbname=dbname), "--runs", folder / "runs", "--json", *more)
     assert done.code == 0, [done.json["answer"], [t["summary"]["failed"] for t in done.json["trials"]], done.err]
     assert "Work that was not done" not in done.json["answer"][0]
@@ -249,7 +249,7 @@ def captured_run(server: Server, dbname: str, out: Path, *words: str) -> Result:
     target = server.conninfo(dbname=dbname)
     assert (done := pgdyno("capture", "--target", target, "--output", out, *words)).code == 0, done.err
     (file,) = out.glob("*.toml")
-    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json"]
+    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json", "--rate", "0"]
     return pgdyno("run", file, "--target", target, "--runs", out / "runs", *more)
 
 
@@ -269,7 +269,7 @@ def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_p
             path.write_text("select 1;\n")
     before = counted(busy, sessions)
     (file,) = (tmp_path / "all").glob("*.toml")
-    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json"]
+    more = ["--clients", 2, "--duration", 1.5, "--warmup", 0.1, "--repetitions", 1, "--force", "--json", "--rate", "0"]
     done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", *more)
     assert done.code in (0, 1) and done.json["trials"][0]["summary"]["committed"] > 20, done.err
     assert counted(busy, sessions) == before
@@ -290,7 +290,7 @@ def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, t
     first.write_text("select purge_old();\n")
     (file,) = (tmp_path / "reads").glob("*.toml")
     assert "read_only = true" in file.read_text()
-    more = ["--clients", 2, "--duration", 0.5, "--warmup", 0, "--repetitions", 1, "--force", "--json"]
+    more = ["--clients", 2, "--duration", 0.5, "--warmup", 0, "--repetitions", 1, "--force", "--json", "--rate", "0"]
     done = pgdyno("run", file, "--target", busy.conninfo(dbname=sessions), "--runs", tmp_path / "again", *more)
     assert done.json["trials"][0]["summary"]["failed"].keys() == {"25006"}, done.json
     assert counted(busy, sessions) == before

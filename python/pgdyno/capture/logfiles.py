@@ -4,13 +4,15 @@ language that PostgreSQL speaks.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -19,8 +21,9 @@ from pgdyno.errors import UsageError
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
-_CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
+_CSV = {"timestamp": 0, "dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
 _LONGEST = 64 << 20
+_SOME_DAY = datetime(2000, 1, 1)
 #: Lines of a log on stderr that a prefix is tried with.
 _TRIED = 400
 #: Prefixes that are common, after the server's own: PostgreSQL's default, Debian's, pgBadger's.
@@ -31,7 +34,8 @@ _PREFIXES = (
 _ESCAPES = {
     "a": r"(?P<application_name>.*?)", "u": r"\S*?", "d": r"(?P<dbname>\S*?)", "r": r"\S*?", "h": r"\S*?",
     "b": r"[\w ]*?",
-    "p": r"(?P<pid>\d+)", "P": r"\d*", "t": r"[\d-]+ [\d:]+ \S+?", "m": r"[\d-]+ [\d:.]+ \S+?", "n": r"[\d.]+",
+    "p": r"(?P<pid>\d+)", "P": r"\d*", "t": r"(?P<timestamp>[\d-]+ [\d:]+ \S+?)",
+    "m": r"(?P<timestamp>[\d-]+ [\d:.]+ \S+?)", "n": r"(?P<timestamp>[\d.]+)",
     "i": r"[\w ]*?", "e": r"\w{5}", "c": r"(?P<session>[0-9a-f]+\.[0-9a-f]+)", "l": r"\d+", "s": r"[\d-]+ [\d:]+ \S+?",
     "v": r"[\d/]*", "x": r"\d+", "Q": r"-?\d+", "L": r"\S*", "%": "%",
 }  # fmt: skip
@@ -44,6 +48,9 @@ class Statement:
     session: str
     text: str
     parameters: dict[int, str | None]
+    #: When it was over, seconds from some day; how long it took, milliseconds. None: the log does not say.
+    at: float | None = field(default=None, compare=False)
+    ms: float | None = field(default=None, compare=False)
 
 
 class Reader:
@@ -157,6 +164,7 @@ class Reader:
                 "dbname": found.get("dbname") or self._unnamed(),
                 "session_id": found.get("session") or found.get("pid") or "",
                 "application_name": found.get("application_name") or "",
+                "timestamp": found.get("timestamp") or "",
                 "message": match["message"],
                 "detail": "",
             }
@@ -194,7 +202,26 @@ class Reader:
         given = {
             int(n): None if v == "NULL" else v[1:-1].replace("''", "'") for n, v in _PARAMETERS.findall(facts["detail"])
         }
-        yield Statement(facts["session_id"], match["text"], given)
+        yield Statement(facts["session_id"], match["text"], given, _seconds(facts["timestamp"]), _ms(match["ms"]))
+
+
+def _seconds(text: str) -> float | None:
+    """A time of a log, by a clock without time zones: what lies between two of them is asked for."""
+    try:
+        # %n of log_line_prefix is in seconds.
+        return float(text)
+    except ValueError:
+        pass
+    with contextlib.suppress(ValueError):
+        return (datetime.fromisoformat(" ".join(text.split()[:2])) - _SOME_DAY).total_seconds()
+    return None
+
+
+def _ms(text: str | None) -> float | None:
+    """A duration, whose decimal point is a comma in some languages."""
+    with contextlib.suppress(ValueError):
+        return float(text.replace(",", ".")) if text else None
+    return None
 
 
 def _opened(path: Path) -> TextIO:

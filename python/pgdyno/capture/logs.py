@@ -14,13 +14,11 @@ from pgdyno.capture import draws, lexical, logfiles, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
+from pgdyno.capture.pace import Pace, at_once
 from pgdyno.capture.relations import Relations
 from pgdyno.capture.secrets import by_chance, holds_none
 from pgdyno.capture.statements import Capture, Captured, listed_of, may_write, name_of, needs_of, shown, with_draws
 
-_PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
-#: Of csvlog's columns.
-_CSV = {"dbname": 2, "session_id": 5, "message": 13, "detail": 14, "application_name": 22}
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
 _BEGINS = re.compile(r"(?:begin|start\s+transaction)\b", re.IGNORECASE)
@@ -29,8 +27,8 @@ _ENDS = re.compile(r"(?:commit|end|rollback(?!\s+(?:work\s+|transaction\s+)?to\b
 _WITHIN = re.compile(r"(?:begin|start|commit|end|rollback|abort|savepoint|release)\b", re.IGNORECASE)
 #: Lists of any length are one statement.
 _LIST = re.compile(r"\bin\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)", re.IGNORECASE)
-#: Characters of a message.
-_LONGEST = 64 << 20
+#: A shorter log tells no rate.
+_MOMENT_S = 1.0
 _NUMBERS = (*INTEGERS, "numeric", "real", "double precision")
 
 
@@ -41,6 +39,8 @@ class _Seen:
     texts: tuple[str, ...]
     originals: tuple[str, ...]
     given: list[list[dict[int, str | None]]] = field(default_factory=list)
+    #: How long each took in the server; None: not known.
+    ms: list[float | None] = field(default_factory=list)
 
 
 def of_log(
@@ -51,7 +51,9 @@ def of_log(
     """
     reader = logfiles.Reader(paths, database, prefix)
     kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]] = {}
+    clock = _Clock()
     for transaction in _transactions(reader.statements()):
+        clock.saw(transaction)
         general = [_general(s) for s in transaction]
         texts = tuple(text for text, _ in general)
         if all(sql.is_control(t) for t in texts):
@@ -59,6 +61,7 @@ def of_log(
         alike = kinds.setdefault(tuple(_shape(t) for t in texts), {})
         seen = alike.setdefault(texts, _Seen(texts, tuple(s.text for s in transaction)))
         seen.given.append([values for _, values in general])
+        seen.ms.append(_ms_of(transaction))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
     whole = sum(calls.values()) or 1
@@ -74,7 +77,41 @@ def of_log(
         else:
             out.add(script, catalog)
             out.covered += calls[kind] / whole
+    out.pace = clock.pace(sum(s.calls for s in out.scripts))
     return out
+
+
+@dataclass
+class _Clock:
+    """When transactions were carried out, by session."""
+
+    spans: dict[str, tuple[float, float]] = field(default_factory=dict)
+    busy_s: float = 0.0
+
+    def saw(self, transaction: Sequence[Statement]) -> None:
+        """One that is over."""
+        ends = [s.at for s in transaction if s.at is not None]
+        if not ends:
+            return
+        begin = ends[0] - (transaction[0].ms or 0.0) / 1e3
+        first, last = self.spans.get(transaction[0].session, (begin, ends[-1]))
+        self.spans[transaction[0].session] = (min(first, begin), max(last, ends[-1]))
+        self.busy_s += ends[-1] - begin
+
+    def pace(self, transactions: int) -> Pace | None:
+        """How many in a second; None: the log does not say when, or is of a moment."""
+        seconds = max((b for _, b in self.spans.values()), default=0) - min(
+            (a for a, _ in self.spans.values()), default=0
+        )
+        if seconds < _MOMENT_S:
+            return None
+        return Pace(transactions / seconds, seconds, at_once(self.spans.values()), self.busy_s / seconds)
+
+
+def _ms_of(transaction: Sequence[Statement]) -> float | None:
+    """How long its statements took; None: the log does not say."""
+    known = [s.ms for s in transaction]
+    return sum(ms for ms in known if ms is not None) if all(ms is not None for ms in known) else None
 
 
 def _shape(text: str) -> str:
@@ -227,7 +264,9 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in seen.texts if not sql.is_control(t))
     text = "\n".join([*lines, *body]) + "\n"
-    one = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
+    one: dict[str, float] = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
+    if known := [ms for ms in seen.ms if ms is not None]:
+        one["ms"] = sum(known) / len(known)
     return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one, needs, listed)
 
 

@@ -17,6 +17,7 @@ from pgdyno.capture import draws, lexical, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw, Listed
 from pgdyno.capture.harm import differs
+from pgdyno.capture.pace import Pace
 from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
@@ -28,6 +29,7 @@ select s.queryid, s.query, sum(s.calls)::int8, sum(s.total_exec_time)::float8, s
 from {} s join pg_catalog.pg_database d on d.oid = s.dbid
 where d.datname = pg_catalog.current_database() and s.query is not null
 group by 1, 2"""
+_RESET = "select extract(epoch from pg_catalog.now() - stats_reset)::float8 from {}.pg_stat_statements_info"
 #: The extension's own view, wherever it was made: another of its name is not asked.
 _EXTENSION = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_extension e
@@ -73,6 +75,8 @@ class Capture:
     covered: float = 0.0
     #: What the reader should know of the source.
     notes: Sequence[str] = ()
+    #: How much was carried out in a second; None: not known.
+    pace: Pace | None = None
     #: What the scripts pick from: by the sample's name its table, as SQL names it, and columns.
     samples: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     #: Values that the scripts pick from.
@@ -107,6 +111,7 @@ def of_server(
         counts = before
     found = sorted((c for c in counts.values() if c.calls > 0), key=lambda c: -c.ms)
     whole = sum(c.ms for c in found) or 1.0
+    over_s = seconds or _since_reset(conn)
     out, catalog = Capture(), Catalog(conn, with_values)
     if not found:
         out.notes = _why_nothing(conn)
@@ -120,7 +125,21 @@ def of_server(
             continue
         out.add(script, catalog)
         out.covered += c.ms / whole
+    if over_s and out.scripts:
+        carried_out = sum(s.calls for s in out.scripts)
+        busy = sum(s.calls * s.each.get("ms", 0.0) for s in out.scripts) / 1e3 / over_s
+        out.pace = Pace(carried_out / over_s, over_s, 0, busy)
     return out
+
+
+def _since_reset(conn: Connection) -> float:
+    """Seconds for which statements were counted; 0: not known (before PostgreSQL 14)."""
+    try:
+        (view, _) = conn.execute(_EXTENSION).fetchone() or ("", "")
+        row = conn.execute(SQL(_RESET).format(Identifier(view))).fetchone() if view else None
+    except psycopg.Error:
+        return 0.0
+    return float(row[0]) if row is not None and row[0] is not None else 0.0
 
 
 @dataclass(frozen=True)

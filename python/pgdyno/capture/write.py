@@ -35,21 +35,31 @@ of = {what_part}
 {production}
 
 [axes]
-clients = [1, 8, 32]
+clients = {clients}
 
 [run]
-duration_s = 60
+{rate}duration_s = 60
 warmup_s = 10
 repetitions = 3
 protocol = "prepared"
 """
 
 
+#: Open loop: production's clients do not wait for a server that is slower.
+_RATE = """\
+# Open loop: production did {pace.tps:,.4g} a second in the mean over {pace.seconds:,.4g} s; here {times:g} times of it.
+# Leave rate out for a closed loop: as much as the clients can.
+rate = {tps:.6g}
+"""
 _READ_ONLY = "\n# Whatever its statements call: the server refuses to write.\nread_only = true"
 
 
-def write(found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False) -> Path:
-    """The experiment's file. Raises UsageError where the folder is there already."""
+def write(
+    found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False, times: float = 1.0
+) -> Path:
+    """The experiment's file; `times`: how many times as much as production did. Raises UsageError where the folder is
+    there already.
+    """
     if not found.scripts:
         why = dict.fromkeys([*(why for why, _, _ in found.left_out), *found.notes])
         raise UsageError("nothing was captured", "; ".join(why)[:400])
@@ -64,6 +74,10 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
         (folder / f"{s.name}.sql").write_text(s.text, encoding="utf-8")
         weight = max(1, round(_HEAVIEST * s.calls / most))
         lines.append(f'  {{ file = "{s.name}.sql", name = "{s.name}", weight = {weight} }},')
+    clients, rate = [1, 8, 32], "# How much production does in a second is not known. rate = 100 makes an open loop.\n"
+    if found.pace is not None:
+        pace = found.pace.times(times)
+        clients, rate = [pace.clients], _RATE.format(pace=found.pace, tps=pace.tps, times=times)
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
     file = folder / f"{name}.toml"
     source = " ".join(source.split())
@@ -71,7 +85,7 @@ def write(found: Capture, folder: Path, *, source: str, when: str, what: str, re
         source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
         title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
         read_only=_READ_ONLY if read_only else "", covered_part=min(1.0, found.covered), what_part=json.dumps(what),
-        production="\n".join(_produced(found)), samples=_samples(found),
+        production="\n".join(_produced(found)), samples=_samples(found), clients=json.dumps(clients), rate=rate,
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
@@ -98,11 +112,15 @@ def _samples(found: Capture) -> str:
 
 def _produced(found: Capture) -> list[str]:
     calls = sum(s.calls for s in found.scripts)
+    pace = [f"tps = {found.pace.tps:.6g}"] if found.pace is not None else []
     return [
-        f"scripts.{json.dumps(s.name, ensure_ascii=False)} = {{ share = {s.calls / calls:.6f}"
-        + "".join(f", {name} = {value:.6g}" for name, value in s.each.items())
-        + " }"
-        for s in found.scripts
+        *pace,
+        *(
+            f"scripts.{json.dumps(s.name, ensure_ascii=False)} = {{ share = {s.calls / calls:.6f}"
+            + "".join(f", {name} = {value:.6g}" for name, value in s.each.items())
+            + " }"
+            for s in found.scripts
+        ),
     ]
 
 

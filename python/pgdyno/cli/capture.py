@@ -29,6 +29,7 @@ def main(
     top: int,
     read_only: bool,
     with_values: Sequence[str] = (),
+    times: float = 1.0,
 ) -> int:
     """Reads, writes, and returns the exit code."""
     target = targets.resolve(conninfo or "")
@@ -38,9 +39,10 @@ def main(
         reason = one_line(e)
         raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    file = write(found, output, source=source, when=when, what=what, read_only=read_only)
+    file = write(found, output, source=source, when=when, what=what, read_only=read_only, times=times)
+    pace = f"; {found.pace.tps:,.4g} a second" if found.pace is not None else ""
     sys.stdout.write(
-        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}; {len(found.left_out)} left out\n"
+        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}{pace}; {len(found.left_out)} left out\n"
         f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
     )
     return 0

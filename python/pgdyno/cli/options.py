@@ -97,7 +97,9 @@ Interval = Annotated[float | None, typer.Option(help="Seconds in one row of the 
 Protocol = Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")]
 Rate = Annotated[
     float | None,
-    typer.Option(help="Open loop: transactions per second over all clients, Poisson arrivals.", metavar="TPS"),
+    typer.Option(
+        help="Open loop: transactions per second over all clients, Poisson arrivals. 0: closed loop.", metavar="TPS"
+    ),
 ]
 Workers = Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)]
 Collect = Annotated[

@@ -84,6 +84,9 @@ def _adjusting(said: dict[str, Any]) -> Callable[[Experiment], tuple[Experiment,
         collect=verb.names(said["collect"]),
         connect_timeout_s=said["connect_timeout"],
     )
+    if said["rate"] == 0:
+        # Of an experiment that has one.
+        run_options["rate"] = None
     axes = options.given(
         clients=verb.numbers("--clients", said["clients"], int),
         hot_set=verb.numbers("--hot-set", said["hot_set"], float),
@@ -173,11 +176,14 @@ def capture(
             metavar="COLUMN",
         ),
     ] = None,
+    times: Annotated[
+        float, typer.Option(help="Drive so many times what production does in a second.", min=0.001, max=10_000)
+    ] = 1.0,
 ) -> None:
     """Make a workload of what a server carries out: weighted scripts, parameters as its statistics have them."""
     from pgdyno.cli import capture as verb
 
-    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or []))
+    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or [], times))
 
 
 def capacity(

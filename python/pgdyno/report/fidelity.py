@@ -117,12 +117,23 @@ def sentences(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
                 if compared
                 else "没有可比较的每次调用行数"
             )
-            out.append(f"{said}{f';不符者:{names}' if others else ''}。")
+            out.append(f"{said}{f';不符者:{names}' if others else ''}。{_rates(production, g, lang)}")
         else:
             said = f"{part} of {of} is in the workload; " + (
                 f"rows per call agree within 20% for {fine} of {len(compared)} scripts"
                 if compared
                 else "rows per call cannot be compared: the server did not count statements"
             )
-            out.append(f"{said}{f'; not so for {names}' if others else ''}.")
+            out.append(f"{said}{f'; not so for {names}' if others else ''}.{_rates(production, g, lang)}")
     return out
+
+
+def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:
+    """How much both do in a second; empty: production's is not known."""
+    there = production.get("tps")
+    if not isinstance(there, int | float) or not math.isfinite(there):
+        return ""
+    here = sum(t.summary.tps for t in g.trials if t.summary) / max(1, len(g.trials))
+    if lang == "zh":
+        return f"生产每秒 {there:,.4g} 个,本次运行每秒 {here:,.4g} 个。"
+    return f" Production did {there:,.4g} a second, this run {here:,.4g}."

@@ -175,6 +175,8 @@ class Production(Strict):
     #: Part of it that the scripts stand for, and of what: "production's time".
     covered: Annotated[float, Field(ge=0, le=1)]
     of: Title = ""
+    #: Transactions a second (of pg_stat_statements: statements) that the scripts stand for.
+    tps: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     #: By the scripts' names.
     scripts: dict[str, ProducedScript] = {}
 

@@ -1,0 +1,43 @@
+"""How much production does in a second: transactions, and sessions at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+#: Sessions for an open loop: so many times those that are busy on average, and some, and at most.
+_SPARE, _LEAST, _MOST = 4.0, 4, 500
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What was carried out in a second, in means over some seconds."""
+
+    #: Transactions; of pg_stat_statements, statements.
+    tps: float
+    seconds: float
+    #: Sessions that were there at once; 0: not known.
+    sessions: int = 0
+    #: Of them at work, in the mean.
+    busy: float = 0.0
+
+    def times(self, factor: float) -> Pace:
+        """The same with so many times as many."""
+        return Pace(self.tps * factor, self.seconds, math.ceil(self.sessions * factor), self.busy * factor)
+
+    @property
+    def clients(self) -> int:
+        """How many carry it out in an open loop."""
+        return min(_MOST, max(_LEAST, self.sessions, math.ceil(_SPARE * self.busy) + _LEAST))
+
+
+def at_once(spans: Collection[tuple[float, float]]) -> int:
+    """How many of some spans of time are there at the same time, at most."""
+    most = now = 0
+    events = [(begin, 0, 1) for begin, _ in spans]
+    events += [(end, 1, -1) for _, end in spans]
+    for _, _, step in sorted(events):
+        now += step
+        most = max(most, now)
+    return most
