@@ -273,6 +273,15 @@ def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_p
     done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", *more)
     assert done.code in (0, 1) and done.json["trials"][0]["summary"]["committed"] > 20, done.err
     assert counted(busy, sessions) == before
+    # What does delete says so first.
+    for path in (tmp_path / "all").glob("*.sql"):
+        path.write_text("\\set k random(0, 199)\n-- may find nothing\ndelete from sessions where id % 200 = :k;\n")
+    done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "emptied", *more)
+    left = counted(busy, sessions)[0][0]
+    assert left < 20_000 and re.match(
+        r"Tables lost rows while it ran: sessions [\d,]+ -> [\d,]+\.", done.json["answer"][0]
+    )
+    assert re.search(r"Rows that tables gained or lost: sessions -[\d,]+ \(-[\d.e+]+%\)", done.json["answer"][-1])
 
 
 def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from pgdyno.store.reading import RunData
 _AGREE = 0.2
 #: Names in the sentence.
 _SOME = 4
+#: A larger part of a table's rows is worth the first line.
+_LOST = 0.1
 _FIGURES = ("rows", "blocks", "wal_bytes", "ms")
 
 
@@ -137,3 +139,38 @@ def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:
     if lang == "zh":
         return f"生产每秒 {there:,.4g} 个,本次运行每秒 {here:,.4g} 个。"
     return f" Production did {there:,.4g} a second, this run {here:,.4g}."
+
+
+def _changed(data: RunData, groups: Sequence[Group]) -> list[tuple[str, float, float]]:
+    """Tables whose rows became more or fewer in a captured workload's trials: name, rows at first, rows at last. By the
+    server's statistics, which lag a little.
+    """
+    captured = [g for g in groups if _production(data, g.workload) is not None]
+    trials = sorted((t for g in captured for t in g.trials), key=lambda t: t.plan.number)
+    change: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for t in trials:
+        for row in Evidence(data, [t]).whole("tables"):
+            name = str(row.get("table") or "")
+            made, gone = (float(row.get(key) or 0.0) for key in ("rows_inserted", "rows_deleted"))
+            change[name] = change.get(name, 0.0) + made - gone
+            last[name] = float(row.get("rows") or 0.0)
+    return [(name, max(0.0, last[name] - n), last[name]) for name, n in change.items() if n]
+
+
+def lost(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
+    """What an answer begins with where a captured workload emptied tables: later trials found other work."""
+    gone = [(name, a, b) for name, a, b in _changed(data, groups) if a - b > _LOST * a]
+    said = ", ".join(f"{name} {a:,.0f} -> {b:,.0f}" for name, a, b in gone[:_SOME])
+    if not gone:
+        return []
+    return [f"运行中表的行减少:{said}。"] if lang == "zh" else [f"Tables lost rows while it ran: {said}."]
+
+
+def gained(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
+    """How many rows tables gained or lost, the largest part first."""
+    changed = sorted(_changed(data, groups), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
+    said = ", ".join(f"{name} {b - a:+,.0f} ({(b - a) / max(1.0, a) * 100:+.2g}%)" for name, a, b in changed[:_SOME])
+    if not changed:
+        return []
+    return [f"表的行数变化:{said}。"] if lang == "zh" else [f"Rows that tables gained or lost: {said}."]

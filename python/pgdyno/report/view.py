@@ -154,6 +154,7 @@ def answered(
     """The sentences that every form of a report begins with."""
     return [
         *answer.without_work(data, groups),
+        *fidelity.lost(data, groups, lang),
         *answer.without_one_level(data, groups),
         *tpcc.sentences(data, groups),
         *replication.sentences(data, groups),
@@ -161,6 +162,7 @@ def answered(
         *(words for _, words in findings.of_comparisons(data, data, along.rows) if data.manifest.capacity is None),
         *findings.sentences(causes, groups),
         *fidelity.sentences(data, groups, lang),
+        *fidelity.gained(data, groups, lang),
     ]
 
 
