@@ -111,7 +111,8 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert len(run(file, busy, tmp_path)["scripts"]) == 5  # type: ignore[arg-type]
     # Rows, blocks, WAL and time of a call are compared with production's.
     (ran,) = (tmp_path / "runs").iterdir()
-    said = pgdyno("report", ran, "--json").json["answer"][-1]
+    *_, said, rows = pgdyno("report", ran, "--json").json["answer"]
+    assert re.match(r"Rows that tables gained or lost: orders \+[\d,]+ \(\+\d+%\)\.", rows), rows
     assert re.match(r"\d+% of the time that the server spent in statements is in the workload; rows per call", said), (
         said
     )

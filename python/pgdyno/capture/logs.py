@@ -17,7 +17,17 @@ from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.pace import Pace, at_once
 from pgdyno.capture.relations import Relations
 from pgdyno.capture.secrets import by_chance, holds_none
-from pgdyno.capture.statements import Capture, Captured, listed_of, may_write, name_of, needs_of, shown, with_draws
+from pgdyno.capture.statements import (
+    Capture,
+    Captured,
+    LeftOut,
+    listed_of,
+    may_write,
+    name_of,
+    needs_of,
+    shown,
+    with_draws,
+)
 
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
@@ -56,7 +66,7 @@ def of_log(
         clock.saw(transaction)
         general = [_general(s) for s in transaction]
         texts = tuple(text for text, _ in general)
-        if all(sql.is_control(t) for t in texts):
+        if all(sql.is_session(t) for t in texts):
             continue
         alike = kinds.setdefault(tuple(_shape(t) for t in texts), {})
         seen = alike.setdefault(texts, _Seen(texts, tuple(s.text for s in transaction)))
@@ -64,7 +74,8 @@ def of_log(
         seen.ms.append(_ms_of(transaction))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
-    whole = sum(calls.values()) or 1
+    out.of = "the transactions in the log"
+    times, whole = _times(kinds), sum(calls.values()) or 1
     for kind, alike in sorted(kinds.items(), key=lambda x: -calls[x[0]]):
         # Of lists of several lengths the most frequent stands for all.
         seen = max(alike.values(), key=lambda s: len(s.given))
@@ -73,12 +84,20 @@ def of_log(
         )
         script = why or _script(seen, calls[kind], len(alike), catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, "; ".join(map(shown, seen.texts)), calls[kind]))
+            text = "; ".join(map(shown, seen.texts))
+            out.left_out.append(LeftOut(script, text, calls[kind], times[kind] / (sum(times.values()) or 1)))
         else:
             out.add(script, catalog)
             out.covered += calls[kind] / whole
     out.pace = clock.pace(sum(s.calls for s in out.scripts))
     return out
+
+
+def _times(kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]]) -> dict[tuple[str, ...], float]:
+    """The time of each kind of transaction; its number, where the log does not say how long all of them took."""
+    ms = {kind: [ms for s in alike.values() for ms in s.ms] for kind, alike in kinds.items()}
+    is_known = all(x is not None for of in ms.values() for x in of)
+    return {kind: sum(x or 0.0 for x in of) if is_known else float(len(of)) for kind, of in ms.items()}
 
 
 @dataclass

@@ -62,6 +62,19 @@ def is_control(text: str) -> bool:
     return _CONTROL.match(bare(text)) is not None
 
 
+#: What only steers the session: it is no work.
+_SESSION = re.compile(
+    r"(?:begin|start\s+transaction|commit|end|rollback|abort|set|reset|show|discard|deallocate|listen|unlisten|savepoint|"
+    r"release|prepare)\b",
+    re.IGNORECASE,
+)
+
+
+def is_session(text: str) -> bool:
+    """BEGIN, SET, SHOW and the like, which ask nothing of the server."""
+    return _SESSION.match(bare(text)) is not None
+
+
 def bare(text: str) -> str:
     """The statement from its first word on: drivers and ORMs put comments before it, which PostgreSQL nests."""
     at = 0

@@ -64,15 +64,27 @@ class Captured:
     listed: Sequence[Listed] = ()
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A statement, or a kind of transaction, that no script stands for."""
+
+    why: str
+    text: str
+    calls: int
+    #: Of the time of all; of their number, where the time is not known.
+    part: float
+
+
 @dataclass
 class Capture:
     """What came of it."""
 
     scripts: list[Captured] = field(default_factory=list)
-    #: Statements that are not among them: why, the text, calls.
-    left_out: list[tuple[str, str, int]] = field(default_factory=list)
-    #: Part of the time that the server spent in statements that the scripts stand for.
+    #: What is not among them.
+    left_out: list[LeftOut] = field(default_factory=list)
+    #: Part that the scripts stand for, and of what.
     covered: float = 0.0
+    of: str = "the time that the server spent in statements"
     #: What the reader should know of the source.
     notes: Sequence[str] = ()
     #: How much was carried out in a second; None: not known.
@@ -121,7 +133,7 @@ def of_server(
         )
         script = why or script_of(c, catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append((script, shown(c.text), c.calls))
+            out.left_out.append(LeftOut(script, shown(c.text), c.calls, c.ms / whole))
             continue
         out.add(script, catalog)
         out.covered += c.ms / whole
@@ -364,7 +376,10 @@ def with_draws(text: str, drawn: Mapping[int, Draw]) -> str:
 
 def shown(text: str) -> str:
     """A statement for the reader: of what may hold a secret (ALTER ROLE ... PASSWORD) the first words only."""
-    return " ".join(text.split()[:2]) + " ..." if sql.is_control(text) or sql.parsed(text) is None else text
+    if not sql.is_control(text) and sql.parsed(text) is not None:
+        return text
+    words = re.match(r"[A-Za-z]+(?:\s+[A-Za-z]+(?![\w(']))?", text.strip())
+    return f"{' '.join(words[0].split()) if words else ''} ..."
 
 
 def name_of(text: str, tree: Any, number: int) -> str:

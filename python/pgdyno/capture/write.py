@@ -11,6 +11,8 @@ from pgdyno.errors import UsageError
 
 #: The weight of the most frequent script.
 _HEAVIEST = 1000
+#: Of what was left out.
+_LISTED = 100
 _EXPERIMENT = """\
 # What {source} has carried out, captured on {when}: {n} scripts, {covered:.0f}% of {what}.
 # README.md says what they do not keep.
@@ -61,7 +63,7 @@ def write(
     there already.
     """
     if not found.scripts:
-        why = dict.fromkeys([*(why for why, _, _ in found.left_out), *found.notes])
+        why = dict.fromkeys([*(x.why for x in found.left_out), *found.notes])
         raise UsageError("nothing was captured", "; ".join(why)[:400])
     try:
         # Bounds of somebody's numbers stand in the scripts.
@@ -144,8 +146,18 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         *(f"| {s.name} | {s.calls:,} | {'; '.join(s.remarks) or '–'} |" for s in found.scripts),
     ]
     if found.left_out:
-        out += ["", "## What was left out", "", "| why | calls | statement |", "|---|---:|---|"]
-        out += [f"| {why} | {n:,} | `{_short(text)}` |" for why, text, n in found.left_out[:100]]
+        out += [
+            "",
+            "## What was left out",
+            "",
+            "Share: of the time of all; of their number, where the time is not known.",
+            "",
+        ]
+        out += ["| why | calls | share | statement |", "|---|---:|---:|---|"]
+        some = sorted(found.left_out, key=lambda x: -x.part)[:_LISTED]
+        out += [f"| {x.why} | {x.calls:,} | {x.part * 100:.2g}% | `{_short(x.text)}` |" for x in some]
+        if more := sorted(found.left_out, key=lambda x: -x.part)[_LISTED:]:
+            out.append(f"| and {len(more)} more | {sum(x.calls for x in more):,} | | |")
     return "\n".join(out) + "\n"
 
 

@@ -58,8 +58,8 @@ def _captured(
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
             prefix = str(row[0]) if row is not None else ""
             found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix)
-            what, source = "the transactions in the log", ", ".join(p.name for p in log)
+            source = ", ".join(p.name for p in log)
         else:
             found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)
-            what, source = "the time that the server spent in statements", f"database {target.dbname}"
-        return found, what, source
+            source = f"database {target.dbname}"
+        return found, found.of, source
