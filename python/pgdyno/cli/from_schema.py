@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from pgdyno.cli import console
 from pgdyno.cli.cluster import settings_of
@@ -17,10 +19,11 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.errors import LocalError, TargetError, UsageError
 from pgdyno.load.own import dataset as own
-from pgdyno.load.own import dump
+from pgdyno.load.own import dump, statistics
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.decide import key_of
 from pgdyno.load.own.outline import MOST, Outline, OutlinedTable, outlined
+from pgdyno.load.own.statistics import Shape
 
 _SIZES = """
 select c.oid::pg_catalog.regclass::pg_catalog.text,
@@ -45,7 +48,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
             raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
     listener = listener_for(console.errors(), quiet=False)
     try:
-        sizes = _dumped(source, schema) if is_database else None
+        sizes, shapes = _dumped(source, schema) if is_database else (None, {})
         kind = "dump" if is_archive else "sql"
         data = OwnDataset(kind, () if is_archive else (schema,), dump=schema if is_archive else None)
         data.check()
@@ -63,7 +66,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
                 listener=listener,
             )
             with closing(targets.administrative(cluster.target, patience_s=None)) as conn:
-                found = outlined(conn, sizes)
+                found = outlined(conn, sizes, shapes)
     except BaseException:
         if is_database:
             schema.unlink(missing_ok=True)
@@ -84,11 +87,14 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
     return 0
 
 
-def _dumped(conninfo: str, schema: Path) -> dict[str, int]:
-    """Write a database's schema into a file; return about how many rows its tables have."""
+def _dumped(conninfo: str, schema: Path) -> tuple[dict[str, int], dict[str, dict[str, Shape]]]:
+    """Write a database's schema into a file; return about how many rows its tables have, and what their columns are
+    like.
+    """
     target = targets.resolve(conninfo, named="--from")
     with closing(targets.administrative(target)) as conn:
         sizes = {str(name): int(n) for name, n in conn.execute(_SIZES).fetchall()}
+        shapes = statistics.read(conn)
     folder = binaries.wheel_folder()
     program = folder / "pg_dump" if folder is not None else Path("pg_dump")
     environment = {**os.environ, **({"PGPASSWORD": target.password} if target.password else {})}
@@ -101,7 +107,7 @@ def _dumped(conninfo: str, schema: Path) -> dict[str, int]:
         raise TargetError(f"pg_dump failed: {' '.join(done.stderr.decode(errors='replace').split())[:400]}")
     with schema.open("xb") as f:
         f.write(done.stdout)
-    return sizes
+    return sizes, shapes
 
 
 def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
@@ -117,11 +123,19 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
     for t in found.filled:
         out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
         out += [f"# {_line(text)}" for text in t.columns]
+        out += [f"columns.{key_of(name)} = {_inline(how)}" for name, how in t.said.items()]
         out += [f"# {_line(text)}" for text in t.notes]
         out += [f"# their default in all rows: {_line(', '.join(t.constants))}"] if t.constants else []
     for table, why in found.empty.items():
         out += ["", f"# Left empty: {_line(table)}: {_line(why)}"]
     return "\n".join(out) + "\n\n"
+
+
+def _inline(how: Mapping[str, Any]) -> str:
+    """An inline table of TOML; its values are as JSON has them."""
+    import json
+
+    return "{ " + ", ".join(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in how.items()) + " }"
 
 
 def key_of_text(text: str) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
 
+from pgdyno.errors import SpecError
 from pgdyno.load.find import Connection
-from pgdyno.load.own import catalog
+from pgdyno.load.own import catalog, statistics
 from pgdyno.load.own.catalog import TableFacts
 from pgdyno.load.own.columns import Wanted, decided
 from pgdyno.load.own.decide import UndrawableError
 from pgdyno.load.own.drawn import Drawn, Filling
+from pgdyno.load.own.statistics import Shape
 from pgdyno.search_path import relation_shown
+from pgdyno.spec.datasets import Column
 
 #: Rows of a table by how many tables lie between it and those that refer to none.
 _ROWS = (1_000, 10_000, 50_000)
@@ -45,6 +50,8 @@ class OutlinedTable:
     notes: Sequence[str] = ()
     constants: Sequence[str] = ()
     script: str = ""
+    #: By column, what statistics say of it: keys of spec.datasets.Column.
+    said: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,14 @@ class Outline:
     empty: Mapping[str, str] = field(default_factory=dict)
 
 
-def outlined(conn: Connection, sizes: Mapping[str, int] | None = None) -> Outline:
-    """Of a database where a schema has been made. `sizes`: rows of the tables where it comes from, by their names."""
+def outlined(
+    conn: Connection,
+    sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Mapping[str, Shape]] = MappingProxyType({}),
+) -> Outline:
+    """Of a database where a schema has been made. `sizes`, `shapes`: rows, and columns, of the tables where it comes
+    from, by their names.
+    """
     facts, there = {}, []
     for oid, has_rows in conn.execute(_TABLES).fetchall():
         read = catalog.read(conn, oid)
@@ -67,16 +80,17 @@ def outlined(conn: Connection, sizes: Mapping[str, int] | None = None) -> Outlin
             facts[oid] = read
     rows = _proportional(facts, sizes) if sizes else {oid: _rows_of(oid, facts) for oid in facts}
     empty: dict[str, str] = {}
-    fillings = _fitting(conn, facts, rows, empty)
+    names = {oid: t.name for oid, t in facts.items()}
+    said = {t.name: statistics.said_of(t, shapes.get(t.name, {}), rows[oid], names) for oid, t in facts.items()}
+    fillings = _fitting(conn, facts, rows, said, empty)
     shown = {f.oid: relation_shown(conn, f.name) for f in [*facts.values(), *there]}
     by_name = {f.name: f for f in facts.values()}
     filled = []
     for f in fillings:
         t = by_name[f.name]
         script = _script(shown[t.oid], t) if f.rows else ""
-        filled.append(
-            OutlinedTable(shown[t.oid], f.rows, [_in_words(c, f) for c in f.columns], f.notes, f.constants, script)
-        )
+        words = [_in_words(c, f) for c in f.columns if c.name not in said[f.name]]
+        filled.append(OutlinedTable(shown[t.oid], f.rows, words, f.notes, f.constants, script, said[f.name]))
     found = [OutlinedTable(shown[t.oid], 0, script=_script(shown[t.oid], t, gaps=True)) for t in there]
     return Outline(_with_scripts(filled), found, empty)
 
@@ -84,7 +98,7 @@ def outlined(conn: Connection, sizes: Mapping[str, int] | None = None) -> Outlin
 def _with_scripts(tables: Sequence[OutlinedTable]) -> list[OutlinedTable]:
     """Of the largest tables their scripts stay."""
     read = sorted((t for t in tables if t.script), key=lambda t: -t.rows)[:_READ]
-    return [t if t in read else OutlinedTable(t.name, t.rows, t.columns, t.notes, t.constants) for t in tables]
+    return [t if t in read else replace(t, script="") for t in tables]
 
 
 def _rows_of(oid: int, facts: Mapping[int, TableFacts]) -> int:
@@ -108,23 +122,40 @@ def _proportional(facts: Mapping[int, TableFacts], sizes: Mapping[str, int]) -> 
 
 
 def _fitting(
-    conn: Connection, facts: Mapping[int, TableFacts], rows: dict[int, int], empty: dict[str, str]
+    conn: Connection,
+    facts: Mapping[int, TableFacts],
+    rows: dict[int, int],
+    said: dict[str, dict[str, dict[str, Any]]],
+    empty: dict[str, str],
 ) -> list[Filling]:
     """As many rows as there can be; tables that cannot be filled stay empty, with the reason."""
     names = {t.name: oid for oid, t in facts.items()}
     # Each turn makes a table smaller, or leaves one out.
     for _ in range(4 * len(facts) + 1):
-        wanted = [Wanted(t.name, rows[oid]) for oid, t in facts.items() if t.name not in empty]
+        wanted = [Wanted(t.name, rows[oid], _whole(said[t.name])) for oid, t in facts.items() if t.name not in empty]
         try:
             return decided(conn, wanted)
         except UndrawableError as e:
+            if dropped := [p.table for p in e.problems if said[p.table]]:
+                # Rather a table by its catalog than none.
+                said |= {table: {} for table in dropped}
+                continue
             for p in e.problems:
                 oid = names[p.table]
                 if p.most is not None and 0 < p.most < rows[oid]:
                     rows[oid] = p.most
                 else:
                     empty.setdefault(p.table, p.what)
+        except SpecError:
+            if not any(said.values()):
+                raise
+            said |= {name: {} for name in said}
     return []
+
+
+def _whole(said: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, object]]:
+    """With all keys that an experiment has."""
+    return {name: Column(**how).model_dump() for name, how in said.items()}
 
 
 def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
