@@ -18,7 +18,8 @@ create table orders (id bigint generated always as identity primary key, custome
   kind text check (kind in ('MARKa', 'MARKb')));
 insert into customers (email, region, active, score) select 'MARK' || i || '@x', 'MARK region ' || i % 40,
   i % 20 > 0, case when i % 2 = 0 then i % 7 end from generate_series(1, 2000) i;
-insert into orders (customer_id, state, note, placed, weight, kind) select 1 + least(1999, floor(exp(random() * ln(2000)))),
+insert into orders (customer_id, state, note, placed, weight, kind) select
+  1 + least(1999, floor(exp(random() * ln(2000)))),
   case when i % 100 < 80 then 'MARKpaid' when i % 100 < 95 then 'MARKsent' else 'MARKlost' end,
   case when i % 10 < 7 then repeat('MARK', 10) || i end, timestamptz '2025-01-01' + i * interval '1 minute', i % 100,
   'MARKa' from generate_series(1, 20000) i;

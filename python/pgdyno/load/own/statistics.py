@@ -32,6 +32,8 @@ _NULLS, _SKEW, _FOLLOWS = 0.005, 0.2, 0.5
 #: Above this part of the rows, n_distinct grows with them.
 _GROWS = 0.1
 _STEEPEST = 4.0
+#: Weights of which the largest is at most so many times the least are as good as equal.
+_ALIKE = 1.3
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ def _text(c: Column, s: Shape, rows: int) -> dict[str, Any]:
     common = [round(f, 4) for f in s.frequencies[:n]]
     left = max(0.0, 1 - s.nulls - sum(common))
     rest = [round(max(left / max(1, n - len(common)), 1e-4), 4)] * (n - len(common))
-    return {"type": "choice", "values": values, "weights": [*common, *rest]}
+    weights = [*common, *rest]
+    alike = max(weights) <= _ALIKE * min(weights)
+    return {"type": "choice", "values": values, **({} if alike else {"weights": weights})}
 
 
 def _skewed(s: Shape, rows: int) -> dict[str, Any]:
