@@ -230,6 +230,10 @@ class Workload:
         those that all have, which must have them too, and pick from these samples, likewise.
         """
     def preset(self, name: str, value: int) -> None: ...
+    def schedule(self, clients: Sequence[Sequence[tuple[int, int, int]]]) -> None:
+        """In place of weights: by client its transactions, each with its script, when it begins (nanoseconds from the
+        run's begin), and the row of scheduled samples. What a client does not begin in time it begins when it is free.
+        """
     def sample(self, script: int, seed: int) -> list[tuple[int, str, str]]:
         """One transaction of a script with values drawn from `seed`: of each statement the number of its command in the
         script, its text with `$1`, `$2` ... for the variables, and with their values. Ends early where only a server's

@@ -40,6 +40,8 @@ class Sample:
     #: As variables are named after them.
     columns: list[str]
     rows: list[list[str | None]]
+    #: A transaction's row is said by the workload's schedule, and not drawn.
+    is_scheduled: bool = False
 
 
 @dataclass(frozen=True)

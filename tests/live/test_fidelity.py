@@ -98,30 +98,39 @@ def test_a_capture_does_the_same_work(server: Server, tmp_path: Path, name: str)
             assert abs(float(line["calls"]) - float(line["calls here"])) < 0.2 * float(line["calls"]), line
 
 
-def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> None:
-    """Three sessions, each with a transaction of two statements every 50 ms."""
-    server.sql("create database paced")
-    server.sql("create table t (id int primary key, n int); insert into t select i, 0 from generate_series(1, 500) i",
-               dbname="paced")  # fmt: skip
-    rng, each, period_s = random.Random(1), 60, 0.05
+KEYS = 500
 
-    def session(first: float) -> None:
-        with psycopg.connect(server.conninfo(dbname="paced"), autocommit=True) as conn:
+
+def paced(server: Server, name: str, each: int, period_s: float) -> Path:
+    """A database whose three sessions had a transaction of two statements in each period; the log."""
+    server.sql(f"drop database if exists {name} with (force)")
+    server.sql(f"create database {name}")
+    server.sql("create table t (id int primary key, n int)", dbname=name)
+    server.sql(f"insert into t select i, 0 from generate_series(1, {KEYS}) i", dbname=name)
+
+    def session(number: int, first: float) -> None:
+        with psycopg.connect(server.conninfo(dbname=name), autocommit=True) as conn:
             for i in range(each):
                 time.sleep(max(0.0, first + i * period_s - time.monotonic()))
                 with conn.transaction():
-                    key = rng.randint(1, 500)
+                    key = 1 + (number * each + i) % KEYS
                     conn.execute("select n from t where id = %s", [key])
-                    conn.execute("update t set n = n + 1 where id = %s", [key])
+                    conn.execute(f"update t set n = n + %s /* {name} */ where id = %s", [number + 1, key])
 
     begin = time.monotonic()
-    threads = [threading.Thread(target=session, args=(begin + 0.01 * i,)) for i in range(3)]
+    threads = [threading.Thread(target=session, args=(i, begin + 0.01 * i)) for i in range(3)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     log = server.data / "log" / "pg.csv"
-    wait_until(lambda: log.read_text().count("update t set n") >= 3 * each)
+    wait_until(lambda: log.read_text().count(f"/* {name} */") >= 3 * each)
+    return log
+
+
+def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> None:
+    period_s = 0.05
+    log = paced(server, "paced", 60, period_s)
     out = tmp_path / "out"
     done = pgdyno("capture", "--target", server.conninfo(dbname="paced"), "--log", log, "--output", out, "--times", 2,
                   "--top", 1)  # fmt: skip
@@ -136,3 +145,35 @@ def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> Non
     done = pgdyno("run", file, "--target", server.conninfo(dbname="paced"), "--runs", tmp_path / "runs", *more)
     assert re.search(rf"Production did {tps:,.4g} a second, this run [\d.]+\.", done.json["answer"][-1]), done.json
     assert done.json["trials"][0]["summary"]["tps"] == pytest.approx(2 * tps, rel=0.25)
+
+
+def test_a_replay_does_what_was_done_when_it_was_done(server: Server, tmp_path: Path) -> None:
+    """With its values: the rows are then as production left them, and each session's order is its own."""
+    each = 60
+    log = paced(server, "replayed", each, 0.05)
+    wanted = server.sql("select id, n from t order by id", dbname="replayed")
+    # As before production.
+    server.sql("update t set n = 0", dbname="replayed")
+    target = server.conninfo(dbname="replayed")
+    out = tmp_path / "out"
+    done = pgdyno("capture", "--target", target, "--log", log, "--output", out, "--replay", "--with-values", "all")
+    assert done.code == 0, done.err
+    (file,) = out.glob("*.toml")
+    # What made the table is in the log as well.
+    kept = [
+        line for line in (out / "replay.tsv").read_text().splitlines() if line.startswith("#") or "\t01-" in line
+    ]
+    (out / "replay.tsv").write_text("\n".join(kept) + "\n")
+    experiment = tomllib.loads(file.read_text())
+    sessions = {line.split("\t")[0] for line in kept[1:]}
+    assert len(sessions) == 3 and len(kept) == 1 + 3 * each, kept[:5]
+    assert 2_500 < float(kept[-1].split("\t")[1]) < 6_000, kept[-1]
+    done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force", "--json")
+    assert done.code == 0, (done.err, experiment["axes"])
+    assert done.json["trials"][0]["summary"]["committed"] == 3 * each
+    assert server.sql("select id, n from t order by id", dbname="replayed") == wanted
+    fewer = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force", "--clients", 1)
+    assert fewer.code == 2 and "replay is of 3 sessions" in fewer.err, fewer.err
+    (out / "replay.tsv").write_text("0\tx\t01-select-t\t-\t-\n")
+    wrong = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force")
+    assert wrong.code == 2 and "replay.tsv:1: could not convert" in wrong.err, wrong.err

@@ -23,4 +23,4 @@ pub use error::EngineError;
 pub use plan::{Duet, Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observation, Observer, Summary, run};
 pub use workload::Workload;
-pub use workload::script::{Script, ScriptWorkload, Side};
+pub use workload::script::{Scheduled, Script, ScriptWorkload, Side};

@@ -1,7 +1,7 @@
 //! Workloads: compiled scripts over one set of variables.
 
 use crate::errors;
-use pgdyno_base::Prng;
+use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine as engine;
 use pgdyno_ledger as ledger;
 use pgdyno_script::vm::Step;
@@ -48,6 +48,8 @@ pub struct Workload {
     scripts: Vec<engine::Script>,
     sides: Vec<engine::Side>,
     options: Options,
+    /// In place of weights, what each client does and when.
+    schedule: Option<Vec<Vec<engine::Scheduled>>>,
     /// Of TPC-C, by side; then there are no scripts.
     tpcc: Vec<tpcc::Options>,
     /// Of the ledger; then there is nothing else.
@@ -66,7 +68,10 @@ impl Workload {
         }
         let symbols = Arc::new(self.symbols.clone());
         let scripts = engine::ScriptWorkload::of_sides(self.scripts.clone(), self.sides.clone(), symbols, random_seed)?;
-        Ok(Arc::new(scripts))
+        Ok(match &self.schedule {
+            None => Arc::new(scripts),
+            Some(schedule) => Arc::new(scripts.scheduled(schedule.clone())?),
+        })
     }
 }
 
@@ -110,11 +115,14 @@ struct Rows {
     name: String,
     columns: Vec<String>,
     rows: Vec<Vec<Option<String>>>,
+    is_scheduled: bool,
 }
 
 impl Rows {
     fn to_sample(&self) -> PyResult<Sample> {
-        Sample::new(&self.name, self.columns.clone(), &self.rows).map_err(errors::other)
+        let mut sample = Sample::new(&self.name, self.columns.clone(), &self.rows).map_err(errors::other)?;
+        sample.is_scheduled = self.is_scheduled;
+        Ok(sample)
     }
 }
 
@@ -152,6 +160,7 @@ impl Workload {
             scripts: Vec::new(),
             sides: vec![engine::Side::default()],
             options: Options { strict, marks },
+            schedule: None,
             tpcc: Vec::new(),
             ledger: None,
         }
@@ -195,6 +204,16 @@ impl Workload {
     fn add_sample(&mut self, sample: Rows) -> PyResult<()> {
         self.symbols.add_sample(sample.to_sample()?);
         Ok(())
+    }
+
+    /// In place of weights: by client its transactions, each with its script, when it begins (nanoseconds from the run's
+    /// begin), and the row of scheduled samples. What a client does not begin in time it begins when it is free.
+    fn schedule(&mut self, clients: Vec<Vec<(usize, u64, u64)>>) {
+        let of = |own: Vec<(usize, u64, u64)>| {
+            let one = |(script, due, row)| engine::Scheduled { script, due: Nanos(due), row };
+            own.into_iter().map(one).collect()
+        };
+        self.schedule = Some(clients.into_iter().map(of).collect());
     }
 
     /// Compiles a script and adds it.

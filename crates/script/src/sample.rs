@@ -12,6 +12,8 @@ pub struct Sample {
     pub columns: Vec<String>,
     /// The values, row after row.
     values: Vec<Value>,
+    /// A transaction's row is said by a schedule, and not drawn.
+    pub is_scheduled: bool,
 }
 
 impl Sample {
@@ -27,7 +29,7 @@ impl Sample {
                 Some(text) => Value::Picked(Arc::new(Text::new(text.as_bytes()))),
             }));
         }
-        Ok(Sample { name: name.to_owned(), columns, values })
+        Ok(Sample { name: name.to_owned(), columns, values, is_scheduled: false })
     }
 
     /// How many rows there are to pick from.

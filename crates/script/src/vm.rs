@@ -57,6 +57,8 @@ pub struct Vm {
     symbols: Arc<Symbols>,
     /// What `\\pick` draws from, by number.
     samples: Vec<Arc<Sample>>,
+    /// The row of scheduled samples.
+    row: u64,
     /// What `debug()` has shown since it was last taken: the command's number and the value.
     pub debug: Vec<(usize, Scalar)>,
 }
@@ -66,7 +68,7 @@ impl Vm {
     pub fn new(symbols: &Arc<Symbols>) -> Vm {
         let variables = symbols.initial();
         let samples = symbols.samples().to_vec();
-        Vm { pc: 0, stack: Vec::new(), variables, symbols: symbols.clone(), samples, debug: Vec::new() }
+        Vm { pc: 0, stack: Vec::new(), variables, symbols: symbols.clone(), samples, row: 0, debug: Vec::new() }
     }
 
     /// Back to the beginning, as after a failed transaction. Variables keep their values.
@@ -86,6 +88,11 @@ impl Vm {
         if let Some(n) = self.symbols.sample(&sample.name) {
             self.samples[n] = sample.clone();
         }
+    }
+
+    /// Says the row that scheduled samples give until it is said again.
+    pub fn use_row(&mut self, row: u64) {
+        self.row = row;
     }
 
     /// Assigns a variable.
@@ -259,7 +266,8 @@ impl Vm {
                     let Some(last) = sample.rows().checked_sub(1) else {
                         break Err(Box::new(EvalError::Execution(format!("pick: sample {} has no rows", sample.name))));
                     };
-                    for (slot, value) in pick.slots.iter().zip(sample.row(rng.range_u64(0, last))) {
+                    let n = if sample.is_scheduled { self.row.min(last) } else { rng.range_u64(0, last) };
+                    for (slot, value) in pick.slots.iter().zip(sample.row(n)) {
                         self.variables[usize::from(*slot)] = value.clone();
                     }
                 }

@@ -133,6 +133,11 @@ class Catalog:
                 oids[oid].references.append((of, oids[other].shown, to))
 
     @property
+    def writes_all(self) -> bool:
+        """Whether values of all columns may be written, but secrets."""
+        return "all" in self._with_values
+
+    @property
     def names(self) -> dict[str, set[str]]:
         """By table the names of its columns."""
         return {t: set(of.columns) for t, of in self.tables.items()}

@@ -14,13 +14,14 @@ from pgdyno.capture import draws, lexical, logfiles, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
-from pgdyno.capture.pace import Pace, at_once
+from pgdyno.capture.pace import Pace, at_once, packed
 from pgdyno.capture.relations import Relations
 from pgdyno.capture.secrets import by_chance, holds_none
 from pgdyno.capture.statements import (
     Capture,
     Captured,
     LeftOut,
+    Replayed,
     listed_of,
     may_write,
     name_of,
@@ -28,6 +29,7 @@ from pgdyno.capture.statements import (
     shown,
     with_draws,
 )
+from pgdyno.errors import UsageError
 
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
@@ -51,27 +53,39 @@ class _Seen:
     given: list[list[dict[int, str | None]]] = field(default_factory=list)
     #: How long each took in the server; None: not known.
     ms: list[float | None] = field(default_factory=list)
+    #: Its session, and when it was begun.
+    begun: list[tuple[str, float | None]] = field(default_factory=list)
 
 
 def of_log(
-    paths: Sequence[Path], database: str, catalog: Catalog, *, top: int, read_only: bool, prefix: str = ""
+    paths: Sequence[Path],
+    database: str,
+    catalog: Catalog,
+    *,
+    top: int,
+    read_only: bool,
+    prefix: str = "",
+    replay: bool = False,
 ) -> Capture:
     """Transactions by the statements that they are made of, the most frequent first. `prefix`: the server's
-    log_line_prefix, of logs on stderr.
+    log_line_prefix, of logs on stderr. `replay`: each at its time, in its session. Raises UsageError.
     """
     reader = logfiles.Reader(paths, database, prefix)
     kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]] = {}
     clock = _Clock()
+    replayed: list[tuple[Captured, _Seen]] = []
     for transaction in _transactions(reader.statements()):
         clock.saw(transaction)
         general = [_general(s) for s in transaction]
         texts = tuple(text for text, _ in general)
         if all(sql.is_session(t) for t in texts):
             continue
-        alike = kinds.setdefault(tuple(_shape(t) for t in texts), {})
+        # A replay keeps the lengths of lists.
+        alike = kinds.setdefault(texts if replay else tuple(_shape(t) for t in texts), {})
         seen = alike.setdefault(texts, _Seen(texts, tuple(s.text for s in transaction)))
         seen.given.append([values for _, values in general])
         seen.ms.append(_ms_of(transaction))
+        seen.begun.append((transaction[0].session, _begin_of(transaction)))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
     out.of = "the transactions in the log"
@@ -82,13 +96,17 @@ def of_log(
         why = _why_not(seen.texts, catalog, read_only) or (
             "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
         )
-        script = why or _script(seen, calls[kind], len(alike), catalog, len(out.scripts) + 1)
+        values = replay and catalog.writes_all
+        script = why or _script(seen, calls[kind], len(alike), catalog, len(out.scripts) + 1, with_values=values)
         if isinstance(script, str):
             text = "; ".join(map(shown, seen.texts))
             out.left_out.append(LeftOut(script, text, calls[kind], times[kind] / (sum(times.values()) or 1)))
         else:
             out.add(script, catalog)
             out.covered += calls[kind] / whole
+            replayed.append((script, seen))
+    if replay:
+        out.replay = _replayed(replayed, clock)
     out.pace = clock.pace(sum(s.calls for s in out.scripts))
     return out
 
@@ -112,7 +130,7 @@ class _Clock:
         ends = [s.at for s in transaction if s.at is not None]
         if not ends:
             return
-        begin = ends[0] - (transaction[0].ms or 0.0) / 1e3
+        begin = _begin_of(transaction) or ends[0]
         first, last = self.spans.get(transaction[0].session, (begin, ends[-1]))
         self.spans[transaction[0].session] = (min(first, begin), max(last, ends[-1]))
         self.busy_s += ends[-1] - begin
@@ -125,6 +143,37 @@ class _Clock:
         if seconds < _MOMENT_S:
             return None
         return Pace(transactions / seconds, seconds, at_once(self.spans.values()), self.busy_s / seconds)
+
+
+def _begin_of(transaction: Sequence[Statement]) -> float | None:
+    first = transaction[0]
+    return None if first.at is None else first.at - (first.ms or 0.0) / 1e3
+
+
+def _replayed(of: Sequence[tuple[Captured, _Seen]], clock: _Clock) -> Replayed:
+    """The transactions at their times. Raises UsageError."""
+    begins = [at for _, seen in of for _, at in seen.begun]
+    if any(at is None for at in begins):
+        raise UsageError(
+            "--replay: the log does not say when", "%m in log_line_prefix writes it; csvlog and jsonlog have it."
+        )
+    first = min((at for at in begins if at is not None), default=0.0)
+    used = {session for _, seen in of for session, _ in seen.begun}
+    clients = packed({s: span for s, span in clock.spans.items() if s in used})
+    lines: list[tuple[int, float, str, str, Sequence[str | None]]] = []
+    for script, seen in of:
+        for (session, at), given in zip(seen.begun, seen.given, strict=True):
+            values = [given[n].get(p) for n, p in script.scheduled]
+            due = ((at or first) - first) * 1e3
+            lines.append((clients[session], due, script.name, _sample_of(script) if values else "-", values))
+    lines.sort(key=lambda line: line[1])
+    samples = {_sample_of(s): [f"s{n + 1}p{p}" for n, p in s.scheduled] for s, _ in of if s.scheduled}
+    seconds = lines[-1][1] / 1e3 if lines else 0.0
+    return Replayed(len(set(clients.values())), seconds, lines, samples)
+
+
+def _sample_of(script: Captured) -> str:
+    return f"r{script.name.partition('-')[0]}"
 
 
 def _ms_of(transaction: Sequence[Statement]) -> float | None:
@@ -252,8 +301,12 @@ class _Values:
         return parameters.Statement(self.uses, self.types, prefix=self.prefix, place=self.place)
 
 
-def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int) -> Captured | str:
+def _script(
+    seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int, *, with_values: bool = False
+) -> Captured | str:
+    """A script of a kind of transaction; or why there is none. `with_values`: each has its own values."""
     lines: list[str] = []
+    scheduled: list[tuple[int, int]] = []
     body: list[str] = []
     remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
     needs: list[tuple[str, str]] = []
@@ -274,6 +327,11 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
         )
         try:
             drawn = _drawn(text, values, relations, catalog)
+            if with_values:
+                own = [n for n, type_ in enumerate(types, 1) if not catalog.is_secret(values.uses.get(n), type_)]
+                own = [n for n in own if not _is_unsure(text, values.uses.get(n), types[n - 1])]
+                drawn |= {n: Draw((), f":r_s{at + 1}p{n}") for n in own}
+                scheduled += [(at, n) for n in own]
         except parameters.NotKnownError as e:
             return str(e)
         lines += [line for d in drawn.values() for line in d.lines]
@@ -282,21 +340,21 @@ def _script(seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int
         remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in seen.texts if not sql.is_control(t))
+    name = name_of(main, sql.parsed(main), number)
+    lines = [f"\\pick r{name.partition('-')[0]} r_", *lines] if scheduled else lines
     text = "\n".join([*lines, *body]) + "\n"
     one: dict[str, float] = {"statements": sum(not sql.is_control(t) for t in seen.texts)}
     if known := [ms for ms in seen.ms if ms is not None]:
         one["ms"] = sum(known) / len(known)
-    return Captured(name_of(main, sql.parsed(main), number), text, calls, remarks, one, needs, listed)
+    return Captured(name, text, calls, remarks, one, needs, listed, scheduled)
 
 
 def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dict[int, Draw]:
-    # A value of which nobody knows where it goes, in a statement that has something to do with secrets.
-    unsure = sql.names_secrets(text) or sql.has_no_columns(text)
     found: dict[int, Draw] = {}
     together = s.together(relations, catalog)
     for n, type_ in enumerate(s.types, 1):
         use, each = s.uses.get(n), s.of(n)
-        if unsure and use is None and not holds_none(type_) and any(v is not None for v in each):
+        if _is_unsure(text, use, type_) and any(v is not None for v in each):
             found[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
             continue
         if n in together:
@@ -305,3 +363,8 @@ def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dic
         else:
             found[n] = relations.draw(s.column(n), each, f"{s.prefix}{n}", partial(s.alone, n, catalog))
     return found
+
+
+def _is_unsure(text: str, use: sql.Use | None, type_: str) -> bool:
+    """Whether nobody knows where a value goes, in a statement that has something to do with secrets."""
+    return use is None and not holds_none(type_) and (sql.names_secrets(text) or sql.has_no_columns(text))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 #: Sessions for an open loop: so many times those that are busy on average, and some, and at most.
@@ -30,6 +31,21 @@ class Pace:
     def clients(self) -> int:
         """How many carry it out in an open loop."""
         return min(_MOST, max(_LEAST, self.sessions, math.ceil(_SPARE * self.busy) + _LEAST))
+
+
+def packed(spans: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+    """A client for each session; one whose session is over takes another."""
+    free: list[tuple[float, int]] = []
+    clients: dict[str, int] = {}
+    made = 0
+    for session, (begin, end) in sorted(spans.items(), key=lambda x: x[1]):
+        if free and free[0][0] <= begin:
+            client = heapq.heappop(free)[1]
+        else:
+            client, made = made, made + 1
+        clients[session] = client
+        heapq.heappush(free, (end, client))
+    return clients
 
 
 def at_once(spans: Collection[tuple[float, float]]) -> int:

@@ -62,6 +62,8 @@ class Captured:
     needs: Sequence[tuple[str, str]] = ()
     #: Values that it picks from.
     listed: Sequence[Listed] = ()
+    #: Parameters that a replay gives: number of the statement from 0, number of the parameter.
+    scheduled: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,18 @@ class LeftOut:
     calls: int
     #: Of the time of all; of their number, where the time is not known.
     part: float
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Transactions as sessions have begun them."""
+
+    clients: int
+    seconds: float
+    #: Client, milliseconds from the begin, script, sample or "-", values.
+    lines: Sequence[tuple[int, float, str, str, Sequence[str | None]]]
+    #: Columns of scheduled samples.
+    samples: Mapping[str, Sequence[str]]
 
 
 @dataclass
@@ -87,6 +101,8 @@ class Capture:
     of: str = "the time that the server spent in statements"
     #: What the reader should know of the source.
     notes: Sequence[str] = ()
+    #: In place of a rate: sessions' transactions at their times.
+    replay: Replayed | None = None
     #: How much was carried out in a second; None: not known.
     pace: Pace | None = None
     #: What the scripts pick from: by the sample's name its table, as SQL names it, and columns.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
-from pgdyno.capture.statements import Capture
+from pgdyno.capture.statements import Capture, Replayed
 from pgdyno.errors import UsageError
 
 #: The weight of the most frequent script.
@@ -25,7 +26,7 @@ title = {title}
 kind = "none"
 
 [workloads.captured]
-title = "captured TPS"{read_only}
+title = "captured TPS"{read_only}{replay}
 scripts = [
 {scripts}
 ]
@@ -40,9 +41,7 @@ of = {what_part}
 clients = {clients}
 
 [run]
-{rate}duration_s = 60
-warmup_s = 10
-repetitions = 3
+{rate}{times}
 protocol = "prepared"
 """
 
@@ -80,6 +79,15 @@ def write(
     if found.pace is not None:
         pace = found.pace.times(times)
         clients, rate = [pace.clients], _RATE.format(pace=found.pace, tps=pace.tps, times=times)
+    replay, how_long = "", "duration_s = 60\nwarmup_s = 10\nrepetitions = 3"
+    if found.replay is not None:
+        _write_replay(found.replay, folder / "replay.tsv")
+        clients, rate, replay = (
+            [found.replay.clients],
+            "",
+            '\n# Sessions begin transactions as in the log.\nreplay = "replay.tsv"',
+        )
+        how_long = f"duration_s = {math.ceil(found.replay.seconds) + 1}\nwarmup_s = 0\nrepetitions = 1"
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
     file = folder / f"{name}.toml"
     source = " ".join(source.split())
@@ -88,15 +96,29 @@ def write(
         title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
         read_only=_READ_ONLY if read_only else "", covered_part=min(1.0, found.covered), what_part=json.dumps(what),
         production="\n".join(_produced(found)), samples=_samples(found), clients=json.dumps(clients), rate=rate,
+        replay=replay, times=how_long,
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
     return file
 
 
+def _write_replay(of: Replayed, file: Path) -> None:
+    with file.open("x", encoding="utf-8") as f:
+        f.write("# client, milliseconds from the begin, script, sample, values\n")
+        for client, ms, script, sample, values in of.lines:
+            given = json.dumps(values, ensure_ascii=False) if values else "-"
+            f.write(f"{client}\t{ms:.3f}\t{script}\t{sample}\t{given}\n")
+
+
 def _samples(found: Capture) -> str:
-    if not found.samples and not found.listed:
+    scheduled = found.replay.samples if found.replay is not None else {}
+    if not found.samples and not found.listed and not scheduled:
         return ""
+    lists_of_replay = [
+        f"samples.{name} = {{ columns = {json.dumps(columns)}, scheduled = true }}"
+        for name, columns in scheduled.items()
+    ]
     lists = [
         f"samples.{listed.name} = {{ columns = {json.dumps(listed.columns)}, "
         f"values = {json.dumps(listed.rows, ensure_ascii=False)} }}"
@@ -109,6 +131,7 @@ def _samples(found: Capture) -> str:
     ]
     lines = lines and ["# Rows that the scripts draw from (\\pick): of tables, as they are where this runs.", *lines]
     lists = lists and ["# Bounds of numbers and times, and what else was asked for.", *lists]
+    lists = [*lists, *(lists_of_replay and ["# What replay.tsv gives to each transaction.", *lists_of_replay])]
     return "\n".join([*lines, *lists]) + "\n"
 
 

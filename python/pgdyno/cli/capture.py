@@ -17,7 +17,7 @@ from pgdyno.capture.write import write
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import TargetError
+from pgdyno.errors import TargetError, UsageError
 from pgdyno.format import one_line
 
 
@@ -30,11 +30,14 @@ def main(
     read_only: bool,
     with_values: Sequence[str] = (),
     times: float = 1.0,
+    replay: bool = False,
 ) -> int:
     """Reads, writes, and returns the exit code."""
+    if replay and (not log or times != 1):
+        raise UsageError("--replay is of a log (--log), at its own times", "Leave --times out, or --replay.")
     target = targets.resolve(conninfo or "")
     try:
-        found, what, source = _captured(target, log, seconds, top, read_only, with_values)
+        found, what, source = _captured(target, log, seconds, top, read_only, with_values, replay)
     except psycopg.Error as e:
         reason = one_line(e)
         raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
@@ -49,7 +52,13 @@ def main(
 
 
 def _captured(
-    target: Target, log: Sequence[Path], seconds: float, top: int, read_only: bool, with_values: Sequence[str]
+    target: Target,
+    log: Sequence[Path],
+    seconds: float,
+    top: int,
+    read_only: bool,
+    with_values: Sequence[str],
+    replay: bool,
 ) -> tuple[Capture, str, str]:
     with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
@@ -57,7 +66,7 @@ def _captured(
             catalog = Catalog(conn, with_values)
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
             prefix = str(row[0]) if row is not None else ""
-            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix)
+            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix, replay=replay)
             source = ", ".join(p.name for p in log)
         else:
             found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)

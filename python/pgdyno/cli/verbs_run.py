@@ -179,11 +179,19 @@ def capture(
     times: Annotated[
         float, typer.Option(help="Drive so many times what production does in a second.", min=0.001, max=10_000)
     ] = 1.0,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Of a log: each session begins its transactions when it did; with --with-values all with the values "
+            "that it had. Default: a mix, drawn at random.",
+        ),
+    ] = False,
 ) -> None:
     """Make a workload of what a server carries out: weighted scripts, parameters as its statistics have them."""
     from pgdyno.cli import capture as verb
 
-    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or [], times))
+    raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or [], times, replay))
 
 
 def capacity(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from pgdyno.format import one_line
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.run import replay
 from pgdyno.run.dataset import AnyDataset, chosen
 from pgdyno.run.provision import Options
 from pgdyno.run.samples import columns_only
@@ -46,6 +47,15 @@ class Prepared:
     resumed: Path | None = None
     #: What was typed, for the record.
     command: str = ""
+    #: For each workload that is a replay, its schedule.
+    schedules: dict[str, str] = field(default_factory=dict)
+
+    def replay(self, workload: str) -> replay.Replay | None:
+        """Which session begins which script when; None: any, by weights. Raises SpecError."""
+        if workload not in self.schedules:
+            return None
+        of = self.experiment.workloads[workload]
+        return replay.parsed(self.schedules[workload], self.scripts[workload], of.samples, of.replay or "replay")
 
 
 def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Touched] = ()) -> dict[str, str]:
@@ -89,7 +99,8 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         experiment, shrunk = adjust(experiment)
         scripts = specs.script_texts(experiment, folder)
         scripts |= {name: listing(w.tpcc) for name, w in experiment.workloads.items() if w.tpcc is not None}
-        prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk)
+        schedules = specs.schedule_texts(experiment, folder)
+        prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk, schedules=schedules)
     _check_scripts(prepared)
     return prepared
 
@@ -111,6 +122,9 @@ def _check_scripts(prepared: Prepared) -> None:
         if d.is_own:
             # Reads its files: a mistake is said before anything is touched.
             chosen(d, local_data=None)
+    for name in prepared.schedules:
+        if (found := prepared.replay(name)) is not None:
+            replay.check(prepared.experiment, name, found.schedule)
     for number, axes in enumerate(matrices):
         _check_tpcc(prepared.experiment, axes)
         variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
@@ -202,4 +216,4 @@ def _continued(path: Path) -> Prepared:
         ) from e
     if m.capacity is not None:
         raise UsageError(f"{path} is a search for a capacity, which cannot be continued", "Start it anew.")
-    return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, path)
+    return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, path, schedules=m.schedules)

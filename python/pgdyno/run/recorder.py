@@ -172,6 +172,7 @@ class Recorder:
             # What a run that was cut off is continued by.
             experiment=experiment.model_dump(mode="json"),
             scripts=self._prepared.scripts,
+            schedules=self._prepared.schedules,
             cores=self._prepared.cores,
             command=self._prepared.command,
         )

@@ -49,7 +49,7 @@ def take(conn: Connection, samples: Mapping[str, SampleOf], seed: int) -> list[S
 
 def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
     if s.table is None:
-        return Sample(name, [variable(c) for c in s.columns], [list(row) for row in s.values])
+        return Sample(name, [variable(c) for c in s.columns], [list(row) for row in s.values], s.scheduled)
     with user_path(conn):
         row = conn.execute("select pg_catalog.to_regclass(%s)::oid", [s.table]).fetchone()
     found = conn.execute(_TABLE, [row[0]]).fetchone() if row is not None and row[0] is not None else None

@@ -334,7 +334,10 @@ class Session:
         scripts = self.prepared.scripts[trial.workload]
         tpcc = self.experiment.workloads[trial.workload].tpcc
         rows = site.samples.get(trial.workload, [])
-        workload = compiled(scripts, variables, tpcc, rows)
+        replayed = self.prepared.replay(trial.workload)
+        schedule = None if replayed is None else replayed.schedule
+        rows = rows if replayed is None else replayed.with_rows(rows)
+        workload = compiled(scripts, variables, tpcc, rows, schedule)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -376,7 +379,7 @@ class Session:
             steps.stop,
             self.experiment.workloads[trial.workload].expect_rows,
         )
-        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows)
+        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows, schedule)
         try:
             steps.before_load()
         except BaseException as e:

@@ -27,6 +27,7 @@ from pgdyno.model import (
 )
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
+from pgdyno.run.replay import Schedule
 from pgdyno.run.steadiness import without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.workers import workers_for_clients
@@ -79,10 +80,12 @@ class PreparedTrial:
     tpcc: Tpcc | None = None
     #: What the scripts pick from.
     samples: Sequence[engine.Sample] = ()
+    #: Of a replay, in place of weights.
+    schedule: Schedule | None = None
 
     def compiled(self) -> _core.Workload:
         """What its clients carry out. Raises SpecError."""
-        return compiled(self.scripts, self.variables, self.tpcc, self.samples)
+        return compiled(self.scripts, self.variables, self.tpcc, self.samples, self.schedule)
 
 
 class RunObserver(Protocol):

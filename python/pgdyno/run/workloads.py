@@ -7,6 +7,7 @@ from typing import Any
 
 from pgdyno import _core, engine
 from pgdyno.errors import SpecError
+from pgdyno.run.replay import Schedule
 from pgdyno.spec.experiment import Tpcc
 
 #: Scripts as runs keep them: name, text, weight.
@@ -14,7 +15,11 @@ Scripts = Sequence[tuple[str, str, int]]
 
 
 def compiled(
-    texts: Scripts, variables: Mapping[str, str], tpcc: Tpcc | None = None, samples: Sequence[engine.Sample] = ()
+    texts: Scripts,
+    variables: Mapping[str, str],
+    tpcc: Tpcc | None = None,
+    samples: Sequence[engine.Sample] = (),
+    schedule: Schedule | None = None,
 ) -> _core.Workload:
     """A workload of these scripts, or of TPC-C; a mistake is a SpecError with file, line, column and caret."""
     if tpcc is not None:
@@ -27,6 +32,8 @@ def compiled(
             workload.add(name, text, weight)
     except _core.ScriptError as e:
         raise SpecError(message_of(e)) from e
+    if schedule is not None:
+        workload.schedule(schedule)
     try:
         # Builds it, which also weighs the scripts.
         _ = workload.commands

@@ -192,12 +192,14 @@ class SampleOf(Strict):
     #: Of a table: how many at most.
     rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     #: Rows that are given here, in place of a table's.
-    values: Annotated[list[list[Annotated[str, Field(max_length=100_000)]]], Field(max_length=100_000)] = []
+    values: Annotated[list[list[Annotated[str, Field(max_length=1_000_000)]]], Field(max_length=1_000_000)] = []
+    #: A transaction's values are said by `replay`, and not drawn.
+    scheduled: bool = False
 
     @model_validator(mode="after")
     def _of_a_table_or_here(self) -> SampleOf:
-        if (self.table is None) != bool(self.values):
-            raise ValueError("give either table or values")
+        if (self.table is not None) + bool(self.values) + self.scheduled != 1:
+            raise ValueError("give either table, or values, or scheduled")
         if wrong := [n for n, row in enumerate(self.values) if len(row) != len(self.columns)]:
             raise ValueError(f"values.{wrong[0]} has not a value for each of the {len(self.columns)} columns")
         return self
@@ -208,6 +210,8 @@ class Workload(Strict):
 
     scripts: list[Script] = []
     tpcc: Tpcc | None = None
+    #: A file beside the experiment: which session begins which script when, in place of weights.
+    replay: str | None = None
     #: What its scripts draw from with `\\pick`.
     samples: dict[Variable, SampleOf] = {}
     #: How the table of results calls its figure.

@@ -144,6 +144,20 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
     return out
 
 
+def schedule_texts(experiment: Experiment, folder: Path | None) -> dict[str, str]:
+    """For each workload that is a replay, the text of its schedule. Raises SpecError."""
+    out = {}
+    for name, workload in experiment.workloads.items():
+        if workload.replay is not None:
+            path = (folder or Path()) / workload.replay
+            try:
+                out[name] = files.read_text(path)
+            except (OSError, ValueError) as e:
+                where = f"workloads.{name}.replay"
+                raise SpecError(f"{where}: cannot read {path}: {getattr(e, 'strerror', e)}") from e
+    return out
+
+
 def standby_reads_of(workload: str) -> str:
     """What the scripts of its reads on standbys are called among those of workloads."""
     return f"{workload} on standbys"

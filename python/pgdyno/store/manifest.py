@@ -281,6 +281,8 @@ class Manifest(Part):
     #: The experiment as it was carried out, and its scripts: what a run that was cut off is continued by.
     experiment: dict[str, Any] | None = None
     scripts: dict[str, list[tuple[str, str, int]]] = {}
+    #: Of replays, by workload.
+    schedules: dict[str, str] = {}
     cores: int | None = None
     #: By label.
     places: dict[str, Place] = {}

@@ -3,11 +3,11 @@
 use super::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step, Workload};
 use crate::plan::Protocol;
 use crate::shell;
-use pgdyno_base::Prng;
+use pgdyno_base::{Nanos, Prng};
 use pgdyno_script::program::Capture;
 use pgdyno_script::{EvalError, Program, Sample, Scalar, ScriptError, Symbols, Value, Vm, vm};
 use pgdyno_wire::{Effect, WireError};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A compiled script and how often it is chosen.
 #[derive(Clone, Debug)]
@@ -28,6 +28,28 @@ pub struct Side {
     /// Samples that they pick from, in place of those of the same name.
     pub samples: Vec<Arc<Sample>>,
 }
+
+/// A transaction that is begun at a time, and not when its client is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Its script.
+    pub script: usize,
+    /// When, from the run's begin.
+    pub due: Nanos,
+    /// The row of scheduled samples.
+    pub row: u64,
+}
+
+/// What each client does, and when; in place of weights.
+#[derive(Debug, Default)]
+struct Schedule {
+    clients: Vec<Vec<Scheduled>>,
+    /// When the first client was free for its first transaction.
+    begin: OnceLock<Nanos>,
+}
+
+/// How long a client without more to do rests before it is asked again.
+const FOR_LONG: Nanos = Nanos(3_600_000_000_000);
 
 /// As in pgbench. The sum of all must fit what is drawn from.
 pub const MAX_WEIGHT: u64 = i32::MAX as u64;
@@ -50,6 +72,7 @@ struct Shared {
     random_seed: u64,
     /// What the statement of each command does to its transaction.
     effects: Vec<Effect>,
+    schedule: Option<Schedule>,
 }
 
 impl ScriptWorkload {
@@ -101,8 +124,18 @@ impl ScriptWorkload {
                 statements += usize::from(sql.is_some());
             }
         }
-        let shared = Shared { scripts, symbols, sides, commands, names, first, random_seed, effects };
+        let shared = Shared { scripts, symbols, sides, commands, names, first, random_seed, effects, schedule: None };
         Ok(ScriptWorkload { shared: Arc::new(shared) })
+    }
+
+    /// The same, where each client carries out its own transactions at their times: client `i` the i-th of `clients`.
+    pub fn scheduled(mut self, clients: Vec<Vec<Scheduled>>) -> Result<ScriptWorkload, String> {
+        let shared = Arc::get_mut(&mut self.shared).ok_or("the workload is in use")?;
+        if let Some(s) = clients.iter().flatten().find(|s| s.script >= shared.scripts.len()) {
+            return Err(format!("the schedule names script {}, and there are {}", s.script, shared.scripts.len()));
+        }
+        shared.schedule = Some(Schedule { clients, begin: OnceLock::new() });
+        Ok(self)
     }
 }
 
@@ -139,6 +172,8 @@ impl Workload for ScriptWorkload {
             at_begin: rng.clone(),
             rng,
             side,
+            client,
+            next: 0,
             current: 0,
             in_pipeline: false,
             sent: Sent::Statement(0),
@@ -177,6 +212,9 @@ pub struct ScriptActor {
     /// The stream as it was when the transaction began.
     at_begin: Prng,
     side: usize,
+    client: usize,
+    /// Of a schedule, the number of the client's next transaction.
+    next: usize,
     current: usize,
     in_pipeline: bool,
     /// What the last step has sent.
@@ -412,7 +450,25 @@ impl ScriptActor {
 }
 
 impl Actor for ScriptActor {
+    fn rest(&mut self, now: Nanos) -> Nanos {
+        let Some(schedule) = &self.shared.schedule else { return Nanos::ZERO };
+        let begin = *schedule.begin.get_or_init(|| now);
+        match schedule.clients.get(self.client).and_then(|own| own.get(self.next)) {
+            Some(next) => begin + next.due - now,
+            None => FOR_LONG,
+        }
+    }
+
     fn begin(&mut self, choose: &mut Prng) -> usize {
+        if let Some(schedule) = &self.shared.schedule
+            && let Some(next) = schedule.clients.get(self.client).and_then(|own| own.get(self.next))
+        {
+            self.next += 1;
+            self.vm.use_row(next.row);
+            self.current = next.script;
+            self.at_begin = self.rng.clone();
+            return self.current;
+        }
         let (own, total, _) = &self.shared.sides[self.side];
         let mut chosen = own[0];
         if own.len() > 1 {
@@ -547,5 +603,37 @@ impl Actor for ScriptActor {
 
     fn as_script(&self) -> Option<&ScriptActor> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_script::{Options, compile};
+
+    #[test]
+    fn a_schedule_says_who_does_what_and_when() {
+        let mut symbols = Symbols::default();
+        let mut script = |name: &str| Script {
+            program: Arc::new(compile(name, "select 1;\n", &mut symbols, Options::default()).unwrap()),
+            weight: 1,
+            side: 0,
+        };
+        let scripts = vec![script("a"), script("b")];
+        let at = |script, due| Scheduled { script, due: Nanos(due), row: 0 };
+        let of = |scripts: Vec<Script>| ScriptWorkload::new(scripts, Arc::new(Symbols::default()), 0).unwrap();
+        let workload = of(scripts.clone()).scheduled(vec![vec![at(1, 0), at(0, 50)], vec![at(0, 20)]]).unwrap();
+        let mut clients: Vec<_> = (0..3).map(|i| workload.actor(i, Prng::from_seed(1), 0)).collect();
+        let mut choose = Prng::from_seed(2);
+        // The run's begin is when the first client is free.
+        assert_eq!(clients[0].rest(Nanos(1_000)), Nanos::ZERO);
+        assert_eq!(clients[0].begin(&mut choose), 1);
+        assert_eq!(clients[1].rest(Nanos(1_005)), Nanos(15));
+        // What is late begins at once; who has nothing more to do rests.
+        assert_eq!(clients[0].rest(Nanos(1_070)), Nanos::ZERO);
+        assert_eq!(clients[0].begin(&mut choose), 0);
+        assert_eq!(clients[0].rest(Nanos(1_080)), FOR_LONG);
+        assert_eq!(clients[2].rest(Nanos(1_080)), FOR_LONG);
+        assert!(of(scripts).scheduled(vec![vec![at(2, 0)]]).is_err());
     }
 }
