@@ -41,7 +41,7 @@ fn workload() -> Arc<ScriptWorkload> {
             Script { program: Arc::new(program), weight: 1, side }
         })
         .collect();
-    let sides = vec![Side::default(), Side { variables: vec![("n".into(), Value::Int(2))] }];
+    let sides = vec![Side::default(), Side { variables: vec![("n".into(), Value::Int(2))], ..Side::default() }];
     Arc::new(ScriptWorkload::of_sides(scripts, sides, Arc::new(symbols), 1).unwrap())
 }
 

@@ -87,7 +87,7 @@ def write(
             "",
             '\n# Sessions begin transactions as in the log.\nreplay = "replay.tsv"',
         )
-        how_long = f"duration_s = {math.ceil(found.replay.seconds) + 1}\nwarmup_s = 0\nrepetitions = 1"
+        how_long = f"duration_s = {math.ceil(10 * found.replay.seconds) / 10 + 0.5}\nwarmup_s = 0\nrepetitions = 1"
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
     file = folder / f"{name}.toml"
     source = " ".join(source.split())

@@ -378,6 +378,7 @@ class Session:
             steps.extra_histograms,
             steps.stop,
             self.experiment.workloads[trial.workload].expect_rows,
+            is_replay=schedule is not None,
         )
         prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows, schedule)
         try:

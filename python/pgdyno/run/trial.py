@@ -28,7 +28,7 @@ from pgdyno.model import (
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.listener import Listener
 from pgdyno.run.replay import Schedule
-from pgdyno.run.steadiness import without_warmup
+from pgdyno.run.steadiness import Kept, without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import compiled, message_of
@@ -63,6 +63,8 @@ class TrialContext:
     stop_collecting: Callable[[], None] = lambda: None
     #: A statement that mostly finds or changes no row fails the trial.
     expect_rows: bool = False
+    #: Its transactions have times of their own: nothing is steady, and the throughput is production's.
+    is_replay: bool = False
 
 
 @dataclass(frozen=True)
@@ -356,6 +358,8 @@ def _ended(
     kept = (
         None
         if summary is None
+        else Kept(summary)
+        if context.is_replay
         else without_warmup(
             summary, writer.rows, log, open_loop=context.run.rate is not None, may_drop=not context.run.is_duet
         )
