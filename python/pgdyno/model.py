@@ -40,6 +40,10 @@ class Caveat(Enum):
         "open loop (--rate): the throughput is what was asked for, not what the server can do",
         "read the latencies, which count from when each transaction was due",
     )
+    REPLAY = (
+        "a replay: transactions begin when they did in production, so the throughput is production's",
+        "read the latencies, which count from when each transaction was begun",
+    )
     NO_WORK = (
         "a statement found or changed no row in most of its executions: the throughput counts work that was not done",
         "look for an empty table, keys beyond it, a wrong search_path, row-level security, a rule or a trigger",

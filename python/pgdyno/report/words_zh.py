@@ -399,6 +399,8 @@ ZH = {
     "open loop (--rate): the throughput is what was asked for, not what the server can do": "开环(--rate):吞吐是所要求的速率,而不是"
     "服务器的能力",
     "read the latencies, which count from when each transaction was due": "请看延迟:从事务应开始的时刻算起",
+    "a replay: transactions begin when they did in production, so the throughput is production's": "回放:事务按生产中的时刻开始,吞吐即生产的吞吐",
+    "read the latencies, which count from when each transaction was begun": "请看延迟:从事务开始的时刻算起",
     "a statement found or changed no row in most of its executions: the throughput counts work that was not done": "某语句多数执行未读到或未改动任何行:吞吐量计入了并未做成的工作",
     "look for an empty table, keys beyond it, a wrong search_path, row-level security, a rule or a trigger": "请查看空表、超出表范围的键、错误的 search_path、行级安全、规则或触发器",
     "the rate was too high: transactions that were due were never begun, and the latencies leave them out": "速率过高:有到期的事务未能"

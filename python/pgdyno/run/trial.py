@@ -372,6 +372,7 @@ def _ended(
     state = "failed" if failed else "finished" if raised is None else "interrupted"
     lost = any(r.lost or (r.disconnected and r.phase == "measure") for r in writer.rows)
     caveats = [*_caveats(context.run, summary, state, lost=lost, shared=context.shared), *context.caveats]
+    caveats += [Caveat.REPLAY] if context.is_replay and summary is not None else []
     error = nothing or (str(raised) if isinstance(raised, Exception) else "")
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
