@@ -88,7 +88,7 @@ def of_log(
         seen.begun.append((transaction[0].session, _begin_of(transaction)))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
-    out.of = "the transactions in the log"
+    out.of, out.is_of_log = "the transactions in the log", True
     times, whole = _times(kinds), sum(calls.values()) or 1
     for kind, alike in sorted(kinds.items(), key=lambda x: -calls[x[0]]):
         # Of lists of several lengths the most frequent stands for all.

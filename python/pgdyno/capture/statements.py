@@ -99,6 +99,7 @@ class Capture:
     #: Part that the scripts stand for, and of what.
     covered: float = 0.0
     of: str = "the time that the server spent in statements"
+    is_of_log: bool = False
     #: What the reader should know of the source.
     notes: Sequence[str] = ()
     #: In place of a rate: sessions' transactions at their times.

@@ -160,9 +160,8 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         "Of values only bounds of numbers and times stand in the scripts, and those of columns that --with-values "
         "named; others are read from the tables where the scripts run.",
         "",
-        "- How parameters of one transaction belong together, think time, and the order of transactions in a session.",
+        *_not_kept(found),
         *(f"- {note}" for note in found.notes),
-        "- From pg_stat_statements also: transactions. Each statement is one.",
         "",
         "| script | calls | what is not as it was |",
         "|---|---:|---|",
@@ -182,6 +181,17 @@ def _readme(found: Capture, source: str, when: str, what: str) -> str:
         if more := sorted(found.left_out, key=lambda x: -x.part)[_LISTED:]:
             out.append(f"| and {len(more)} more | {sum(x.calls for x in more):,} | | |")
     return "\n".join(out) + "\n"
+
+
+def _not_kept(found: Capture) -> list[str]:
+    if found.replay is not None:
+        return ["- Connections: sessions that were over before others began share one."]
+    if found.is_of_log:
+        return [
+            "- Think time, and the order of transactions in a session (--replay keeps them).",
+            "- What a statement returned and a later one of its transaction was given, unless both are in the log.",
+        ]
+    return ["- Transactions: each statement is one. What belongs together in a transaction is not kept (--log has it)."]
 
 
 def _short(text: str) -> str:
