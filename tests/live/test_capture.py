@@ -106,7 +106,7 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     values = [row[0] for row in next(s["values"] for s in listed if "values" in s)]
     assert 88 <= values.count("eu") <= 92 and 8 <= values.count("us") <= 12, values
     readme = (out / "README.md").read_text()
-    assert "It asks the catalog" not in readme and "it asks the catalog" in readme and "Each statement is one" in readme
+    assert "It asks the catalog" not in readme and "it asks the catalog" in readme and "each statement is one" in readme
     (file,) = out.glob("*.toml")
     assert len(run(file, busy, tmp_path)["scripts"]) == 5  # type: ignore[arg-type]
     # Rows, blocks, WAL and time of a call are compared with production's.
