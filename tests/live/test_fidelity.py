@@ -160,9 +160,7 @@ def test_a_replay_does_what_was_done_when_it_was_done(server: Server, tmp_path: 
     assert done.code == 0, done.err
     (file,) = out.glob("*.toml")
     # What made the table is in the log as well.
-    kept = [
-        line for line in (out / "replay.tsv").read_text().splitlines() if line.startswith("#") or "\t01-" in line
-    ]
+    kept = [line for line in (out / "replay.tsv").read_text().splitlines() if line.startswith("#") or "\t01-" in line]
     (out / "replay.tsv").write_text("\n".join(kept) + "\n")
     experiment = tomllib.loads(file.read_text())
     sessions = {line.split("\t")[0] for line in kept[1:]}
