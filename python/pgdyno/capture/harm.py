@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.collect.plans import shape
 from pgdyno.load.find import Connection
 from pgdyno.search_path import user_path
 
@@ -114,7 +115,22 @@ class Planner:
         except (psycopg.Error, ValueError, LookupError, TypeError):
             return None
 
+    def shape(self, text: str, parameters: int) -> str:
+        """Return the generic plan in words, as runs have it; empty: not known."""
+        if self._others:
+            return ""
+        try:
+            with self._conn.transaction(force_rollback=True), user_path(self._conn):
+                return shape(self._planned(text, parameters))
+        except (psycopg.Error, ValueError, LookupError, TypeError):
+            return ""
+
     def _estimated(self, text: str, parameters: int) -> float:
+        plan = self._planned(text, parameters)
+        changes = list(_changes(plan))
+        return sum(changes) if changes else float(plan["Plan Rows"])
+
+    def _planned(self, text: str, parameters: int) -> dict[str, Any]:
         self._conn.execute(f"set local statement_timeout = {_PLAN_MS}")
         self._conn.execute("set local plan_cache_mode = force_generic_plan; set local lock_timeout = 200")
         # A rollback takes back no PREPARE: of one that failed the name stays.
@@ -127,9 +143,7 @@ class Planner:
         nulls = f"({', '.join(['null'] * parameters)})" if parameters else ""
         row = self._conn.execute(f"explain (format json) execute {name}{nulls}".encode()).fetchone()
         self._conn.execute(f"deallocate {name}")
-        plan = (row[0] if not isinstance(row[0], str) else json.loads(row[0]))[0]["Plan"] if row else {}
-        changes = list(_changes(plan))
-        return sum(changes) if changes else float(plan["Plan Rows"])
+        return dict((row[0] if not isinstance(row[0], str) else json.loads(row[0]))[0]["Plan"]) if row else {}
 
 
 def _changes(plan: dict[str, Any]) -> Iterator[float]:

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
+from pgdyno import _core
 from pgdyno.capture import draws, lexical, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw, Listed
@@ -64,6 +65,8 @@ class Captured:
     listed: Sequence[Listed] = ()
     #: Parameters that a replay gives: number of the statement from 0, number of the parameter.
     scheduled: Sequence[tuple[int, int]] = ()
+    #: In production, in words; empty: not known.
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,10 @@ def _counts(conn: Connection) -> dict[Any, Counts]:
 
 
 def _why_nothing(conn: Connection) -> list[str]:
-    row = conn.execute("select pg_catalog.current_setting('pg_stat_statements.track', true)").fetchone()
+    # What the session had before it turned its own off.
+    row = conn.execute(
+        "select reset_val from pg_catalog.pg_settings where name = 'pg_stat_statements.track'"
+    ).fetchone()
     if row is not None and row[0] == "none":
         return ["pg_stat_statements.track = none: nothing is counted (SET it to top)"]
     return ["pg_stat_statements has counted no statement of this database (was it reset? is it another database?)"]
@@ -300,8 +306,22 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
     finds_little = c.rows_per_call < _HALF and not text.lower().startswith("insert")
     script = _text(text, drawn, "-- may find nothing, as in production" if finds_little else "")
-    listed = listed_of(drawn)
-    return Captured(name_of(text, tree, number), script, c.calls, remarks, c.each, needs_of(drawn), listed)
+    plan = _plan(with_draws(text, drawn), catalog)
+    name, listed = name_of(text, tree, number), listed_of(drawn)
+    return Captured(name, script, c.calls, remarks, c.each, needs_of(drawn), listed, plan=plan)
+
+
+def _plan(text: str, catalog: Catalog) -> str:
+    """The plan of a script's statement, its variables as parameters; empty: not known."""
+    variables = dict.fromkeys(re.findall(r"(?<!:):([A-Za-z_]\w*)", text), "1")
+    workload = _core.Workload(variables, strict=False)
+    try:
+        workload.add("statement", f"{text};\n")
+        ((_, prepared, _),) = workload.sample(0, 0)
+    except (_core.CoreError, ValueError):
+        return ""
+    prepared = prepared.rstrip().removesuffix(";")
+    return catalog.planner.shape(prepared, lexical.highest(prepared))
 
 
 def listed_of(drawn: Mapping[int, Draw]) -> list[Listed]:

@@ -143,6 +143,7 @@ def _produced(found: Capture) -> list[str]:
         *(
             f"scripts.{json.dumps(s.name, ensure_ascii=False)} = {{ share = {s.calls / calls:.6f}"
             + "".join(f", {name} = {value:.6g}" for name, value in s.each.items())
+            + (f", plan = {json.dumps(s.plan, ensure_ascii=False)}" if s.plan else "")
             + " }"
             for s in found.scripts
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -62,6 +63,9 @@ def _captured(
 ) -> tuple[Capture, str, str]:
     with closing(targets.administrative(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
+        with contextlib.suppress(psycopg.Error):
+            # What a capture asks is no work of production's. Only superusers may say so.
+            conn.execute("set pg_stat_statements.track to none")
         if log:
             catalog = Catalog(conn, with_values)
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()

@@ -163,7 +163,7 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
         if n.get("Node Type") == "Seq Scan" and "Relation Name" in n
     ]
     # The one that was seen to throw away most comes first.
-    return Plan(s, _shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
+    return Plan(s, shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
 
 
 def _uncounted(conn: Connection) -> None:
@@ -192,7 +192,7 @@ def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _nodes(child)
 
 
-def _shape(node: Mapping[str, Any]) -> str:
+def shape(node: Mapping[str, Any]) -> str:
     """The kinds of nodes and what they read: "Update on t (Index Scan on t using t_pkey)"."""
     words = str(node.get("Node Type", "?"))
     if words == "ModifyTable":
@@ -201,7 +201,7 @@ def _shape(node: Mapping[str, Any]) -> str:
         words += f" on {node['Relation Name']}"
     if "Index Name" in node:
         words += f" using {node['Index Name']}"
-    inner = "; ".join(_shape(c) for c in node.get("Plans", ()))
+    inner = "; ".join(shape(c) for c in node.get("Plans", ()))
     return f"{words} ({inner})" if inner else words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pgdyno.collect.plans import PREPARE, Sample
+from pgdyno.collect.plans import Sample
 
 #: What is dropped (comments), and what pg_stat_statements replaces by a parameter, or a script by a variable: strings,
 #: numbers, booleans and NULL, $1, :name. In one pass: a comment's sign within a string is none.
@@ -18,6 +18,8 @@ _TOKEN = re.compile(
 _SIGN = re.compile(
     r"(?<=[(,=<>+*/%|-])[-+]\?|\b(select|then|else|when|and|or|between|limit|offset)[-+]\?", re.IGNORECASE
 )
+#: Of what was prepared to be planned, by a run or a capture.
+_PREPARED = re.compile(r"^prepare pgdyno_\w+ as ")
 #: Of a statement's text so much is kept.
 _KEPT = 1000
 
@@ -26,7 +28,7 @@ def shape(text: str) -> str:
     """A statement without comments, constants, parameters and superfluous blanks: equal for a script's statement and
     for what pg_stat_statements has of it, whichever protocol sent it. Lists of constants are of one length.
     """
-    bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", text.removeprefix(PREPARE))
+    bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", _PREPARED.sub("", text))
     bare = re.sub(r"\s*([()\[\],=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
     bare = _SIGN.sub(lambda m: f"{m[1]} ?" if m[1] else "?", bare)
     return re.sub(r"([(\[])\?(?:,\?)+([)\]])", r"\1?\2", bare)
@@ -41,7 +43,7 @@ def attributed(rows: Sequence[Mapping[str, float | str]], statements: Sequence[S
         by_shape.setdefault(shape(s.prepared), s)
     found: list[dict[str, float | str]] = []
     for row in rows:
-        text = str(row["statement"]).removeprefix(PREPARE)
+        text = _PREPARED.sub("", str(row["statement"]))
         own = by_shape.get(shape(text))
         place: dict[str, float | str] = {"script": own.script if own else "", "line": float(own.line if own else 0)}
         found.append({**row, "statement": text[:_KEPT], **place})

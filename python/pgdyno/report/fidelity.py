@@ -30,6 +30,13 @@ class _Script:
     name: str
     there: Mapping[str, float | None]
     here: Mapping[str, float | None]
+    #: In production and here; empty: not known.
+    plans: tuple[str, str] = ("", "")
+
+    @property
+    def has_the_same_plan(self) -> bool | None:
+        """None: one of them is not known."""
+        return None if "" in self.plans else self.plans[0] == self.plans[1]
 
     def agrees(self, figure: str) -> bool | None:
         """Whether a figure is within 20%, or both are next to nothing; None: one is not known."""
@@ -58,6 +65,10 @@ def _compared(data: RunData, g: Group, production: Mapping[str, Any]) -> list[_S
     # How often a script was carried out is known exactly; of its statements the server counted some.
     executed = {PurePath(s.name).name.removesuffix(".sql"): s.latency.count for s in data.pooled_scripts[g.key]}
     whole = sum(executed.values()) or 1
+    plans = {
+        PurePath(str(row.get("script") or "")).name.removesuffix(".sql"): str(row.get("plan") or "")
+        for row in Evidence(data, g.trials).whole("plans")
+    }
     found = []
     for name, there in production["scripts"].items():
         total, statements = counted.get(name, {}), max(1, int(there.get("statements") or 1))
@@ -68,7 +79,8 @@ def _compared(data: RunData, g: Group, production: Mapping[str, Any]) -> list[_S
                 "rows": total["rows"] / calls, "blocks": (total["blocks_hit"] + total["blocks_read"]) / calls,
                 "wal_bytes": total["wal_bytes"] / calls, "ms": total["ms"] / calls,
             }  # fmt: skip
-        found.append(_Script(name, there, here))
+        plan = there.get("plan")
+        found.append(_Script(name, there, here, (plan if isinstance(plan, str) else "", plans.get(name, ""))))
     return found
 
 
@@ -85,19 +97,20 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
         production = _production(data, g.workload)
         for s in _compared(data, g, production) if production is not None else ():
             row: list[str | Cell] = [s.name, _text(s.there.get("share"), True), _text(s.here.get("share"), True)]
+            row.append({True: "same", False: "other", None: "–"}[s.has_the_same_plan])
             for figure in _FIGURES:
                 row += [_text(s.there.get(figure)), linked(_text(s.here.get(figure)), g.trials)]
             cells.append(row)
     return Table(
         "fidelity",
         "The same work as in production",
-        ["script", "calls", "calls here", "rows", "rows here", "blocks", "blocks here", "WAL B", "WAL B here", "ms",
-         "ms here"],
+        ["script", "calls", "calls here", "plan", "rows", "rows here", "blocks", "blocks here", "WAL B", "WAL B here",
+         "ms", "ms here"],
         cells,
         "Share of the calls; the rest is for one call, by pg_stat_statements there and here, so without spread. "
-        "What was not counted is a dash.",
+        "Plan: the generic one. What was not counted is a dash.",
         1,
-        ["WAL B", "WAL B here"],
+        ["WAL B", "WAL B here", "plan"],
     )  # fmt: skip
 
 
@@ -108,26 +121,40 @@ def sentences(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
         production = _production(data, g.workload)
         if production is None:
             continue
-        compared = [(s, agrees) for s in _compared(data, g, production) if (agrees := s.agrees("rows")) is not None]
+        scripts = _compared(data, g, production)
+        compared = [(s, agrees) for s in scripts if (agrees := s.agrees("rows")) is not None]
         others = [s.name for s, agrees in compared if not agrees]
         names = ", ".join(others[:_SOME]) + (", ..." if len(others) > _SOME else "")
         part, of = f"{float(production.get('covered') or 0.0) * 100:.0f}%", production.get("of") or ""
         fine = len(compared) - len(others)
+        behind = f"{_plans(scripts, lang)}{_rates(production, g, lang)}"
         if lang == "zh":
             said = f"工作负载包含生产的 {part}({of});" + (
                 f"{len(compared)} 个脚本中有 {fine} 个的每次调用行数相差不超过 20%"
                 if compared
                 else "没有可比较的每次调用行数"
             )
-            out.append(f"{said}{f';不符者:{names}' if others else ''}。{_rates(production, g, lang)}")
+            out.append(f"{said}{f';不符者:{names}' if others else ''}。{behind}")
         else:
             said = f"{part} of {of} is in the workload; " + (
                 f"rows per call agree within 20% for {fine} of {len(compared)} scripts"
                 if compared
                 else "rows per call cannot be compared: the server did not count statements"
             )
-            out.append(f"{said}{f'; not so for {names}' if others else ''}.{_rates(production, g, lang)}")
+            out.append(f"{said}{f'; not so for {names}' if others else ''}.{behind}")
     return out
+
+
+def _plans(scripts: Sequence[_Script], lang: str) -> str:
+    """How many plans are the same; empty: none is known."""
+    known = [s for s in scripts if s.has_the_same_plan is not None]
+    others = [s for s in known if not s.has_the_same_plan]
+    if not known:
+        return ""
+    some = "; ".join(f"{s.name}: {s.plans[0]} -> {s.plans[1]}" for s in others[:2])
+    if lang == "zh":
+        return f"{len(known)} 个计划中有 {len(known) - len(others)} 个与生产相同{f'({some})' if others else ''}。"
+    return f" {len(known) - len(others)} of {len(known)} plans are those of production{f' ({some})' if others else ''}."
 
 
 def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:

@@ -149,7 +149,8 @@ ZH = {
     "WAL B here": "此处 WAL 字节", "ms here": "此处毫秒",
     "Share of the calls; the rest is for one call, by pg_stat_statements there and here, so without spread.":
     "调用次数的占比;其余为每次调用,两处均来自 pg_stat_statements,因此没有离散度。",
-    "What was not counted is a dash.": "未统计者为短横。",
+    "What was not counted is a dash.": "未统计者为短横。", "Plan: the generic one.": "计划:通用计划。",
+    "same": "相同", "other": "不同",
     "calls": "调用次数", "hit": "命中", "dirtied": "弄脏", "WAL B": "WAL 字节",
     "full pages": "整页", "temp": "临时", "JIT ms": "JIT 毫秒",
     "By pg_stat_statements, so without spread; all but calls are for one call.":

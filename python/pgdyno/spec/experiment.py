@@ -167,6 +167,8 @@ class ProducedScript(Strict):
     rows: _MEAN | None = None
     blocks: _MEAN | None = None
     wal_bytes: _MEAN | None = None
+    #: Its plan, in words.
+    plan: Annotated[str, Field(max_length=10_000)] | None = None
 
 
 class Production(Strict):
