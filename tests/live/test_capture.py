@@ -359,3 +359,16 @@ def test_what_may_be_secret_is_written_nowhere(busy: Server, tmp_path: Path) -> 
     for path in (p for p in (tmp_path / "runs").rglob("*") if p.is_file()):
         assert b"S3CRET" not in path.read_bytes(), path
     busy.sql("drop database private with (force)")
+
+
+def test_why_nothing_was_captured_is_said(busy: Server, tmp_path: Path) -> None:
+    busy.sql("drop database if exists silent with (force)")
+    busy.sql("create database silent")
+    busy.sql("create extension pg_stat_statements", dbname="silent")
+    target = busy.conninfo(dbname="silent")
+    busy.sql("alter database silent set pg_stat_statements.track = none")
+    busy.sql("select pg_stat_statements_reset()", dbname="silent")
+    done = pgdyno("capture", "--target", target, "--output", tmp_path / "none")
+    assert done.code == 2 and "pg_stat_statements.track = none: nothing is counted" in done.err, done.err
+    assert not (tmp_path / "none").exists()
+    busy.sql("drop database silent with (force)")
