@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - statements are as long as their programs write them
 """Captured workloads are the same work: programs with known statements are captured, and their captures run."""
 
 from __future__ import annotations
@@ -175,3 +176,85 @@ def test_a_replay_does_what_was_done_when_it_was_done(server: Server, tmp_path: 
     (out / "replay.tsv").write_text("0\tx\t01-select-t\t-\t-\n")
     wrong = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force")
     assert wrong.code == 2 and "replay.tsv:1: could not convert" in wrong.err, wrong.err
+
+
+KINDS = """
+create type mood as enum ('calm', 'angry', 'busy');
+create domain code as text;
+create table person (id bigint primary key, email text unique not null, nick text unique, mood mood not null, phone bigint,
+  outside text, ref code, zone text, meta jsonb, seen timestamptz);
+create table post (id bigint primary key, author bigint not null references person, at timestamptz not null, body text);
+create table booking (room int, starts timestamptz, unique (room, starts));
+create table counter (name text primary key, n int not null);
+create index on post (author); create index on post (at, id); create index on person (lower(email));
+insert into person select 1700000000000000000 + i * 7919, 'P' || i || '@x', 'nick' || i,
+  (array['calm', 'angry', 'busy'])[1 + i % 3]::mood, 4900000000 + i * 1009, case when i % 10 = 0 then 'out' || i end,
+  'C' || i % 50, 'UTC', jsonb_build_object('k', i), now() from generate_series(1, 3000) i;
+insert into post select 1800000000000000000 + i * 104729, 1700000000000000000 + (1 + i % 3000) * 7919,
+  timestamptz '2025-01-01' + i * interval '1 minute', md5(i::text) || ' word ' || i from generate_series(1, 12000) i;
+insert into counter select 'c' || i, 0 from generate_series(1, 5) i;
+create index on person (outside); create index on person (ref); create index on person (phone);
+"""
+#: A statement with its parameters, by a number that is drawn; rows a call where one is meant to be found.
+STATEMENTS = (
+    ("select * from post where author = %s", lambda n: [1700000000000000000 + n * 7919]),
+    ("select id from person where phone = %s", lambda n: [4900000000 + n * 1009]),
+    ("select id from person where outside = %s", lambda n: [f"out{n // 10 * 10 or 10}"]),
+    ("select id from person where lower(email) = lower(%s)", lambda n: [f"P{n}@X"]),
+    ("select id from person where mood = %s::mood and id = %s", lambda n: [("calm", "angry", "busy")[n % 3], 1700000000000000000 + n * 7919]),
+    ("select id from person where ref = %s", lambda n: [f"C{n % 50}"]),
+    ("select date_trunc('day', at), count(*) from post where author = %s group by 1, extract(hour from at)", lambda n: [1700000000000000000 + n * 7919]),
+    ("select at at time zone 'Europe/Berlin', encode(body::bytea, 'hex') from post where id = %s", lambda n: [1800000000000000000 + n * 104729]),
+    ("select id from post where (at, id) < (%s, %s) order by at desc, id desc limit 20", lambda n: [f"2025-01-0{2 + n % 7}", 1800000000000000000 + n * 104729]),
+    ("insert into counter values (%s, 1) on conflict (name) do update set n = counter.n + 1", lambda n: [f"c{1 + n % 5}"]),
+    ("insert into booking (room, starts) values (%s, %s)", lambda n: [n, f"2025-03-01 {n % 24:02}:{n // 24 % 60:02}:{n // 1440:02}"]),
+    ("update person set nick = %s where id = %s", lambda n: [f"new{n}", 1700000000000000000 + n * 7919]),
+    ("insert into person (id, email, mood) values (%s, %s, %s::mood)", lambda n: [1900000000000000000 + n, f"N{n}@x", "calm"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["statistics", "log"])
+def test_statements_of_all_kinds_find_what_they_found(server: Server, tmp_path: Path, source: str) -> None:
+    """Keys with gaps, NULL, enums, domains, upserts, unique columns that change, words that are no values."""
+    name = f"kinds_{source}"
+    server.sql(f"create database {name}")
+    server.sql("create extension pg_stat_statements", dbname=name)
+    server.sql(KINDS, dbname=name)
+    server.sql("vacuum analyze", dbname=name)
+    server.sql("select pg_stat_statements_reset()", dbname=name)
+    rng = random.Random(5)
+    with psycopg.connect(server.conninfo(dbname=name), autocommit=True) as conn:
+        for n in rng.sample(range(1, 2999), 120):
+            for text, values in STATEMENTS:
+                conn.execute(text.encode(), values(n), prepare=True)
+        conn.execute("select 'the last of production'")
+    log = server.data / "log" / "pg.csv"
+    wait_until(lambda: log.read_text().count("the last of production") >= (1 if source == "statistics" else 2))
+    out = tmp_path / "out"
+    options = ["--log", log] if source == "log" else []
+    done = pgdyno("capture", "--target", server.conninfo(dbname=name), "--output", out, "--top", 13, *options)
+    assert done.code == 0, done.err
+    texts = {p.stem: p.read_text() for p in out.glob("*.sql")}
+    assert len(texts) == 13, (out / "README.md").read_text()
+    server.sql(f"create database {name}_copy template {name}")
+    (file,) = out.glob("*.toml")
+    more = ["--clients", 2, "--duration", 3, "--warmup", 0.5, "--repetitions", 1, "--force", "--rate", 0, "--json"]
+    target = server.conninfo(dbname=f"{name}_copy")
+    done = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", *more)
+    (trial,) = done.json["trials"]
+    assert trial["summary"]["failed"] == {}, (trial["summary"]["failed"], texts)
+    assert server.sql("select count(*) from counter", dbname=f"{name}_copy") == [(5,)]
+    (run,) = (tmp_path / "runs").iterdir()
+    there = {text.split("%s")[0].lower(): text for text, _ in STATEMENTS}
+    for line in compared(run):
+        wanted = float(line["rows"]) if line["rows"] else None
+        here = float(line["rows here"].replace(",", ""))
+        if wanted is None:
+            # A log has no rows: of the program's statements each finds some.
+            wanted = {"post": 4.0, "person": 1.0}.get(line["script"].rpartition("-")[2], here)
+            assert here > 0.5, (line, texts[line["script"]])
+        else:
+            assert 0.8 * wanted <= here <= 1.25 * wanted, (line, texts[line["script"]], there)
+    if source == "log":
+        # Numbers that tell a person are picked from the table, and not written.
+        assert not any(re.search(r"49000\d{5}", t) for t in texts.values())

@@ -160,3 +160,33 @@ def test_no_value_is_written(
     texts["terminal"] = "".join(capfd.readouterr())
     for name, text in texts.items():
         assert "mark" not in text.lower(), (name, [x for x in text.splitlines() if "mark" in x.lower()][:3])
+
+
+#: Statements of transactions in the forms that drivers write, and what their scripts must have.
+MESSAGES = (
+    ("BEGIN; update t set b = 'MaRk1' where a = {n}; COMMIT", "update t set b = "),
+    ("BEGIN /*application='x',request_id='MaRk{n}'*/|select b from t where a = {n}|COMMIT /*MaRk{n}*/",
+     "select b from t where a = "),
+    ('BEGIN|SAVEPOINT "s1398_x{n}"|delete from t where a = -{n}|RELEASE SAVEPOINT "s1398_x{n}"|COMMIT', "savepoint s1"),
+    ("update t set n = {n} where a = {n}; select count(*) from t where b <> 'MaRk'", "update t set n = "),
+    ("BEGIN|SET LOCAL statement_timeout = 5000|select a from t where a = {n}|END", "set local statement_timeout"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "has"), MESSAGES)
+def test_transactions_in_all_forms_are_one_script(server: Server, tmp_path: Path, messages: str, has: str) -> None:
+    """However often they come, with whatever names and comments; and no session hangs in one of them."""
+    server.sql("drop table if exists t; " + SCHEMA)
+    sent: list[str] = []
+    for n in range(1, 41):
+        sent += [*messages.replace("{n}", str(n)).split("|"), f"select a from t where a = {n} and b <> 'other'"]
+    entries = [("postgres", *said(Statement("a", text, {}), "en")) for text in sent]
+    (tmp_path / "x.csv").write_text(as_csv(entries, "a"))
+    with closing(targets.administrative(target_of(server, "postgres"))) as conn:
+        found = logs.of_log([tmp_path / "x.csv"], "postgres", Catalog(conn), top=30, read_only=False)
+    write(found, tmp_path / "out", source="x", when="now", what=found.of)
+    texts = [p.read_text() for p in sorted((tmp_path / "out").glob("*.sql"))]
+    assert len(texts) == 2 and not found.left_out and sum(s.calls for s in found.scripts) == 80, (texts, found.left_out)
+    assert any(has in t.lower() for t in texts), texts
+    for path in (tmp_path / "out").iterdir():
+        assert "mark" not in path.read_text().lower(), path

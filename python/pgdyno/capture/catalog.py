@@ -28,7 +28,7 @@ select case when n.nspname::text = (
     then c.relname::text else n.nspname::text || '.' || c.relname::text end,
   c.oid, n.nspname::text, c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, null), a.attnum,
   c.relkind in ('r', 'p') and not c.relrowsecurity and a.attgenerated <> 'v'
-    and t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace,
+    and l.lanname in ('internal', 'c'),
   case when c.relkind = 'p' then
     (select coalesce(sum(greatest(p.reltuples, 0)), 0) from pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) x
        join pg_catalog.pg_class p on p.oid = x.relid where x.isleaf)
@@ -37,7 +37,9 @@ select case when n.nspname::text = (
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   join pg_catalog.pg_type t on t.oid = a.atttypid
-where c.relkind in ('r', 'p', 'v', 'm') and n.nspname not in ('pg_catalog', 'information_schema')"""
+  join pg_catalog.pg_proc o on o.oid = t.typoutput join pg_catalog.pg_language l on l.oid = o.prolang
+where c.relkind in ('r', 'p', 'v', 'm') and n.nspname not in ('pg_catalog', 'information_schema')
+order by a.attrelid, a.attnum"""
 _UNIQUE = """
 select i.indrelid, i.indkey::int2[] from pg_catalog.pg_index i
 where i.indisunique and i.indpred is null and i.indexprs is null
@@ -45,12 +47,14 @@ order by not i.indisprimary, i.indexrelid"""
 _REFERENCES = """
 select conrelid, conkey, confrelid, confkey from pg_catalog.pg_constraint where contype = 'f' order by oid"""
 _STATS = """
-select most_common_vals::text::text[], most_common_freqs, histogram_bounds::text::text[], n_distinct
+select most_common_vals::text::text[], most_common_freqs, histogram_bounds::text::text[], n_distinct, null_frac
 from pg_catalog.pg_stats
 where schemaname::text = %s and tablename::text = %s and attname::text = %s
 order by inherited desc limit 1"""
 #: Rows that are looked at where there are no statistics, and how long a look may take, milliseconds.
 _SOME, _LOOK_MS = 200, 2_000
+#: More numbers than this many times those that are there.
+_GAPS = 2.0
 INTEGERS = ("smallint", "integer", "bigint")
 
 
@@ -138,9 +142,9 @@ class Catalog:
         return "all" in self._with_values
 
     @property
-    def names(self) -> dict[str, set[str]]:
-        """By table the names of its columns."""
-        return {t: set(of.columns) for t, of in self.tables.items()}
+    def names(self) -> dict[str, list[str]]:
+        """By table the names of its columns, in their order."""
+        return {t: list(of.columns) for t, of in self.tables.items()}
 
     def column(self, use: sql.Use | None) -> Column | None:
         """What a parameter is compared with, or written into; None: it is not known."""
@@ -160,7 +164,8 @@ class Catalog:
         row = self._stats(table, column)
         if row is not None and (row[0] or row[2]):
             return Distribution(row[0] or (), row[1] or (), row[2] or ())
-        look = SQL("select {}::pg_catalog.text from {} limit {}").format(
+        # By the type's output function: a cast to text may be somebody's.
+        look = SQL("select pg_catalog.concat({0}) from {1} where {0} is not null limit {2}").format(
             Identifier(column), Identifier(table.schema, table.name), _SOME
         )
         rows = self._look(look) if table.columns[column].is_plain else []
@@ -174,6 +179,22 @@ class Catalog:
         if row is None or row[3] is None:
             return None
         return float(row[3]) if row[3] > 0 else -float(row[3]) * table.rows
+
+    def has_gaps(self, table: Table, column: str) -> bool:
+        """Whether many of the numbers between a column's least and greatest are not there, by ANALYZE."""
+        if table.is_unique(column):
+            return not self.is_dense(table, column)
+        of, distinct = self.distribution(table, column), self.distinct(table, column)
+        try:
+            known = [int(v) for v in (*of.common, *of.bounds)]
+        except ValueError:
+            return False
+        return bool(known) and distinct is not None and max(known) - min(known) + 1 > _GAPS * max(1.0, distinct)
+
+    def nulls(self, table: Table, column: str) -> float:
+        """The part of the rows that have none, as ANALYZE estimates it."""
+        row = self._stats(table, column)
+        return float(row[4] or 0.0) if row is not None else 0.0
 
     def is_dense(self, table: Table, column: str) -> bool:
         """Whether nearly each number between an integer key's first and last is there."""

@@ -70,8 +70,8 @@ class Draw:
     expression: str
     #: What is not as it was.
     remark: str = ""
-    #: What the rows must have that its `\\pick` draws: table and column.
-    needs: tuple[tuple[str, str], ...] = ()
+    #: What the rows must have that its `\\pick` draws: sample, table, column, and whether it may be NULL.
+    needs: tuple[tuple[str, str, str, bool], ...] = ()
     #: Values that its `\\pick` draws from.
     listed: Listed | None = None
 

@@ -134,6 +134,23 @@ def _number(text: str) -> str:
     return str(int(plain, 0)) if plain[:2].lower() in ("0x", "0o", "0b") else plain
 
 
+def split(text: str) -> list[str]:
+    """The statements of a message, without comments before them."""
+    found: list[list[str]] = [[]]
+    for t in _tokens(text):
+        if t.kind == "other" and t.text == ";":
+            found.append([])
+        elif found[-1] or t.kind not in ("blank", "comment"):
+            found[-1].append(t.text)
+    return [s for s in ("".join(part).strip() for part in found) if s]
+
+
+def without_comments(text: str) -> str:
+    """A statement in one line without its comments."""
+    parts = [" " if t.kind in ("blank", "comment") else t.text for t in _tokens(text)]
+    return re.sub(r" +", " ", "".join(parts)).strip().rstrip("; ")
+
+
 def is_hint(comment: str) -> bool:
     """Return whether a comment steers the planner (pg_hint_plan)."""
     return comment.startswith("/*+")

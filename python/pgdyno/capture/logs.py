@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,9 @@ from pgdyno.capture.statements import (
     may_write,
     name_of,
     needs_of,
+    prepared_form,
     shown,
+    unfound,
     with_draws,
 )
 from pgdyno.errors import UsageError
@@ -36,9 +38,15 @@ _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNOR
 _BEGINS = re.compile(r"(?:begin|start\s+transaction)\b", re.IGNORECASE)
 #: ROLLBACK TO a savepoint ends nothing.
 _ENDS = re.compile(r"(?:commit|end|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)|abort)\b", re.IGNORECASE)
-_WITHIN = re.compile(r"(?:begin|start|commit|end|rollback|abort|savepoint|release)\b", re.IGNORECASE)
+_WITHIN = re.compile(
+    r"(?:begin|start|commit|end|rollback|abort|savepoint|release)\b|set\s+local\s+(?:statement_timeout|lock_timeout|"
+    r"idle_in_transaction_session_timeout|work_mem|synchronous_commit|enable_\w+|random_page_cost|jit|"
+    r"max_parallel_workers_per_gather|constraint_exclusion|plan_cache_mode)\b",
+    re.IGNORECASE,
+)
 #: Lists of any length are one statement.
 _LIST = re.compile(r"\bin\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)", re.IGNORECASE)
+_SETS = re.compile(r"\bset_config\s*\(", re.IGNORECASE)
 #: A shorter log tells no rate.
 _MOMENT_S = 1.0
 _NUMBERS = (*INTEGERS, "numeric", "real", "double precision")
@@ -76,7 +84,7 @@ def of_log(
     replayed: list[tuple[Captured, _Seen]] = []
     for transaction in _transactions(reader.statements()):
         clock.saw(transaction)
-        general = [_general(s) for s in transaction]
+        general = _general_of(transaction)
         texts = tuple(text for text, _ in general)
         if all(sql.is_session(t) for t in texts):
             continue
@@ -107,6 +115,7 @@ def of_log(
             replayed.append((script, seen))
     if replay:
         out.replay = _replayed(replayed, clock)
+    out.notes = [*out.notes, *unfound(out)]
     out.pace = clock.pace(sum(s.calls for s in out.scripts))
     return out
 
@@ -188,7 +197,7 @@ def _shape(text: str) -> str:
 
 def _transactions(every: Iterator[Statement]) -> Iterator[list[Statement]]:
     under_way: dict[str, list[Statement]] = {}
-    for s in every:
+    for s in _parted(every):
         current = under_way.setdefault(s.session, [])
         current.append(s)
         opened = _BEGINS.match(sql.bare(current[0].text)) is not None
@@ -198,9 +207,43 @@ def _transactions(every: Iterator[Statement]) -> Iterator[list[Statement]]:
     yield from (x for x in under_way.values() if x)
 
 
+def _parted(every: Iterator[Statement]) -> Iterator[Statement]:
+    """Messages of several statements as these, within the transaction that they are."""
+    for s in every:
+        parts = lexical.split(s.text) if ";" in s.text else [s.text]
+        if len(parts) < 2:
+            yield s
+            continue
+        if not any(_BEGINS.match(p) or _ENDS.match(p) for p in parts):
+            parts = ["BEGIN", *parts, "COMMIT"]
+        for part in parts:
+            yield replace(s, text=part, ms=None if s.ms is None else s.ms / len(parts))
+
+
+_SAVEPOINT = re.compile(
+    r"^((?:savepoint|release(?: savepoint)?|rollback (?:(?:work|transaction) )?to(?: savepoint)?) )"
+    r"(\"(?:[^\"]|\"\")+\"|\w+)$",
+    re.IGNORECASE,
+)
+
+
+def _general_of(transaction: Sequence[Statement]) -> list[tuple[str, dict[int, str | None]]]:
+    """Statements without constants and comments; savepoints by their number, since drivers count theirs up."""
+    names: dict[str, str] = {}
+    out = []
+    for s in transaction:
+        text, values = _general(s)
+        if (m := _SAVEPOINT.match(text)) is not None:
+            text = f"{m[1]}s{names.setdefault(m[2], str(len(names) + 1))}"
+        out.append((text, values))
+    return out
+
+
 def _general(s: Statement) -> tuple[str, dict[int, str | None]]:
     if sql.is_control(s.text):
-        return sql.bare(s.text).strip().rstrip(";"), {}
+        text = lexical.without_comments(s.text)
+        # What is no part of a script has no constants in a list of what was left out.
+        return (text if _WITHIN.match(text) else lexical.general(text)[0]), {}
     text, values = lexical.general(s.text)
     return text, {**s.parameters, **dict(enumerate(values, lexical.highest(s.text) + 1))}
 
@@ -222,8 +265,11 @@ def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] |
     """
     types = catalog.types(text)
     if isinstance(types, str):
-        text, _ = lexical.general(original, lexical.Casts.ALL)
-        return text, catalog.types(text)
+        for casts in (lexical.Casts.NONE, lexical.Casts.ALL):
+            other, _ = lexical.general(original, casts)
+            if not isinstance(found := catalog.types(other), str):
+                return other, found
+        return text, types
     plain, _ = lexical.general(original, lexical.Casts.NONE)
     inferred = catalog.types(plain) if plain != text else types
     same = not isinstance(inferred, str) and all(
@@ -241,6 +287,7 @@ class _Values:
     given: list[dict[int, str | None]]
     prefix: str
     place: str
+    may_conflict: bool = False
 
     def of(self, n: int) -> list[str | None]:
         """A parameter's, by transaction."""
@@ -256,9 +303,13 @@ class _Values:
         varies = use is not None and use.inserted and len(set(values)) > 1
         if varies and use is not None and table is not None and parameters.is_new(table, use.column, self._described()):
             return parameters.new_key(name, table, use.column, type_)
-        if use is not None and use.how in ("unit", "format"):
-            known = [v for v in values if sql.is_word_of_time(v)] or ["day"]
-            return draws.from_a_list(name, Distribution.of(known), self.place)
+        if words := [v for v in values if sql.is_word(use, v)]:
+            return draws.from_a_list(name, Distribution.of(words), self.place)
+        if use is not None and use.how == "like" and table is not None and not catalog.may_be_written(use, type_):
+            return parameters.like(n, self._described(), table, values, catalog)
+        is_number = use is not None and use.how == "equal" and type_ in INTEGERS
+        if is_number and table is not None and use is not None and catalog.has_gaps(table, use.column):
+            return parameters.alone(n, self._described(), catalog)
         if not catalog.may_be_written(use, type_):
             if catalog.column(use) is None and type_ in ("text", "character varying", "uuid"):
                 return Draw((), by_chance(type_), "what it is of is not known: drawn by chance (--with-values)")
@@ -298,7 +349,11 @@ class _Values:
         return found
 
     def _described(self) -> parameters.Statement:
-        return parameters.Statement(self.uses, self.types, prefix=self.prefix, place=self.place)
+        lists = {n: [v for v in self.of(n) if v] for n, use in self.uses.items() if use.how == "list"}
+        lengths = {n: round(sum(v.count(",") + 1 for v in of) / len(of)) for n, of in lists.items() if of}
+        return parameters.Statement(
+            self.uses, self.types, lengths=lengths, prefix=self.prefix, place=self.place, may_conflict=self.may_conflict
+        )
 
 
 def _script(
@@ -309,7 +364,7 @@ def _script(
     scheduled: list[tuple[int, int]] = []
     body: list[str] = []
     remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
-    needs: list[tuple[str, str]] = []
+    needs: list[tuple[str, str, str, bool]] = []
     listed: list[Listed] = []
     relations = Relations()
     for at, text in enumerate(seen.texts):
@@ -320,10 +375,17 @@ def _script(
         if isinstance(types, str):
             return f"the server does not take its general form: {types}"
         tree = sql.parsed(text)
+        if _SETS.search(text):
+            return "it sets what the session has, by a value that is not known"
         if tree is None:
             return "it cannot be read, so which of its values are secrets is not known"
         values = _Values(
-            sql.uses(tree, catalog.names), types, [x[at] for x in seen.given], f"s{at + 1}p", f"v{number}_"
+            sql.uses(tree, catalog.names),
+            types,
+            [x[at] for x in seen.given],
+            f"s{at + 1}p",
+            f"v{number}_",
+            sql.may_conflict(text),
         )
         try:
             drawn = _drawn(text, values, relations, catalog)
@@ -334,6 +396,8 @@ def _script(
                 scheduled += [(at, n) for n in own]
         except parameters.NotKnownError as e:
             return str(e)
+        if isinstance(why := catalog.types(prepared_form(with_draws(text, drawn))), str):
+            return f"with what is drawn the server does not take it: {why}"
         lines += [line for d in drawn.values() for line in d.lines]
         needs += needs_of(drawn)
         listed += listed_of(drawn)
@@ -362,7 +426,17 @@ def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dic
             relations.keep(s.column(n), each, found[n])
         else:
             found[n] = relations.draw(s.column(n), each, f"{s.prefix}{n}", partial(s.alone, n, catalog))
+            found[n] = _at_times_null(found[n], f"{s.prefix}{n}", each)
     return found
+
+
+def _at_times_null(d: Draw, name: str, values: Sequence[str | None]) -> Draw:
+    """A parameter that is NULL as often as it was."""
+    part = sum(v is None for v in values) / max(1, len(values))
+    if not 0 < part < 1 or not d.lines or re.fullmatch(r":\w+", d.expression) is None:
+        return d
+    unless = (f"\\set {name}_n random(1, {draws.PARTS})", f"\\if :{name}_n <= {round(part * draws.PARTS)}")
+    return replace(d, lines=(*d.lines, *unless, f"\\set {d.expression[1:]} null", "\\endif"))
 
 
 def _is_unsure(text: str, use: sql.Use | None, type_: str) -> bool:

@@ -20,6 +20,14 @@ _LONGEST_LIST = 200
 _RANGES = 40
 #: Beyond this part of the rows, all of them are meant.
 _NEARLY_ALL = 0.9
+#: New keys of other types than integers and texts.
+_NEW = {
+    "timestamp with time zone": "(now() + random() * interval '100 years')",
+    "timestamp without time zone": "(localtimestamp + random() * interval '100 years')",
+    "date": "(current_date + (random() * 1000000)::integer)",
+    "inet": "('10.0.0.0'::inet + (random() * 16777215)::bigint)",
+    "numeric": "(random() * 1000000000)::numeric", "double precision": "(random() * 1000000000)",
+}  # fmt: skip
 #: Between two bounds, where nothing is known.
 _TENTH = 0.1
 #: A limit of which production's rows say nothing.
@@ -28,7 +36,9 @@ _LIMIT = 10
 _PREFIX = 3
 #: More values than this many times the rows: independent draws would mostly find nothing.
 _SPARSE = 2.0
-_LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 10**15}
+_LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 9 * 10**18}
+#: A smaller part of the rows without a value is no matter.
+_SOME_NULLS = 0.01
 #: What stands for a parameter of which only the type is known; others have no value that means anything.
 _BY_TYPE = {
     "boolean": "true", "text": "'x'::text", "character varying": "'x'::varchar", "numeric": "1::numeric",
@@ -36,7 +46,7 @@ _BY_TYPE = {
     "timestamp with time zone": "now()", "timestamp without time zone": "localtimestamp", "uuid": "gen_random_uuid()",
     "json": "'{}'::json", "jsonb": "'{}'::jsonb", "bytea": "''::bytea", "inet": "'127.0.0.1'::inet",
     "regconfig": "current_setting('default_text_search_config')::regconfig", "tsquery": "'x'::tsquery",
-    "name": "'x'::name", "character": "'x'::bpchar", "time without time zone": "localtime",
+    "name": "'x'::name", "jsonpath": "", "character": "'x'::bpchar", "time without time zone": "localtime",
 }  # fmt: skip
 _TIMES = re.compile(r"(?:date|timestamp)\b")
 
@@ -54,6 +64,8 @@ class Statement:
     types: Sequence[str]
     #: Those that the statement's text has.
     known: Mapping[int, Draw] = field(default_factory=dict)
+    #: Of lists that are arrays, how many values they have.
+    lengths: Mapping[int, int] = field(default_factory=dict)
     #: In production, for one call; None: not counted.
     rows: float | None = None
     blocks: float | None = None
@@ -63,6 +75,8 @@ class Statement:
     returns_what_it_finds: bool = False
     #: Keys that are there, as a part of all that are asked for.
     hits: float = 1.0
+    #: INSERT ... ON CONFLICT.
+    may_conflict: bool = False
     #: It changes or deletes rows.
     changes: bool = False
     #: What variables' names begin with.
@@ -158,14 +172,19 @@ def picked(
     first = min(numbers)
     prefix = f"{s.prefix}{first}_"
     columns = {n: _column_in(table, use, catalog) for n, use in numbers.items()}
-    sample = sample_name(table)
+    # NULL is compared with nothing; a column of its own, since others of the table may be NULL where it is not.
+    alone = next(iter(columns.values())) if len(columns) == 1 else ""
+    is_compared = all(use.how not in ("new", "set", "") for use in numbers.values())
+    without = is_compared and any(catalog.nulls(table, c) > _SOME_NULLS for c in columns.values())
+    sample = sample_name(table) + (f"_{variable(alone or 'given')}" if without else "")
     out = {}
     documents = {columns[n] for n, use in numbers.items() if use.how == "member"}
     for n, use in sorted(numbers.items()):
         value = f":{prefix}{variable(columns[n])}"
         expression = _as_used(value, use, s.type(n), table.columns[columns[n]].type, is_member=columns[n] in documents)
         lines = (f"\\pick {sample} {prefix}",) if n == first else ()
-        out[n] = Draw(lines, expression, remark if n == first else "", ((table.shown, columns[n]),))
+        needs = ((sample, table.shown, columns[n], not without),)
+        out[n] = Draw(lines, expression, remark if n == first else "", needs)
     return out
 
 
@@ -207,6 +226,19 @@ def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_membe
     if use.how == "list" and type_.endswith("[]"):
         return f"array[{value}]::{type_}"
     return value
+
+
+def like(n: int, s: Statement, table: Table, patterns: Sequence[str], catalog: Catalog) -> Draw:
+    """A pattern of the shape that most had: a part of a row's text as long as theirs, between their signs."""
+    ends = [(p[:1] == "%", p[-1:] == "%") for p in patterns]
+    lead, trail = max(set(ends), key=ends.count)
+    lengths = sorted(len(p.strip("%")) for p in patterns)
+    if not catalog.has_rows(table):
+        return alone(n, s, catalog)
+    draw = picked(table, {n: replace(s.uses[n], how="equal")}, s, catalog)[n]
+    part = f"substr({draw.expression}, {3 if lead else 1}, {max(1, lengths[len(lengths) // 2])})"
+    parts = ["'%'"] * lead + [part] + ["'%'"] * trail
+    return replace(draw, expression=f"({' || '.join(parts)})")
 
 
 def sample_name(table: Table) -> str:
@@ -300,8 +332,10 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
     if use is None or column is None:
         return by_type(name, type_)
     table = catalog.tables[use.table]
-    if use.inserted and is_new(table, use.column, s):
+    if (use.inserted and is_new(table, use.column, s)) or (use.how == "set" and table.is_unique(use.column)):
         return new_key(name, table, use.column, type_)
+    if type_ == "jsonpath":
+        raise NotKnownError("what its parameter of type jsonpath is of is not known, and no value stands for it")
     if use.how == "list":
         return _list(n, table, s, catalog)
     if type_ in INTEGERS and table.key == use.column and use.how in ("equal", "list", "set"):
@@ -320,6 +354,8 @@ def _there(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
         known = catalog.distribution(table, use.column)
         if not known.is_empty:
             if type_ in INTEGERS and draws.are_integers(known):
+                if use.how == "equal" and catalog.has_gaps(table, use.column) and catalog.has_rows(table):
+                    return _picked_alone(n, table, s, catalog)
                 return draws.integers(name, known)
             return draws.from_a_list(name, known, s.place)
     return _picked_alone(n, table, s, catalog)
@@ -355,6 +391,10 @@ def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
             return Draw((), none, "a step from another value, taken to be 0")
         case "unit":
             return Draw((), "'day'", "a unit of time, taken to be a day")
+        case "zone":
+            return Draw((), "'UTC'", "a time zone, taken to be UTC")
+        case "encoding":
+            return Draw((), "'hex'", "an encoding, taken to be hex")
         case "format":
             return Draw((), "'YYYY-MM-DD'", "a format, taken to be YYYY-MM-DD")
     return None
@@ -365,7 +405,7 @@ def by_type(name: str, type_: str) -> Draw:
     if type_ in INTEGERS:
         return Draw((f"\\set {name} random(1, 1000)",), f":{name}", "what it is of is not known: random(1, 1000)")
     expression = f"'{{}}'::{type_}" if type_.endswith("[]") else _BY_TYPE.get(type_)
-    if expression is None:
+    if not expression:
         raise NotKnownError(f"what its parameter of type {type_} is of is not known, and no value stands for it")
     return Draw((), expression, f"what it is of is not known: always {expression}")
 
@@ -373,7 +413,7 @@ def by_type(name: str, type_: str) -> Draw:
 def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
     """A value that the column does not have, very likely."""
     if type_ not in INTEGERS:
-        return Draw((), by_chance(type_), "a new key, by chance")
+        return Draw((), _NEW.get(type_, by_chance(type_)), "a new key, by chance")
     high = _LARGEST[type_]
     low = f":{table.name}_last + 1" if table.key == column else f"{high // 2}"
     return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
@@ -381,8 +421,10 @@ def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
 
 def is_new(table: Table, column: str, s: Statement) -> bool:
     """Whether a new row must have another value of the column than all others have: of a unique key of several columns,
-    the last that refers to no other table.
+    the last that refers to no other table. Not where a conflict is provided for.
     """
+    if s.may_conflict:
+        return False
     new = {u.column for u in s.uses.values() if u.inserted and u.table == table.shown}
     for key in table.unique:
         own = [c for c in key if c in new and table.reference_of(c) is None]
@@ -424,7 +466,7 @@ def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
     is_array = type_.endswith("[]")
     each = table.rows / max(1.0, catalog.distinct(table, use.column) or table.rows or 1.0)
     listed = sum(u.how == "list" and (u.table, u.column) == (use.table, use.column) for u in s.uses.values())
-    wanted = 1
+    wanted = min(_LONGEST_LIST, max(1, s.lengths.get(n, 1)))
     if (is_array or listed == 1) and s.rows is not None and s.returns_what_it_finds:
         wanted = min(_LONGEST_LIST, max(1, round(s.rows / max(each, 1.0))))
     one_type = type_.removesuffix("[]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ _SECRET_WORDS = {
     "otp", "pin", "session", "sid", "jwt",
 }  # fmt: skip
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
+_CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory|notify\b)\w+|information_schema|pgdyno)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Use:
     column: str = ""
     #: "equal" to it, one of a "list", a bound that the column lies "above" or "below", "like" it, "contained" in it, a
     #: "member" of it (json -> it), its "new" value in a row that is inserted, what it is "set" to; of no column a
-    #: "limit", an "offset", a "unit" of time, a "format", a "step" from another; else empty: it is calculated with.
+    #: "limit", an "offset", a "unit" of time, a "format", a "zone", an "encoding", a "step" from another; else empty:
+    #: it is calculated with.
     how: str = ""
     #: What the column goes through before it is compared: "lower", "upper", "->", "->>".
     through: str = ""
@@ -119,6 +120,9 @@ _TYPED = re.compile(
     r"interval)\s*(\$\d+)(?:\s+(?:year|month|day|hour|minute|second)\b)?",
     re.IGNORECASE,
 )
+_EXTRACTED = re.compile(r"pg_catalog\.extract\(\$(\d+)")
+_ZONE = re.compile(r"[A-Za-z]+(?:/[A-Za-z_+-]+)*(?:[+-]?\d+)?")
+_ENCODINGS = frozenset(("hex", "base64", "escape"))
 _EXTRACT = re.compile(r"(?<![\w.])extract\s*\(\s*(\$\d+)\s+from\b", re.IGNORECASE)
 
 
@@ -126,6 +130,11 @@ def acceptable(text: str) -> str:
     """A statement of pg_stat_statements as the server takes it: `date $1` is none."""
     text = _TYPED.sub(lambda m: f"{m[2]}::{m[1]}", text)
     return _EXTRACT.sub(lambda m: f"pg_catalog.extract({m[1]}, ", text)
+
+
+def may_conflict(text: str) -> bool:
+    """Whether a statement provides for a key that is there already."""
+    return re.search(r"\bon\s+conflict\b", text, re.IGNORECASE) is not None
 
 
 def returns_what_it_finds(tree: exp.Expression) -> bool:
@@ -140,6 +149,23 @@ _WORDS_OF_TIME = frozenset(
      "dd", "hh24", "hh12", "hh", "mi", "ss", "ms", "us", "mon", "dy", "d", "q", "ww", "iw", "iyyy", "fm", "am", "pm",
      "tz", "t", "th", "fmmonth", "fmday", "ddd", "w", "ddth")
 )  # fmt: skip
+
+
+def extracted(text: str) -> list[int]:
+    """Parameters that are units of time, of which a syntax tree says nothing."""
+    return [int(n) for n in _EXTRACTED.findall(text)]
+
+
+def is_word(use: Use | None, value: str) -> bool:
+    """Whether a constant is a word of the language that its place takes, and so nobody's value."""
+    match use.how if use is not None else "":
+        case "unit" | "format":
+            return is_word_of_time(value)
+        case "zone":
+            return _ZONE.fullmatch(value) is not None and len(value) < 40
+        case "encoding":
+            return value.lower() in _ENCODINGS
+    return False
 
 
 def is_word_of_time(text: str) -> bool:
@@ -159,7 +185,7 @@ def parsed(text: str) -> exp.Expression | None:
     return found if isinstance(found, exp.Expression) and not isinstance(found, exp.Command) else None
 
 
-def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use]:
+def uses(tree: exp.Expression, columns: Mapping[str, Collection[str]]) -> dict[int, Use]:
     """By parameter; `columns` are those of each table. Parameters of which nothing is known are left out."""
     names: dict[str, str] = {}
     for t in tree.find_all(exp.Table):
@@ -169,16 +195,32 @@ def uses(tree: exp.Expression, columns: Mapping[str, set[str]]) -> dict[int, Use
     for p in tree.find_all(exp.Parameter):
         number = int(p.name) if p.name.isdigit() else 0
         if number:
-            use = _use(p, names, columns)
+            use = _use(p, _names_at(p, names), columns)
             if use is not None:
                 found[number] = use
     return found
 
 
-def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> Use | None:
+def _names_at(p: exp.Expression, every: Mapping[str, str]) -> Mapping[str, str]:
+    """The tables that a parameter's columns may be of, those of its own SELECT first."""
+    scope = p.find_ancestor(exp.Select)
+    own: dict[str, str] = {}
+    while scope is not None:
+        for t in scope.find_all(exp.Table):
+            if t.find_ancestor(exp.Select) is scope and t.alias_or_name in every:
+                name = ".".join(x.name for x in (t.args.get("db"), t.this) if x is not None)
+                own.setdefault(t.alias_or_name, name)
+        scope = scope.find_ancestor(exp.Select)
+    return {**own, **{alias: name for alias, name in every.items() if alias not in own}}
+
+
+def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, Collection[str]]) -> Use | None:
     node: exp.Expression = p
     is_age = is_moved = False
-    while isinstance(node.parent, exp.Cast | exp.Paren | exp.Neg | exp.Any | exp.Add | exp.Sub | exp.Interval):
+    while isinstance(
+        node.parent,
+        exp.Cast | exp.Paren | exp.Neg | exp.Any | exp.Add | exp.Sub | exp.Interval | exp.Lower | exp.Upper,
+    ):
         above = node.parent
         if isinstance(above, exp.Sub) and node is above.expression and _is_now(above.this):
             is_age = True
@@ -199,6 +241,10 @@ def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[
         return Use(how="unit")
     if isinstance(parent, exp.ToChar | exp.TimeToStr):
         return Use(how="format")
+    if isinstance(parent, exp.AtTimeZone) and node.arg_key == "zone":
+        return Use(how="zone")
+    if isinstance(parent, exp.Encode | exp.Decode) and node.arg_key == "charset":
+        return Use(how="encoding")
     if not isinstance(parent, exp.Predicate | exp.Binary | exp.Between | exp.In):
         return None
     other = parent.this if node is not parent.this else parent.expression
@@ -254,7 +300,7 @@ def _through(other: Any) -> str:
 
 
 def _in_a_tuple(
-    values: exp.Tuple, node: exp.Expression, names: Mapping[str, str], columns: Mapping[str, set[str]]
+    values: exp.Tuple, node: exp.Expression, names: Mapping[str, str], columns: Mapping[str, Collection[str]]
 ) -> Use | None:
     at = next(i for i, e in enumerate(values.expressions) if e is node)
     above = values.parent
@@ -262,9 +308,12 @@ def _in_a_tuple(
         schema = above.parent.this
         if isinstance(schema, exp.Schema) and at < len(schema.expressions):
             return Use(_table_name(schema.this), schema.expressions[at].name, "new")
+        if isinstance(schema, exp.Table) and at < len(named := list(columns.get(_table_name(schema), ()))):
+            return Use(_table_name(schema), named[at], "new")
         return None
     # (a, b) = ($1, $2)
-    if not isinstance(above, exp.EQ | exp.In):
+    # A page behind a row: what is drawn is a row's.
+    if not isinstance(above, exp.EQ | exp.In | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return None
     other = above.expression if above.this is values else above.this
     listed = other.expressions if isinstance(other, exp.Tuple) else []
@@ -272,15 +321,15 @@ def _in_a_tuple(
     if column is None:
         return None
     table = names.get(column.table) if column.table else _owner(column.name, names, columns)
-    return Use(table, column.name, "equal" if isinstance(above, exp.EQ) else "list") if table else None
+    return Use(table, column.name, "list" if isinstance(above, exp.In) else "equal") if table else None
 
 
 def _table_name(t: exp.Expression) -> str:
     return ".".join(x.name for x in (t.args.get("db"), t.this) if x is not None)
 
 
-def _owner(column: str, names: Mapping[str, str], columns: Mapping[str, set[str]]) -> str | None:
-    owners = [t for t in names.values() if column in columns.get(t, set())]
+def _owner(column: str, names: Mapping[str, str], columns: Mapping[str, Collection[str]]) -> str | None:
+    owners = [t for t in names.values() if column in columns.get(t, ())]
     return owners[0] if owners else (next(iter(names.values())) if len(set(names.values())) == 1 else None)
 
 

@@ -45,6 +45,7 @@ _FAR_FEWER = 0.1
 #: What the planner takes an array for whose elements it does not know.
 _ELEMENTS = 10
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
+_SETS = re.compile(r"\bset_config\s*\(", re.IGNORECASE)
 #: What takes rows away, or changes them.
 _CHANGES = re.compile(r"(?:update|delete|merge)\b|with\b.*[()]\s*(?:update|delete|merge)\b", re.IGNORECASE | re.DOTALL)
 
@@ -60,7 +61,7 @@ class Captured:
     #: What one call was, by the keys of spec.experiment.ProducedScript.
     each: Mapping[str, float] = field(default_factory=dict)
     #: What rows must have that it picks: tables and columns.
-    needs: Sequence[tuple[str, str]] = ()
+    needs: Sequence[tuple[str, str, str, bool]] = ()
     #: Values that it picks from.
     listed: Sequence[Listed] = ()
     #: Parameters that a replay gives: number of the statement from 0, number of the parameter.
@@ -109,8 +110,9 @@ class Capture:
     replay: Replayed | None = None
     #: How much was carried out in a second; None: not known.
     pace: Pace | None = None
-    #: What the scripts pick from: by the sample's name its table, as SQL names it, and columns.
-    samples: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    #: What the scripts pick from: by the sample's name its table, as SQL names it, columns, and whether these may be
+    #: NULL.
+    samples: dict[str, tuple[str, list[str], bool]] = field(default_factory=dict)
     #: Values that the scripts pick from.
     listed: list[Listed] = field(default_factory=list)
 
@@ -118,10 +120,10 @@ class Capture:
         """A script, and what it picks from."""
         self.scripts.append(script)
         self.listed += script.listed
-        for shown, column in script.needs:
+        for sample, shown, column, nulls in script.needs:
             table = catalog.tables[shown]
             name = f"{_quoted(table.schema)}.{_quoted(table.name)}"
-            _, columns = self.samples.setdefault(parameters.sample_name(table), (name, []))
+            _, columns, _ = self.samples.setdefault(sample, (name, [], nulls))
             if column not in columns:
                 columns.append(column)
 
@@ -153,15 +155,27 @@ def of_server(
         )
         script = why or script_of(c, catalog, len(out.scripts) + 1)
         if isinstance(script, str):
-            out.left_out.append(LeftOut(script, shown(c.text), c.calls, c.ms / whole))
+            out.left_out.append(LeftOut(script, shown(lexical.general(c.text)[0]), c.calls, c.ms / whole))
             continue
         out.add(script, catalog)
         out.covered += c.ms / whole
+    out.notes = [*out.notes, *unfound(out)]
     if over_s and out.scripts:
         carried_out = sum(s.calls for s in out.scripts)
         busy = sum(s.calls * s.each.get("ms", 0.0) for s in out.scripts) / 1e3 / over_s
         out.pace = Pace(carried_out / over_s, over_s, 0, busy)
     return out
+
+
+def unfound(found: Capture) -> list[str]:
+    """What to do where many statements name relations that this session does not find."""
+    calls = sum(x.calls for x in found.left_out if "does not exist" in x.why and "relation" in x.why)
+    if not calls:
+        return []
+    return [
+        f'{calls:,} calls name relations that are not in the search path here: --target "... '
+        "options='-c search_path=...'\", as production's sessions have it"
+    ]
 
 
 def _since_reset(conn: Connection) -> float:
@@ -255,16 +269,23 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     # Of what was prepared before statistics were reset, constants are counted with their values.
     text, constants = lexical.general(given)
     types = catalog.types(text)
+    for casts in (lexical.Casts.NONE, lexical.Casts.ALL) if isinstance(types, str) and constants else ():
+        other = lexical.general(given, casts)[0]
+        if not isinstance(found := catalog.types(other), str):
+            text, types = other, found
+            break
     if isinstance(types, str):
         return f"the server does not take its general form: {types}"
     tree = sql.parsed(text)
     uses = sql.uses(tree, catalog.names) if tree is not None else {}
+    uses |= {n: sql.Use(how="unit") for n in sql.extracted(text)}
+    if _SETS.search(text):
+        return "it sets what the session has, by a value that is not known"
     remarks: list[str] = [] if tree is not None else ["it could not be read: parameters are drawn by type alone"]
     changes = _CHANGES.match(sql.bare(text)) is not None
     tables = [catalog.tables[t] for t in sql.tables(tree) if t in catalog.tables] if tree is not None else []
     is_of_one = tree is not None and len(sql.tables(tree)) == 1
     by_key = is_of_one and _finds_one(text, uses, types, catalog)
-    here = _rows(text, uses, types, catalog, by_key=by_key)
     known = _constants(constants, lexical.highest(given), uses, types, catalog)
     finds = is_of_one and tree is not None and sql.returns_what_it_finds(tree)
     # Where a key finds one row at most, it finds none as often as in production.
@@ -275,19 +296,25 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         uses,
         types,
         known,
-        c.rows_per_call,
-        c.blocks / max(1, c.calls),
-        sum(t.pages for t in tables),
-        finds,
-        hits,
-        changes,
+        rows=c.rows_per_call,
+        blocks=c.blocks / max(1, c.calls),
+        pages=sum(t.pages for t in tables),
+        returns_what_it_finds=finds,
+        hits=hits,
+        changes=changes,
         place=f"v{number}_",
+        may_conflict=sql.may_conflict(text),
     )
     try:
         drawn = parameters.drawn(described, catalog)
     except parameters.NotKnownError as e:
         return str(e)
     remarks += [f"${n}: {d.remark}" for n, d in drawn.items() if d.remark]
+    prepared = prepared_form(with_draws(text, drawn))
+    own_types = catalog.types(prepared)
+    if isinstance(own_types, str):
+        return f"with what is drawn the server does not take it: {own_types}"
+    here = _rows(prepared, own_types, catalog, by_key=by_key)
     if finds and parameters.is_calibrated(described):
         # Its parameters are drawn so that they find as many; a generic plan knows nothing of that.
         here = None if changes else c.rows_per_call
@@ -306,22 +333,21 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
     finds_little = c.rows_per_call < _HALF and not text.lower().startswith("insert")
     script = _text(text, drawn, "-- may find nothing, as in production" if finds_little else "")
-    plan = _plan(with_draws(text, drawn), catalog)
+    plan = catalog.planner.shape(prepared, len(own_types))
     name, listed = name_of(text, tree, number), listed_of(drawn)
     return Captured(name, script, c.calls, remarks, c.each, needs_of(drawn), listed, plan=plan)
 
 
-def _plan(text: str, catalog: Catalog) -> str:
-    """The plan of a script's statement, its variables as parameters; empty: not known."""
+def prepared_form(text: str) -> str:
+    """A script's statement with its variables as parameters."""
     variables = dict.fromkeys(re.findall(r"(?<!:):([A-Za-z_]\w*)", text), "1")
     workload = _core.Workload(variables, strict=False)
     try:
         workload.add("statement", f"{text};\n")
         ((_, prepared, _),) = workload.sample(0, 0)
     except (_core.CoreError, ValueError):
-        return ""
-    prepared = prepared.rstrip().removesuffix(";")
-    return catalog.planner.shape(prepared, lexical.highest(prepared))
+        return text
+    return str(prepared).rstrip().removesuffix(";")
 
 
 def listed_of(drawn: Mapping[int, Draw]) -> list[Listed]:
@@ -336,8 +362,7 @@ def _constants(
     found = {}
     for n, value in enumerate(values, behind + 1):
         use, type_ = uses.get(n), types[n - 1]
-        is_word = use is not None and use.how in ("unit", "format") and sql.is_word_of_time(value)
-        if is_word or catalog.may_be_written(use, type_):
+        if sql.is_word(use, value) or catalog.may_be_written(use, type_):
             written = value if type_ in (*INTEGERS, "numeric") else draws.as_literal(value)
             found[n] = Draw((), written)
     return found
@@ -354,7 +379,7 @@ def _hits(c: Counts, uses: Mapping[int, sql.Use], catalog: Catalog) -> float:
     return c.rows_per_call / each if each and c.rows_per_call < _FAR_FEWER * each else 1.0
 
 
-def needs_of(drawn: Mapping[int, Draw]) -> tuple[tuple[str, str], ...]:
+def needs_of(drawn: Mapping[int, Draw]) -> tuple[tuple[str, str, str, bool], ...]:
     """What the scripts pick: tables and columns."""
     return tuple(dict.fromkeys(need for d in drawn.values() for need in d.needs))
 
@@ -376,18 +401,12 @@ def _is_key(use: sql.Use, types: Sequence[str], number: int, catalog: Catalog) -
     return is_unique and use.how == "equal" and types[number - 1] in INTEGERS
 
 
-def _rows(
-    text: str, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog, *, by_key: bool
-) -> float | None:
-    """How many rows it touches as the script draws its parameters: of a list one value, of a limit 10, of a key one."""
+def _rows(text: str, types: Sequence[str], catalog: Catalog, *, by_key: bool) -> float | None:
+    """How many rows it touches as the script draws its parameters: of a list one value, of a key one."""
     here = catalog.planner.rows(text, len(types))
     if by_key:
         return min(1.0, here if here is not None else 1.0)
-    if here is None:
-        return None
-    if any(t.endswith("[]") for t in types):
-        here /= _ELEMENTS
-    return here
+    return here / _ELEMENTS if here is not None and any(t.endswith("[]") for t in types) else here
 
 
 def _text(text: str, drawn: Mapping[int, Draw], comment: str = "") -> str:

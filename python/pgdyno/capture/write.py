@@ -126,8 +126,8 @@ def _samples(found: Capture) -> str:
     ]
     lines = [
         f"samples.{name} = {{ table = {json.dumps(table, ensure_ascii=False)}, "
-        f"columns = {json.dumps(columns, ensure_ascii=False)} }}"
-        for name, (table, columns) in sorted(found.samples.items())
+        f"columns = {json.dumps(columns, ensure_ascii=False)}{'' if nulls else ', nulls = false'} }}"
+        for name, (table, columns, nulls) in sorted(found.samples.items())
     ]
     lines = lines and ["# Rows that the scripts draw from (\\pick): of tables, as they are where this runs.", *lines]
     lists = lists and ["# Bounds of numbers and times, and what else was asked for.", *lists]

@@ -20,6 +20,8 @@ _SIGN = re.compile(
 )
 #: Of what was prepared to be planned, by a run or a capture.
 _PREPARED = re.compile(r"^prepare pgdyno_\w+ as ")
+#: The server takes a field for the constant that it is.
+_FIELD = re.compile(r"\bextract\(\w+ from ", re.IGNORECASE)
 #: Of a statement's text so much is kept.
 _KEPT = 1000
 
@@ -30,6 +32,7 @@ def shape(text: str) -> str:
     """
     bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", _PREPARED.sub("", text))
     bare = re.sub(r"\s*([()\[\],=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
+    bare = _FIELD.sub("extract(? from ", bare)
     bare = _SIGN.sub(lambda m: f"{m[1]} ?" if m[1] else "?", bare)
     return re.sub(r"([(\[])\?(?:,\?)+([)\]])", r"\1?\2", bare)
 

@@ -42,11 +42,12 @@ _TABLES = _Question(
         "rows_deleted", "autovacuums", "autoanalyzes", "blocks_read", "blocks_hit", "index_blocks_read",
         "index_blocks_hit",
     ),
-    ("rows", "dead_rows", "bytes"),
+    ("rows", "dead_rows", "bytes", "estimated_rows"),
     """select s.relid::regclass::text, coalesce(s.seq_scan, 0), coalesce(s.seq_tup_read, 0), coalesce(s.idx_scan, 0),
               s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.autovacuum_count, s.autoanalyze_count,
               coalesce(i.heap_blks_read, 0), coalesce(i.heap_blks_hit, 0), coalesce(i.idx_blks_read, 0),
-              coalesce(i.idx_blks_hit, 0), s.n_live_tup, s.n_dead_tup, pg_catalog.pg_table_size(s.relid::regclass)
+              coalesce(i.idx_blks_hit, 0), s.n_live_tup, s.n_dead_tup, pg_catalog.pg_table_size(s.relid::regclass),
+              (select greatest(c.reltuples, 0)::float8 from pg_catalog.pg_class c where c.oid = s.relid)
        from pg_stat_user_tables s join pg_statio_user_tables i using (relid)
        order by coalesce(s.seq_tup_read, 0) + coalesce(s.idx_tup_fetch, 0) + s.n_tup_ins + s.n_tup_upd desc
        limit 300""",

@@ -175,14 +175,16 @@ def _changed(data: RunData, groups: Sequence[Group]) -> list[tuple[str, float, f
     captured = [g for g in groups if _production(data, g.workload) is not None]
     trials = sorted((t for g in captured for t in g.trials), key=lambda t: t.plan.number)
     change: dict[str, float] = {}
-    last: dict[str, float] = {}
+    first: dict[str, float] = {}
     for t in trials:
         for row in Evidence(data, [t]).whole("tables"):
             name = str(row.get("table") or "")
             made, gone = (float(row.get(key) or 0.0) for key in ("rows_inserted", "rows_deleted"))
+            # Of a database that was copied the server counts what came since; the planner's estimate is older.
+            there = float(row.get("rows") or 0.0) - made + gone
+            first.setdefault(name, max(0.0, there, float(row.get("estimated_rows") or 0.0)))
             change[name] = change.get(name, 0.0) + made - gone
-            last[name] = float(row.get("rows") or 0.0)
-    return [(name, max(0.0, last[name] - n), last[name]) for name, n in change.items() if n]
+    return [(name, first[name], max(0.0, first[name] + n)) for name, n in change.items() if round(n)]
 
 
 def lost(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
@@ -197,7 +199,10 @@ def lost(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
 def gained(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
     """How many rows tables gained or lost, the largest part first."""
     changed = sorted(_changed(data, groups), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
-    said = ", ".join(f"{name} {b - a:+,.0f} ({(b - a) / max(1.0, a) * 100:+.2g}%)" for name, a, b in changed[:_SOME])
+    said = ", ".join(
+        f"{name} {b - a:+,.0f}" + (f" ({(b - a) / a * 100:+,.3g}%)" if a >= abs(b - a) else "")
+        for name, a, b in changed[:_SOME]
+    )
     if not changed:
         return []
     return [f"表的行数变化:{said}。"] if lang == "zh" else [f"Rows that tables gained or lost: {said}."]

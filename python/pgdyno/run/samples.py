@@ -18,7 +18,7 @@ from pgdyno.spec.experiment import SampleOf
 #: Pages of a table that are read for a sample, and how long that may take, milliseconds.
 _PAGES, _PATIENCE_MS = 2_000, 120_000
 #: The table by the name that the user's search path has; pages of all partitions. Values of such columns can be read
-#: without calling anybody's functions: of views, of policies, of generated columns that are worked out when read.
+#: without calling anybody's functions: of views, policies, types, and generated columns that are worked out when read.
 _TABLE = """
 select n.nspname::text, c.relname::text, c.relkind in ('r', 'p', 'm') and not c.relrowsecurity,
   (select coalesce(sum(pg_catalog.pg_relation_size(t.relid)), 0) / pg_catalog.current_setting('block_size')::int8
@@ -26,7 +26,10 @@ select n.nspname::text, c.relname::text, c.relkind in ('r', 'p', 'm') and not c.
      join pg_catalog.pg_class p on p.oid = t.relid where t.isleaf)::float8,
   pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::float8,
   array(select a.attname::text from pg_catalog.pg_attribute a
-        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v')
+          join pg_catalog.pg_type t on t.oid = a.atttypid join pg_catalog.pg_proc o on o.oid = t.typoutput
+          join pg_catalog.pg_language l on l.oid = o.prolang
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v'
+          and l.lanname in ('internal', 'c') order by a.attnum)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = %s"""
 
 
@@ -68,9 +71,12 @@ def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
         )
     pages = max(in_leaves, own)
     part = 100.0 if pages <= _PAGES else 100.0 * _PAGES / pages
-    values = SQL(", ").join(SQL("{}::pg_catalog.text").format(Identifier(c)) for c in s.columns)
-    texts = SQL("select {} from {} tablesample system ({}) repeatable ({}) ").format(
-        values, Identifier(schema, table), Literal(part), Literal(seed % 2**31)
+    # By the types' output functions: a cast to text may be somebody's.
+    shown = "case when {0} is not null then pg_catalog.concat({0}) end"
+    values = SQL(", ").join(SQL(shown).format(Identifier(c)) for c in s.columns)
+    there = SQL(" and ").join(SQL("{} is not null").format(Identifier(c)) for c in s.columns)
+    texts = SQL("select {} from {} tablesample system ({}) repeatable ({}) where {} ").format(
+        values, Identifier(schema, table), Literal(part), Literal(seed % 2**31), SQL("true") if s.nulls else there
     ) + SQL("order by pg_catalog.hashtextextended(ctid::pg_catalog.text, {}), tableoid limit {}").format(
         Literal(seed), Literal(s.rows)
     )

@@ -193,6 +193,8 @@ class SampleOf(Strict):
     columns: Annotated[list[Annotated[str, Field(min_length=1, max_length=63)]], Some, Distinct]
     #: Of a table: how many at most.
     rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    #: Of a table: also rows with NULL in one of the columns.
+    nulls: bool = True
     #: Rows that are given here, in place of a table's.
     values: Annotated[list[list[Annotated[str, Field(max_length=1_000_000)]]], Field(max_length=1_000_000)] = []
     #: A transaction's values are said by `replay`, and not drawn.
