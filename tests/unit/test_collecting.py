@@ -321,8 +321,8 @@ def test_what_changed_between_two_readings_is_an_event() -> None:
 
 def test_counters_that_a_crash_has_reset_are_no_difference() -> None:
     key = ("t",)
-    before = Totals(counted={"tables": {key: (0.0,) * 16}}, reset=("1", ""))
-    after = Totals(counted={"tables": {key: (5.0,) * 16}}, reset=("1", "2"))
+    before = Totals(counted={"tables": {key: (0.0,) * 17}}, reset=("1", ""))
+    after = Totals(counted={"tables": {key: (5.0,) * 17}}, reset=("1", "2"))
     # What had no time before had begun to count only then.
     assert totals.between(before, after, 180000)["tables"]
     crashed = replace(after, reset=("9", "9"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pgdyno.capture import draws, lexical, logfiles, parameters, sql
+from pgdyno.capture import bounds, described, draws, lexical, logfiles, parameters, picks, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
@@ -305,8 +305,9 @@ class _Values:
             return parameters.new_key(name, table, use.column, type_)
         if words := [v for v in values if sql.is_word(use, v)]:
             return draws.from_a_list(name, Distribution.of(words), self.place)
-        if use is not None and use.how == "like" and table is not None and not catalog.may_be_written(use, type_):
-            return parameters.like(n, self._described(), table, values, catalog)
+        is_pattern = use is not None and use.how == "like" and not catalog.may_be_written(use, type_)
+        if is_pattern and table is not None and catalog.has_rows(table):
+            return picks.like(n, self._described(), table, values, catalog)
         is_number = use is not None and use.how == "equal" and type_ in INTEGERS
         if is_number and table is not None and use is not None and catalog.has_gaps(table, use.column):
             return parameters.alone(n, self._described(), catalog)
@@ -333,8 +334,8 @@ class _Values:
         for table, numbers in parameters.rows_together(self.uses, self.types, catalog):
             written = [catalog.may_be_written(self.uses[n], self.types[n - 1]) for n in numbers]
             if not all(written) and not hang(numbers):
-                found |= parameters.picked(table, {n: self.uses[n] for n in numbers}, self._described(), catalog)
-        for low, high in parameters.ranges(self.uses):
+                found |= picks.picked(table, {n: self.uses[n] for n in numbers}, self._described(), catalog)
+        for low, high in bounds.ranges(self.uses):
             given = [
                 (a, b) for a, b in zip(self.of(low), self.of(high), strict=True) if a is not None and b is not None
             ]
@@ -348,10 +349,10 @@ class _Values:
                 found |= {low: a, high: b}
         return found
 
-    def _described(self) -> parameters.Statement:
+    def _described(self) -> described.Statement:
         lists = {n: [v for v in self.of(n) if v] for n, use in self.uses.items() if use.how == "list"}
         lengths = {n: round(sum(v.count(",") + 1 for v in of) / len(of)) for n, of in lists.items() if of}
-        return parameters.Statement(
+        return described.Statement(
             self.uses, self.types, lengths=lengths, prefix=self.prefix, place=self.place, may_conflict=self.may_conflict
         )
 
@@ -394,7 +395,7 @@ def _script(
                 own = [n for n in own if not _is_unsure(text, values.uses.get(n), types[n - 1])]
                 drawn |= {n: Draw((), f":r_s{at + 1}p{n}") for n in own}
                 scheduled += [(at, n) for n in own]
-        except parameters.NotKnownError as e:
+        except described.NotKnownError as e:
             return str(e)
         if isinstance(why := catalog.types(prepared_form(with_draws(text, drawn))), str):
             return f"with what is drawn the server does not take it: {why}"

@@ -7,19 +7,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from pgdyno.capture import draws, sql
+from pgdyno.capture import bounds, draws, picks, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog, Table
+from pgdyno.capture.described import NotKnownError, Statement
 from pgdyno.capture.draws import PARTS, Draw
 from pgdyno.capture.secrets import by_chance
 
 #: Values of a list, at most.
 _LONGEST_LIST = 200
-#: Ranges of a column that stand in a script.
-_RANGES = 40
-#: Beyond this part of the rows, all of them are meant.
-_NEARLY_ALL = 0.9
 #: New keys of other types than integers and texts.
 _NEW = {
     "timestamp with time zone": "(now() + random() * interval '100 years')",
@@ -28,17 +25,11 @@ _NEW = {
     "inet": "('10.0.0.0'::inet + (random() * 16777215)::bigint)",
     "numeric": "(random() * 1000000000)::numeric", "double precision": "(random() * 1000000000)",
 }  # fmt: skip
-#: Between two bounds, where nothing is known.
-_TENTH = 0.1
 #: A limit of which production's rows say nothing.
 _LIMIT = 10
-#: Characters of a LIKE's prefix.
-_PREFIX = 3
 #: More values than this many times the rows: independent draws would mostly find nothing.
 _SPARSE = 2.0
 _LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 9 * 10**18}
-#: A smaller part of the rows without a value is no matter.
-_SOME_NULLS = 0.01
 #: What stands for a parameter of which only the type is known; others have no value that means anything.
 _BY_TYPE = {
     "boolean": "true", "text": "'x'::text", "character varying": "'x'::varchar", "numeric": "1::numeric",
@@ -48,45 +39,6 @@ _BY_TYPE = {
     "regconfig": "current_setting('default_text_search_config')::regconfig", "tsquery": "'x'::tsquery",
     "name": "'x'::name", "jsonpath": "", "character": "'x'::bpchar", "time without time zone": "localtime",
 }  # fmt: skip
-_TIMES = re.compile(r"(?:date|timestamp)\b")
-
-
-class NotKnownError(Exception):
-    """Raised where nothing stands for a parameter; says why."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement whose parameters are to be drawn."""
-
-    #: What each parameter is of, where that is known, and its type.
-    uses: Mapping[int, sql.Use]
-    types: Sequence[str]
-    #: Those that the statement's text has.
-    known: Mapping[int, Draw] = field(default_factory=dict)
-    #: Of lists that are arrays, how many values they have.
-    lengths: Mapping[int, int] = field(default_factory=dict)
-    #: In production, for one call; None: not counted.
-    rows: float | None = None
-    blocks: float | None = None
-    #: Pages of all its tables.
-    pages: float = 0.0
-    #: As many rows come back, or change, as its conditions find: no aggregate, no LIMIT.
-    returns_what_it_finds: bool = False
-    #: Keys that are there, as a part of all that are asked for.
-    hits: float = 1.0
-    #: INSERT ... ON CONFLICT.
-    may_conflict: bool = False
-    #: It changes or deletes rows.
-    changes: bool = False
-    #: What variables' names begin with.
-    prefix: str = "p"
-    #: What names of lists of values begin with.
-    place: str = ""
-
-    def type(self, number: int) -> str:
-        """Of a parameter."""
-        return self.types[number - 1]
 
 
 def drawn(s: Statement, catalog: Catalog) -> dict[int, Draw]:
@@ -94,10 +46,10 @@ def drawn(s: Statement, catalog: Catalog) -> dict[int, Draw]:
     found: dict[int, Draw] = dict(s.known)
     open_ = {n: use for n, use in s.uses.items() if n not in s.known}
     for table, numbers in rows_together(open_, s.types, catalog):
-        found |= picked(table, {n: s.uses[n] for n in numbers}, s, catalog)
-    for low, high in ranges(open_):
+        found |= picks.picked(table, {n: s.uses[n] for n in numbers}, s, catalog)
+    for low, high in bounds.ranges(open_):
         if low not in found and high not in found:
-            found |= _range(low, high, s, catalog)
+            found |= bounds.between(low, high, s, catalog)
     for n in range(1, len(s.types) + 1):
         if n not in found:
             found[n] = alone(n, s, catalog)
@@ -150,176 +102,6 @@ def _references(uses: Mapping[int, sql.Use], catalog: Catalog) -> Iterator[tuple
                 yield catalog.tables[other], numbers
 
 
-def ranges(uses: Mapping[int, sql.Use]) -> list[tuple[int, int]]:
-    """Parameters that a column lies between."""
-    out: list[tuple[int, int]] = []
-    bounds: dict[tuple[str, str], int] = {}
-    for n, use in sorted(uses.items()):
-        if use.how in ("above", "below") and not use.is_age:
-            at = (use.table, use.column)
-            if at in bounds and uses[bounds[at]].how != use.how:
-                other = bounds.pop(at)
-                out.append((n, other) if use.how == "above" else (other, n))
-            else:
-                bounds[at] = n
-    return out
-
-
-def picked(
-    table: Table, numbers: Mapping[int, sql.Use], s: Statement, catalog: Catalog, remark: str = ""
-) -> dict[int, Draw]:
-    """Parameters that one row of a table has, which is drawn where the script runs: no value is written down."""
-    first = min(numbers)
-    prefix = f"{s.prefix}{first}_"
-    columns = {n: _column_in(table, use, catalog) for n, use in numbers.items()}
-    # NULL is compared with nothing; a column of its own, since others of the table may be NULL where it is not.
-    alone = next(iter(columns.values())) if len(columns) == 1 else ""
-    is_compared = all(use.how not in ("new", "set", "") for use in numbers.values())
-    without = is_compared and any(catalog.nulls(table, c) > _SOME_NULLS for c in columns.values())
-    sample = sample_name(table) + (f"_{variable(alone or 'given')}" if without else "")
-    out = {}
-    documents = {columns[n] for n, use in numbers.items() if use.how == "member"}
-    for n, use in sorted(numbers.items()):
-        value = f":{prefix}{variable(columns[n])}"
-        expression = _as_used(value, use, s.type(n), table.columns[columns[n]].type, is_member=columns[n] in documents)
-        lines = (f"\\pick {sample} {prefix}",) if n == first else ()
-        needs = ((sample, table.shown, columns[n], not without),)
-        out[n] = Draw(lines, expression, remark if n == first else "", needs)
-    return out
-
-
-def _column_in(table: Table, use: sql.Use, catalog: Catalog) -> str:
-    """The column of the row that has the parameter's value: of a foreign key, what it refers to."""
-    if use.table == table.shown:
-        return use.column
-    for columns, other, others in catalog.tables[use.table].references:
-        if other == table.shown and use.column in columns:
-            return others[columns.index(use.column)]
-    return use.column
-
-
-def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_member: bool = False) -> str:
-    """What a parameter is, of a column's value."""
-    typed = f"({value}::{column_type})"
-    key = (
-        f"(select k from jsonb_object_keys(case jsonb_typeof({value}::jsonb) when 'object' then {value}::jsonb "
-        "else '{}' end) k limit 1)"
-    )
-    if use.how == "member":
-        return key
-    if is_member and use.through in ("->", "->>"):
-        return f"({value}::jsonb {use.through} {key})"
-    if use.through in ("lower", "upper"):
-        return f"{use.through}({value})"
-    if use.how == "like":
-        return f"(left({value}, {_PREFIX}) || '%')"
-    if use.how == "contained":
-        if column_type == "jsonb":
-            return (
-                f"(select coalesce(jsonb_object_agg(k, {value}::jsonb -> k), '{{}}') from (select {key} as k) x "
-                "where k is not null)"
-            )
-        if column_type.endswith("[]") and type_.endswith("[]"):
-            return f"{typed}[1:1]"
-        if column_type.endswith("range") and not type_.endswith("range"):
-            return f"lower{typed}"
-    if use.how == "list" and type_.endswith("[]"):
-        return f"array[{value}]::{type_}"
-    return value
-
-
-def like(n: int, s: Statement, table: Table, patterns: Sequence[str], catalog: Catalog) -> Draw:
-    """A pattern of the shape that most had: a part of a row's text as long as theirs, between their signs."""
-    ends = [(p[:1] == "%", p[-1:] == "%") for p in patterns]
-    lead, trail = max(set(ends), key=ends.count)
-    lengths = sorted(len(p.strip("%")) for p in patterns)
-    if not catalog.has_rows(table):
-        return alone(n, s, catalog)
-    draw = picked(table, {n: replace(s.uses[n], how="equal")}, s, catalog)[n]
-    part = f"substr({draw.expression}, {3 if lead else 1}, {max(1, lengths[len(lengths) // 2])})"
-    parts = ["'%'"] * lead + [part] + ["'%'"] * trail
-    return replace(draw, expression=f"({' || '.join(parts)})")
-
-
-def sample_name(table: Table) -> str:
-    """What scripts call a table's rows."""
-    name = table.name if table.shown == table.name else f"{table.schema}_{table.name}"
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return plain if not plain[:1].isdigit() else f"t{plain}"
-
-
-def variable(column: str) -> str:
-    """What a variable is called that takes a column's values, behind the prefix."""
-    return re.sub(r"[^A-Za-z0-9_\x80-\U0010ffff]", "_", column)
-
-
-def _range(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Draw]:
-    """Two bounds of one column: as far apart as production's rows say, anywhere in its range."""
-    use, type_ = s.uses[low], s.type(low)
-    table, name = catalog.tables.get(use.table), f"{s.prefix}{low}"
-    bounds = _bounds(use, type_, catalog)
-    if table is None or not bounds:
-        return {}
-    part = _part(table, s, catalog)
-    remark = "" if part is not None else "how far the bounds are apart is not known: by the blocks that were read"
-    part = min(_TENTH, (s.blocks or table.rows) / max(1.0, _narrowed(table, s, catalog))) if part is None else part
-    is_moved = use.is_moved or s.uses[high].is_moved
-    pairs = []
-    for i in range(_RANGES):
-        begin = (1 - part) * (i + 0.5) / _RANGES
-        # A bound that is moved away from the other is so from the same value.
-        end = begin if is_moved else begin + part
-        pairs.append((_at(begin, bounds, type_, catalog), _at(end, bounds, type_, catalog)))
-    first, second = draws.pairs(name, pairs, s.place)
-    found = {low: replace(first, remark=remark), high: second}
-    steps = [n for n, u in s.uses.items() if u.how == "step" and n not in s.known]
-    if is_moved and len(steps) == 1:
-        (n,) = steps
-        apart = catalog.apart(type_, s.type(n), _at(0.5 - part / 2, bounds, type_, catalog),
-                              _at(0.5 + part / 2, bounds, type_, catalog))  # fmt: skip
-        found |= {n: Draw((), apart, "the bounds are as far apart as production's rows say")} if apart else {}
-    return found
-
-
-def _bounds(use: sql.Use, type_: str, catalog: Catalog) -> list[str]:
-    """Quantiles of a column whose values may be written."""
-    column = catalog.column(use)
-    if column is None or not catalog.may_be_written(use, column.type) or type_ == "boolean":
-        return []
-    known = catalog.distribution(catalog.tables[use.table], use.column)
-    if len(only := {*known.common, *known.bounds}) == 1:
-        return catalog.around(column.type, only.pop())
-    return known.quantiles(column.type)
-
-
-def _part(table: Table, s: Statement, catalog: Catalog) -> float | None:
-    """The part of a table's rows that production's calls found; None: nothing tells it."""
-    rows = _narrowed(table, s, catalog)
-    is_narrowed = any(use.table == table.shown and use.how == "equal" for use in s.uses.values())
-    has_limit = any(use.how == "limit" for use in s.uses.values())
-    if s.rows is not None and (s.returns_what_it_finds or (is_narrowed and has_limit)):
-        return min(1.0, s.rows / max(1.0, rows))
-    if s.blocks is not None and not is_narrowed:
-        # A scan of the whole table reads all its pages; of an index, about the rows' part of them.
-        return min(1.0, s.blocks / max(1.0, s.pages))
-    return None
-
-
-def _narrowed(table: Table, s: Statement, catalog: Catalog) -> float:
-    """A table's rows that have the values which its columns must equal."""
-    rows = max(1.0, table.rows)
-    for use in s.uses.values():
-        if use.table == table.shown and use.how == "equal":
-            rows /= max(1.0, catalog.distinct(table, use.column) or 1.0)
-    return max(1.0, rows)
-
-
-def _at(part: float, bounds: Sequence[str], type_: str, catalog: Catalog) -> str:
-    place = min(max(part, 0.0), 1.0) * (len(bounds) - 1)
-    n = min(int(place), len(bounds) - 2)
-    return catalog.between(type_, bounds[n], bounds[n + 1], place - n)
-
-
 # ------------------------------------------------------------ one
 
 
@@ -341,7 +123,7 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
     if type_ in INTEGERS and table.key == use.column and use.how in ("equal", "list", "set"):
         return _key(name, table, s.hits, catalog) or _sometimes(_picked_alone(n, table, s, catalog), n, s)
     if use.how in ("above", "below"):
-        bound = _bound(n, table, s, catalog)
+        bound = bounds.beyond(n, table, s, catalog)
         if bound is not None:
             return bound
     return _sometimes(_there(n, table, s, catalog), n, s)
@@ -457,7 +239,7 @@ def _picked_alone(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
     if not table.columns[use.column].is_plain:
         made = by_type(f"{s.prefix}{n}", s.type(n))
         return Draw(made.lines, made.expression, f"{table.shown} may call its owner's functions when it is read")
-    return picked(table, {n: use}, s, catalog)[n]
+    return picks.picked(table, {n: use}, s, catalog)[n]
 
 
 def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
@@ -489,28 +271,3 @@ def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
 def _numbered(text: str, prefix: str, number: int) -> str:
     """With variables of their own for each value of a list."""
     return re.sub(rf"(?<=[\s:]){re.escape(prefix)}1", f"{prefix}{number}_1", text)
-
-
-def _bound(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
-    """One bound of a column, so that production's part of the rows is beyond it."""
-    use, type_, name = s.uses[n], s.type(n), f"{s.prefix}{n}"
-    column_type = table.columns[use.column].type
-    bounds = _bounds(use, column_type, catalog)
-    is_age = use.is_age or (type_ == "interval" and _TIMES.match(column_type) is not None)
-    if not bounds or (is_age and not _TIMES.match(column_type)):
-        return None
-    part = _part(table, s, catalog)
-    remark = "" if part is not None else "how many rows are beyond it is not known: anywhere"
-    parts = [(i + 0.5) / 10 for i in range(10)] if part is None else [part * f for f in (0.6, 0.8, 1.0, 1.2, 1.4)]
-    values = [_at(1 - p if use.how == "above" else p, bounds, column_type, catalog) for p in parts]
-    if part is not None and part > _NEARLY_ALL:
-        outside = catalog.around(column_type, bounds[0] if use.how == "above" else bounds[-1])
-        values = [outside[0 if use.how == "above" else 1]] if outside else values
-    if is_age:
-        now = "current_date" if column_type == "date" else "localtimestamp" if "without" in column_type else "now()"
-        of = draws.from_values(name, values, s.place)
-        ago = f"({now} - {of.expression}::{column_type})"
-        # A date less a date is a number of days.
-        ago = f"({now}::timestamp - {of.expression}::timestamp)" if column_type == "date" else ago
-        return replace(of, expression=ago, remark=remark or "the same time as in the data, however old it is")
-    return draws.from_values(name, values, s.place, remark)

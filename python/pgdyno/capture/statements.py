@@ -13,8 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from pgdyno import _core
-from pgdyno.capture import draws, lexical, parameters, sql
+from pgdyno.capture import described, draws, lexical, parameters, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw, Listed
 from pgdyno.capture.harm import differs
@@ -292,7 +291,7 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     hits = min(1.0, c.rows_per_call) if by_key and (changes or finds) else 1.0
     if finds and not by_key and not _OR.search(text):
         hits = _hits(c, uses, catalog)
-    described = parameters.Statement(
+    statement = described.Statement(
         uses,
         types,
         known,
@@ -306,8 +305,8 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
         may_conflict=sql.may_conflict(text),
     )
     try:
-        drawn = parameters.drawn(described, catalog)
-    except parameters.NotKnownError as e:
+        drawn = parameters.drawn(statement, catalog)
+    except described.NotKnownError as e:
         return str(e)
     remarks += [f"${n}: {d.remark}" for n, d in drawn.items() if d.remark]
     prepared = prepared_form(with_draws(text, drawn))
@@ -315,7 +314,7 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     if isinstance(own_types, str):
         return f"with what is drawn the server does not take it: {own_types}"
     here = _rows(prepared, own_types, catalog, by_key=by_key)
-    if finds and parameters.is_calibrated(described):
+    if finds and parameters.is_calibrated(statement):
         # Its parameters are drawn so that they find as many; a generic plan knows nothing of that.
         here = None if changes else c.rows_per_call
     here = None if here is None else here * hits
@@ -340,14 +339,8 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
 
 def prepared_form(text: str) -> str:
     """A script's statement with its variables as parameters."""
-    variables = dict.fromkeys(re.findall(r"(?<!:):([A-Za-z_]\w*)", text), "1")
-    workload = _core.Workload(variables, strict=False)
-    try:
-        workload.add("statement", f"{text};\n")
-        ((_, prepared, _),) = workload.sample(0, 0)
-    except (_core.CoreError, ValueError):
-        return text
-    return str(prepared).rstrip().removesuffix(";")
+    names: dict[str, int] = {}
+    return re.sub(r"(?<!:):([A-Za-z_]\w*)", lambda m: f"${names.setdefault(m[1], len(names) + 1)}", text)
 
 
 def listed_of(drawn: Mapping[int, Draw]) -> list[Listed]:

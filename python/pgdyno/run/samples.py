@@ -2,7 +2,6 @@ r"""Rows that scripts draw from with `\pick`: samples of tables, taken before th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import psycopg
@@ -14,6 +13,7 @@ from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.search_path import user_path
 from pgdyno.spec.experiment import SampleOf
+from pgdyno.spec.values import variable_of
 
 #: Pages of a table that are read for a sample, and how long that may take, milliseconds.
 _PAGES, _PATIENCE_MS = 2_000, 120_000
@@ -35,12 +35,7 @@ from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamesp
 
 def columns_only(samples: Mapping[str, SampleOf]) -> list[Sample]:
     """Samples without rows, against which scripts are compiled."""
-    return [Sample(name, [variable(c) for c in s.columns], []) for name, s in samples.items()]
-
-
-def variable(column: str) -> str:
-    """What a variable is called that takes a column's values, behind the prefix."""
-    return re.sub(r"[^A-Za-z0-9_\x80-\U0010ffff]", "_", column)
+    return [Sample(name, [variable_of(c) for c in s.columns], []) for name, s in samples.items()]
 
 
 def take(conn: Connection, samples: Mapping[str, SampleOf], seed: int) -> list[Sample]:
@@ -52,7 +47,7 @@ def take(conn: Connection, samples: Mapping[str, SampleOf], seed: int) -> list[S
 
 def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
     if s.table is None:
-        return Sample(name, [variable(c) for c in s.columns], [list(row) for row in s.values], s.scheduled)
+        return Sample(name, [variable_of(c) for c in s.columns], [list(row) for row in s.values], s.scheduled)
     with user_path(conn):
         row = conn.execute("select pg_catalog.to_regclass(%s)::oid", [s.table]).fetchone()
     found = conn.execute(_TABLE, [row[0]]).fetchone() if row is not None and row[0] is not None else None
@@ -88,4 +83,4 @@ def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
         raise SpecError(f"samples.{name}: {s.table} cannot be read: {one_line(e)[:200]}") from e
     if not rows:
         raise SpecError(f"samples.{name}: {s.table} has no rows to pick from", "Load the data first.")
-    return Sample(name, [variable(c) for c in s.columns], [list(r) for r in rows])
+    return Sample(name, [variable_of(c) for c in s.columns], [list(r) for r in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -90,3 +91,8 @@ class Strict(BaseModel):
 
     #: A string is no number, and `true` is not 1.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def variable_of(column: str) -> str:
+    """Return what a script's variable is called that takes a column's values, behind a prefix."""
+    return re.sub(r"[^A-Za-z0-9_\x80-\U0010ffff]", "_", column)
