@@ -372,3 +372,36 @@ def test_why_nothing_was_captured_is_said(busy: Server, tmp_path: Path) -> None:
     assert done.code == 2 and "pg_stat_statements.track = none: nothing is counted" in done.err, done.err
     assert not (tmp_path / "none").exists()
     busy.sql("drop database silent with (force)")
+
+
+def test_constants_of_what_was_prepared_before_a_reset(busy: Server, tmp_path: Path) -> None:
+    """They are counted with their texts: what tells a row is drawn, what tells the work stays."""
+    busy.sql("drop database if exists prepared with (force)")
+    busy.sql("create database prepared")
+    busy.sql("create extension pg_stat_statements", dbname="prepared")
+    busy.sql(
+        "create table person (id int primary key, name text, kind int); "
+        "insert into person select i * 7, 'MaRk' || i, i % 3 from generate_series(1, 4000) i",
+        dbname="prepared",
+    )
+    busy.sql("vacuum analyze", dbname="prepared")
+    texts = (
+        "select name from person where id = 24682", "select id from person where name = 'MaRk77' and kind = 2 limit 5",
+        "select pg_notify('MaRkchan', 'x')", "select count(*) from person where kind = 1",
+    )  # fmt: skip
+    with psycopg.connect(busy.conninfo(dbname="prepared"), autocommit=True) as conn:
+        conn.prepare_threshold = 0
+        for text in texts:
+            conn.execute(text.encode())
+        conn.execute(b"select pg_stat_statements_reset()")
+        for _ in range(20):
+            for text in texts:
+                conn.execute(text.encode())
+    out = tmp_path / "out"
+    done = pgdyno("capture", "--target", busy.conninfo(dbname="prepared"), "--output", out)
+    assert done.code == 0, done.err
+    scripts = "".join(p.read_text() for p in out.glob("*.sql"))
+    written = "".join([*(p.read_text() for p in out.iterdir()), done.out, done.err])
+    assert "24682" not in written and "mark" not in written.lower(), written
+    assert "limit 5" in scripts and "kind = 1" in scripts and "kind = 2" in scripts, scripts
+    busy.sql("drop database prepared with (force)")

@@ -37,6 +37,8 @@ select n.nspname::text, c.relname::text from pg_catalog.pg_extension e
     and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.deptype = 'e'
   join pg_catalog.pg_class c on c.oid = d.objid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where e.extname = 'pg_stat_statements' and c.relname = 'pg_stat_statements'"""
+#: More values than so many tell rows apart.
+_FEW_VALUES = 100
 #: Rows per call below which most calls find none.
 _HALF = 0.5
 #: As a part of the rows that have one value.
@@ -355,10 +357,21 @@ def _constants(
     found = {}
     for n, value in enumerate(values, behind + 1):
         use, type_ = uses.get(n), types[n - 1]
+        if use is not None and use.how in ("equal", "list", "new", "set") and _names_one(use, catalog):
+            continue
         if sql.is_word(use, value) or catalog.may_be_written(use, type_):
             written = value if type_ in (*INTEGERS, "numeric") else draws.as_literal(value)
             found[n] = Draw((), written)
     return found
+
+
+def _names_one(use: sql.Use, catalog: Catalog) -> bool:
+    """Whether a column's values tell one row, or few, from the others: those of a state or a kind do not."""
+    table = catalog.tables.get(use.table)
+    if table is None or use.column not in table.columns:
+        return False
+    distinct = catalog.distinct(table, use.column)
+    return distinct is None or distinct > _FEW_VALUES
 
 
 def _hits(c: Counts, uses: Mapping[int, sql.Use], catalog: Catalog) -> float:
