@@ -112,6 +112,7 @@ def paced(server: Server, name: str, each: int, period_s: float) -> Path:
     def session(number: int, first: float) -> None:
         with psycopg.connect(server.conninfo(dbname=name), autocommit=True) as conn:
             for i in range(each):
+                # The program's own pace, which is what is measured; nothing is waited for.
                 time.sleep(max(0.0, first + i * period_s - time.monotonic()))
                 with conn.transaction():
                     key = 1 + (number * each + i) % KEYS
@@ -245,16 +246,14 @@ def test_statements_of_all_kinds_find_what_they_found(server: Server, tmp_path: 
     assert trial["summary"]["failed"] == {}, (trial["summary"]["failed"], texts)
     assert server.sql("select count(*) from counter", dbname=f"{name}_copy") == [(5,)]
     (run,) = (tmp_path / "runs").iterdir()
-    there = {text.split("%s")[0].lower(): text for text, _ in STATEMENTS}
     for line in compared(run):
         wanted = float(line["rows"]) if line["rows"] else None
         here = float(line["rows here"].replace(",", ""))
         if wanted is None:
             # A log has no rows: of the program's statements each finds some.
-            wanted = {"post": 4.0, "person": 1.0}.get(line["script"].rpartition("-")[2], here)
             assert here > 0.5, (line, texts[line["script"]])
         else:
-            assert 0.8 * wanted <= here <= 1.25 * wanted, (line, texts[line["script"]], there)
+            assert 0.8 * wanted <= here <= 1.25 * wanted, (line, texts[line["script"]])
     if source == "log":
         # Numbers that tell a person are picked from the table, and not written.
         assert not any(re.search(r"49000\d{5}", t) for t in texts.values())

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-#: Sessions for an open loop: so many times those that are busy on average, and some, and at most.
+#: Sessions of an open loop, as a multiple of those that are busy in the mean; sessions beside these; sessions at most.
 _SPARE, _LEAST, _MOST = 4.0, 4, 500
 
 
@@ -24,7 +24,7 @@ class Pace:
     busy: float = 0.0
 
     def times(self, factor: float) -> Pace:
-        """The same with so many times as many."""
+        """Multiply what is carried out in a second."""
         return Pace(self.tps * factor, self.seconds, math.ceil(self.sessions * factor), self.busy * factor)
 
     @property

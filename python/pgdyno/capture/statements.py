@@ -37,7 +37,7 @@ select n.nspname::text, c.relname::text from pg_catalog.pg_extension e
     and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass and d.deptype = 'e'
   join pg_catalog.pg_class c on c.oid = d.objid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where e.extname = 'pg_stat_statements' and c.relname = 'pg_stat_statements'"""
-#: More values than so many tell rows apart.
+#: A column with more values than this tells rows apart.
 _FEW_VALUES = 100
 #: Rows per call below which most calls find none.
 _HALF = 0.5
