@@ -411,6 +411,15 @@ class Relay:
     def close(self) -> None:
         """Ends it; what is under way is lost."""
 
+class Deadline:
+    """Ends the process with a message on standard error and an exit code, without exit handlers, unless it is closed
+    within `seconds`: an end for C code that computes while it holds the interpreter's lock.
+    """
+
+    def __init__(self, seconds: float, message: str, exit_code: int) -> None: ...
+    def close(self) -> None:
+        """Let the process go on."""
+
 def thread_rights(uid: int, gid: int, groups: list[int]) -> tuple[int, int, list[int]]:
     """Gives the calling thread the effective user, group and groups; returns those that it had. Raises OSError."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -92,6 +94,18 @@ def test_libpq_is_not_waited_for(tmp_path: Any) -> None:
         target = f"host=127.0.0.1 port={port} user=u dbname=d password=secret"
         done = pgdyno("load", "tpcb", "--target", target, "--connect-timeout", 2, timeout=120, cwd=tmp_path)
     assert done.code == 3 and "no session within 2 s" in done.err, done.err
+
+
+def test_no_later_session_is_waited_for(tmp_path: Any) -> None:
+    """psycopg holds the interpreter's lock while libpq computes: only the process can end then."""
+    with serving(scram("2000000000")) as port:
+        connect = "from pgdyno.cluster.target import Target, administrative\n"
+        connect += f"administrative(Target('127.0.0.1', {port}, 'u', 'd', 'secret', connect_timeout_s=0.4))"
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", connect], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 3, done
+    assert done.stderr.startswith("pgdyno: cannot connect to ") and "within 7 s" in done.stderr
 
 
 @pytest.mark.parametrize("size", [1_000, 30_000_000])

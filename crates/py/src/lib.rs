@@ -2,6 +2,7 @@
 //! described in `python/pgdyno/_core.pyi`, which a test holds against this module.
 
 mod config;
+mod deadline;
 mod errors;
 mod histogram;
 mod interval;
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<config::ConnConfig>()?;
+    m.add_class::<deadline::Deadline>()?;
     m.add_class::<histogram::Histogram>()?;
     m.add_class::<interval::Interval>()?;
     m.add_class::<load::ColumnStatistics>()?;

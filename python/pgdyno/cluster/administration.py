@@ -15,7 +15,7 @@ from psycopg.waiting import Ready, Wait
 
 from pgdyno.cluster import waiting
 from pgdyno.cluster.remedies import remedy_for
-from pgdyno.cluster.target import LOCK_S, Target, clean
+from pgdyno.cluster.target import LOCK_S, Target, bounded, clean
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, signals_held
@@ -145,14 +145,15 @@ def _look_up_safely(conn: _Connection, target: Target) -> None:
 def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
     """See `target.administrative`."""
     try:
-        conn = _Connection.connect(
-            target.conninfo,
-            autocommit=True,
-            application_name="pgdyno admin",
-            # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
-            client_encoding="UTF8",
-            connect_timeout=max(2, round(target.connect_timeout_s)),
-        )
+        with bounded(target):
+            conn = _Connection.connect(
+                target.conninfo,
+                autocommit=True,
+                application_name="pgdyno admin",
+                # Without an encoding (SQL_ASCII) psycopg would give bytes for text.
+                client_encoding="UTF8",
+                connect_timeout=max(2, round(target.connect_timeout_s)),
+            )
         try:
             conn.target = target
             conn.patience_s = min(target.connect_timeout_s, math.inf if patience_s is None else patience_s + 1)

@@ -9,12 +9,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import conninfo as conninfos
-from pgdyno import libpq
+from pgdyno import leaving, libpq
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line, printable
@@ -313,11 +314,34 @@ def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
         host, port = conn.host, conn.port
         given_up.set()
         thread.join(0.2)
-        raise TargetError(
-            f"cannot connect to {host} port {port}: no session within {timeout_s:g} s",
-            "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
-        )
+        if thread.is_alive():
+            leaving.skip_exit_handlers()
+        raise _too_long(f"{host} port {port}", timeout_s)
     return conn
+
+
+def _too_long(where: str, timeout_s: float) -> TargetError:
+    return TargetError(
+        f"cannot connect to {where}: no session within {timeout_s:g} s",
+        "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
+    )
+
+
+@contextmanager
+def bounded(target: Target) -> Iterator[None]:
+    """End pgdyno where psycopg does not connect in time. Its own time-out does not apply while libpq computes (a SCRAM
+    of billions of iterations), and no other thread runs then: psycopg holds the interpreter's lock.
+    """
+    from pgdyno import _core
+
+    # psycopg tries each address for the whole of its time-out before it gives up by itself.
+    patience_s = 5.0 + 5 * target.connect_timeout_s
+    late = _too_long(target.where, patience_s)
+    deadline = _core.Deadline(patience_s, f"pgdyno: {printable(str(late))}", late.exit_code)
+    try:
+        yield
+    finally:
+        deadline.close()
 
 
 def _connect(conn: libpq.Connection, given_up: threading.Event) -> None:

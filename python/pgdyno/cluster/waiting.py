@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 
-from pgdyno.cluster.target import Target, clean
+from pgdyno.cluster.target import Target, bounded, clean
 from pgdyno.search_path import SAFE_PATH
 
 #: Seconds after which a session that waits is asked about.
@@ -36,9 +36,11 @@ def tell(target: Target, *, backend: int = 0, application: str = "", age_s: floa
     options = f"-c search_path={SAFE_PATH} -c statement_timeout=1000"
     asked = (PATIENCE_S / 2, backend, application, age_s)
     try:
-        with psycopg.connect(
-            target.conninfo, autocommit=True, connect_timeout=2, application_name="pgdyno admin", options=options
-        ) as conn:
+        with bounded(target):
+            conn = psycopg.connect(
+                target.conninfo, autocommit=True, connect_timeout=2, application_name="pgdyno admin", options=options
+            )
+        with conn:
             rows = conn.execute(_ASK, asked).fetchall()
     except psycopg.Error:
         return False
