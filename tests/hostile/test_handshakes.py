@@ -101,7 +101,7 @@ def test_no_later_session_is_waited_for(tmp_path: Any) -> None:
     with serving(scram("2000000000")) as port:
         connect = "from pgdyno.cluster.target import Target, administrative\n"
         connect += f"administrative(Target('127.0.0.1', {port}, 'u', 'd', 'secret', connect_timeout_s=0.4))"
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [sys.executable, "-c", connect], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )
     assert done.returncode == 3, done

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pgdyno.capture import harm, secrets, sql, statements
 from pgdyno.capture.draws import Draw
+from pgdyno.capture.pace import think_time
 from pgdyno.capture.relations import Relations
 
 
@@ -73,3 +74,11 @@ def test_keys_of_a_transaction_belong_together() -> None:
     assert draw(["9", "1", "8"]).lines == ("\\set p4 random(1, 9)",)
     assert draw(["1", "2", None]).expression == ":p5"
     assert draw(["1", "2", "7"], ("other", "id")).expression == ":p6" and draw(["x", "y", "z"]).expression == ":p7"
+
+
+def test_think_times_are_kept_where_they_are_known() -> None:
+    assert think_time("t2", [None, None]) == () and think_time("t2", [0.4, -0.3, 0.2]) == ()
+    # Milliseconds of the log's clock make some negative; their mean stays.
+    (line, *more) = think_time("t2", [-1.0, 0.0, 5.0, 12.0])
+    assert "\n".join([line, *more]).count("random(") >= 2 and line.startswith("\\set t2")
+    assert think_time("t2", [20.0] * 50) == ("\\set t2 20000",)

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from pgdyno.capture import bounds, described, draws, lexical, logfiles, parameters, picks, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
-from pgdyno.capture.pace import Pace, at_once, packed
+from pgdyno.capture.pace import Pace, at_once, packed, think_time
 from pgdyno.capture.relations import Relations
 from pgdyno.capture.secrets import by_chance, holds_none
 from pgdyno.capture.statements import (
@@ -63,6 +64,8 @@ class _Seen:
     ms: list[float | None] = field(default_factory=list)
     #: Its session, and when it was begun.
     begun: list[tuple[str, float | None]] = field(default_factory=list)
+    #: Milliseconds that the client let pass before each statement; None: not known.
+    idle: list[list[float | None]] = field(default_factory=list)
 
 
 def of_log(
@@ -94,6 +97,7 @@ def of_log(
         seen.given.append([values for _, values in general])
         seen.ms.append(_ms_of(transaction))
         seen.begun.append((transaction[0].session, _begin_of(transaction)))
+        seen.idle.append(_idle_before(transaction))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
     out.of, out.is_of_log = "the transactions in the log", True
@@ -157,6 +161,18 @@ class _Clock:
 def _begin_of(transaction: Sequence[Statement]) -> float | None:
     first = transaction[0]
     return None if first.at is None else first.at - (first.ms or 0.0) / 1e3
+
+
+def _idle_before(transaction: Sequence[Statement]) -> list[float | None]:
+    """How long the session waited for its client before each statement, milliseconds. A clock of whole seconds does not
+    tell.
+    """
+    out: list[float | None] = [0.0]
+    tells = any(s.at is not None and s.at % 1 for s in transaction)
+    for before, s in pairwise(transaction):
+        known = tells and s.ms is not None and s.at is not None and before.at is not None
+        out.append(((s.at or 0.0) - (before.at or 0.0)) * 1e3 - (s.ms or 0.0) if known else None)
+    return out
 
 
 def _replayed(of: Sequence[tuple[Captured, _Seen]], clock: _Clock) -> Replayed:
@@ -369,6 +385,9 @@ def _script(
     listed: list[Listed] = []
     relations = Relations()
     for at, text in enumerate(seen.texts):
+        if waits := think_time(f"t{at + 1}", [x[at] for x in seen.idle]):
+            lines += waits
+            body.append(f"\\sleep :t{at + 1} us")
         if sql.is_control(text):
             body.append(f"{text};")
             continue

@@ -1,14 +1,21 @@
-"""How much production does in a second: transactions, and sessions at once."""
+"""How much production does in a second: transactions, sessions at once, and how long their clients think."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Mapping
+import statistics
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from pgdyno.capture.draws import Distribution, integers
 
 #: Sessions of an open loop, as a multiple of those that are busy in the mean; sessions beside these; sessions at most.
 _SPARE, _LEAST, _MOST = 4.0, 4, 500
+#: A shorter mean is the network's and the client library's, which the run has of its own; milliseconds.
+_THOUGHT_MS = 1.0
+#: Of the distribution of think times.
+_PARTS = 10
 
 
 @dataclass(frozen=True)
@@ -57,3 +64,17 @@ def at_once(spans: Collection[tuple[float, float]]) -> int:
         now += step
         most = max(most, now)
     return most
+
+
+def think_time(name: str, idle_ms: Sequence[float | None]) -> tuple[str, ...]:
+    """Lines of a script that draw microseconds to sleep as clients let pass within transactions; none where that is
+    short, or not known.
+    """
+    known = [ms for ms in idle_ms if ms is not None]
+    # A clock of milliseconds makes some of them negative; the mean stays right.
+    if not known or statistics.fmean(known) < _THOUGHT_MS:
+        return ()
+    us = sorted(max(0, round(ms * 1e3)) for ms in known)
+    parts = min(_PARTS, len(us) - 1) if us[0] < us[-1] else 0
+    bounds = [str(us[i * (len(us) - 1) // max(1, parts)]) for i in range(parts + 1)]
+    return integers(name, Distribution(bounds=bounds)).lines

@@ -189,7 +189,8 @@ def _not_kept(found: Capture) -> list[str]:
         return ["- Connections: sessions that were over before others began share one."]
     if found.is_of_log:
         return [
-            "- Think time, and the order of transactions in a session (--replay keeps them).",
+            "- Think time between transactions, and their order in a session (--replay keeps them). Think time within "
+            "transactions is kept: their locks are held as long (\\sleep).",
             "- What a statement returned and a later one of its transaction was given, unless both are in the log.",
         ]
     return ["- Transactions: each statement is one. What belongs together in a transaction is not kept (--log has it)."]

@@ -27,6 +27,8 @@ _WIDE = 6.0
 #: Of an exponential distribution, means between them.
 _LONG = 7.0
 _SEED = 20180901
+#: Values that floating point counts.
+_EXACT = 2**52
 _U64 = np.uint64
 
 
@@ -45,7 +47,7 @@ def shape(u: Array, c: Drawn) -> Array:
     if c.distribution == "exponential":
         return np.asarray(np.clip(-np.log1p(-u) / _LONG, 0, 1 - 1e-12))
     if c.distribution == "zipf":
-        n = max(1, min(int(c.high - c.low) + 1, 1 << 52)) if c.type != "number" else 10_000
+        n = size_of(c) if c.type == "number" else max(1, min(int(c.high - c.low) + 1, _EXACT))
         return np.asarray((zipf(u, n, c.skew) - 1) / n)
     return u
 
@@ -197,7 +199,7 @@ class _Rows:
         if c.type == "spelled":
             write = spellings.speller(c.spelling)
             return tabular.spelled([write(int(k)) for k in self._places(c, size_of(c))])
-        if c.type == "number" and not (c.unique or c.digit or c.segments):
+        if c.type == "number" and not (c.unique or c.digit or c.segments) and size_of(c) >= _EXACT:
             return tabular.numbers(np.round(c.low + shape(self._uniform(c), c) * (c.high - c.low), c.decimals))
         k = self._places(c, size_of(c))
         if c.type == "boolean":

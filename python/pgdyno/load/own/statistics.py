@@ -12,7 +12,7 @@ from typing import Any
 
 from pgdyno.load.find import Connection
 from pgdyno.load.own.catalog import Column, TableFacts
-from pgdyno.load.own.said import length
+from pgdyno.load.own.said import decimals, length
 
 _STATS = """
 select c.oid::pg_catalog.regclass::pg_catalog.text, s.attname::text, s.null_frac, s.n_distinct, s.most_common_freqs,
@@ -115,7 +115,8 @@ def _shaped(c: Column, s: Shape, rows: int, ordered: str) -> dict[str, Any]:
     if c.type in _INTEGERS:
         return {"type": "integer", "min": 1, "max": min(s.values(rows), _INTEGERS[c.type]), **_skewed(s, rows)}
     if c.type in ("numeric", "float4", "float8"):
-        return {"type": "number"}
+        step = 10.0 ** -decimals(c)
+        return {"type": "number", "min": step, "max": round(step * s.values(rows), decimals(c)), **_skewed(s, rows)}
     if c.type == "bool":
         if s.true is None:
             return {"type": "boolean"}
