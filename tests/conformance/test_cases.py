@@ -63,3 +63,19 @@ def test_what_was_processed_is_what_is_there(server: Server, database: str, scri
     assert found is not None, done
     there = server.sql("select (select sum(n) from inv) + (select count(*) from vote)", dbname=database)[0][0]
     assert int(found[1]) == there > 0, done.out
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+def test_latency_counts_from_the_schedule(server: Server, database: str, limit: int | None) -> None:
+    """Case 43: twice as many transactions are scheduled as one client can do."""
+    case = CASES / "43-rate-beyond-capacity"
+    words = f"-n -c 1 -T 4 -R 100 -f {case / 'slow.sql'}" + (f" -L {limit}" if limit else "")
+    said = answer(OURS, Case("beyond", words), case, server, database)
+    assert said.code == 0, said.err
+    (latency,) = map(float, re.findall(r"latency average = ([\d.]+) ms", said.out))
+    if limit is None:
+        # The schedule runs away by half of the time.
+        assert 600 < latency < 3000, said.out
+    else:
+        (skipped,) = map(float, re.findall(r"number of transactions skipped: \d+ \(([\d.]+)%\)", said.out))
+        assert 30 < skipped < 80 and latency < 2 * limit, said.out

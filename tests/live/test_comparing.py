@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -96,3 +97,16 @@ def test_plan_lists_servers_in_the_files_order(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text + "".join(f"[targets.{n}]\n" for n in names))
     found = json.loads(pgdyno("plan", tmp_path / "x.toml", "--json").out)
     assert [p["target"] for p in found["places"]] == names
+
+
+@pytest.mark.slow
+def test_intervals_of_short_runs_can_be_read(tmp_path: Path) -> None:
+    """Case 48: six short figures of two runs on a server that was loaded just before."""
+    case = Path(__file__).parents[1] / "cases" / "48-unreadable-intervals"
+    runs = tmp_path / "runs"
+    for _ in range(2):
+        done = pgdyno("run", case / "four.toml", "--embedded", "--runs", runs, "--quiet", timeout=300)
+        assert done.code == 0, done.err
+    done = pgdyno("compare", *sorted(runs.iterdir()))
+    assert done.code in (0, 1), done.err
+    assert "-100" not in done.out and not re.search(r"\de[+-]?\d", done.out), done.out
