@@ -96,7 +96,6 @@ def entry() -> NoReturn:
     """The console script: every error of ours becomes a message and an exit code, never a traceback."""
     from pgdyno.errors import EXIT_DEFECT, EXIT_SIGINT, EXIT_SIGTERM, LocalError, PgdynoError
     from pgdyno.interrupt import Terminated
-    from pgdyno.leaving import leave
 
     streams.prepare()
     try:
@@ -141,4 +140,4 @@ def entry() -> NoReturn:
         else:
             streams.say(f"{type(e).__name__}: {e}\nThis is a defect of pgdyno. {streams.written_down(e)}")
             code = EXIT_DEFECT
-    leave(code or 0)
+    streams.leave(code or 0)

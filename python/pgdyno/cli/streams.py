@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
 import sys
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
+from pgdyno import exit_handlers
 from pgdyno.format import printable
 
 #: No message is longer: of a server's or a file's words the beginning says enough.
@@ -62,6 +64,16 @@ class _Cleaned(logging.Handler):
 def give_up_output() -> None:
     """What is left in standard output's buffer goes nowhere: it cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with an exit code."""
+    if exit_handlers.are_skipped():
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def say(message: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import conninfo as conninfos
-from pgdyno import leaving, libpq
+from pgdyno import exit_handlers, libpq
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line, printable
@@ -315,7 +315,7 @@ def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
         given_up.set()
         thread.join(0.2)
         if thread.is_alive():
-            leaving.skip_exit_handlers()
+            exit_handlers.skip()
         raise _too_long(f"{host} port {port}", timeout_s)
     return conn
 

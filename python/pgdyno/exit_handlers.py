@@ -1,0 +1,20 @@
+"""Whether the exit handlers of C libraries run when the process ends."""
+
+from __future__ import annotations
+
+
+class _State:
+    skipped = False
+
+
+def skip() -> None:
+    """End the process without the exit handlers of C libraries.
+
+    A thread that cannot be stopped works in libpq, and would crash where OpenSSL frees its tables.
+    """
+    _State.skipped = True
+
+
+def are_skipped() -> bool:
+    """Return True if the process has to end without them."""
+    return _State.skipped
