@@ -18,7 +18,7 @@ LEAST = 0.9
 
 
 def main() -> None:
-    """Makes each, some times."""
+    """Inject each cause several times and print how it is ranked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--no-long", action="store_true", help="without those that take minutes")

@@ -108,7 +108,7 @@ def many_clients(script: Path, rounds: int, seconds: float) -> None:
 
 
 def main() -> None:
-    """Runs all, or what is asked for."""
+    """Run all measurements, or those named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5)

@@ -1,5 +1,6 @@
-"""What collecting costs: throughput with everything sampled and written, by throughput without, in slices of one run
-in turn. Ends with 1 where it costs more than 1% for certain, by throughput or by CPU, or memory grows.
+"""Cost of collecting: throughput with all collectors over throughput without, in alternating slices of one run.
+
+Exit with 1 if it certainly costs more than 1% of throughput or CPU, or if memory grows.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class Slices:
 
 
 def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path) -> bool:
-    """Prints the ratio for a script; whether it may be within what is allowed."""
+    """Print the ratio for a script; return True if it may be within the limit."""
     gate = Gate()
     order = order_of(int(seconds / SLICE_S), 1)
     workload = _core.Workload({})
@@ -222,8 +223,9 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
 
 
 def trimmed(series: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Of values in their order, the mean without the lowest and the highest tenth, and half its 95% interval (Tukey and
-    McLaughlin 1963): a machine that stands still for a moment makes pairs that say nothing of what is compared.
+    """Return the mean without the lowest and the highest tenth, and half the width of its 95% interval.
+
+    Source: Tukey and McLaughlin 1963. A machine that stalls for a moment makes pairs that say nothing about the ratio.
     """
     n, cut = len(series), len(series) // 10
     logs = np.sort(series)

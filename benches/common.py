@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 def measure(argv: Sequence[object]) -> Sample:
-    """Runs a program; its output says how many transactions it did."""
+    """Run a program whose output reports its number of transactions."""
     argv = [str(a) for a in argv]
     read, write = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, write, 2)]
@@ -52,7 +52,10 @@ def measure(argv: Sequence[object]) -> Sample:
 
 
 def peak_kib(argv: Sequence[object]) -> int:
-    """Runs a program; its peak resident memory. (wait4's figure would count this Python before the exec.)"""
+    """Run a program and return its peak resident memory in KiB.
+
+    The figure of wait4 would count this Python before the exec.
+    """
     process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     peak = 0
     while process.poll() is None:
@@ -70,10 +73,10 @@ def peak_kib(argv: Sequence[object]) -> int:
 
 
 def median(samples: Sequence[Sample], name: str) -> float:
-    """The median of a figure."""
+    """Return the median of a figure."""
     return statistics.median(getattr(s, name) for s in samples)
 
 
 def ratio(a: Sequence[Sample], b: Sequence[Sample], name: str) -> float:
-    """The median of the rounds' ratios."""
+    """Return the median of the ratios of the rounds."""
     return statistics.median(getattr(x, name) / getattr(y, name) for x, y in zip(a, b, strict=True))

@@ -48,7 +48,7 @@ class Nobody:
 
 
 def tps(cluster: ReplicatedCluster, records: Path | None, clients: int, seconds: float) -> float:
-    """Commits a second of one run."""
+    """Return the commits per second of one run."""
     config = _core.ConnConfig(**cluster.target_of(cluster.primary).core_arguments())
     workload = _core.Workload.ledger(time.time_ns(), records)
     plan = engine.Plan(clients=clients, duration_s=seconds, warmup_s=0.3)
@@ -59,7 +59,7 @@ def tps(cluster: ReplicatedCluster, records: Path | None, clients: int, seconds:
 
 
 def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args: argparse.Namespace) -> bool:
-    """Rounds of a fault; whether something was lost, or went wrong."""
+    """Run rounds of a fault; return True if a commit was lost or a round failed."""
     cluster.set(synchronous_commit=commit)
     began, rounds = time.monotonic(), []
     for n in range(1, args.rounds + 1):
@@ -80,7 +80,7 @@ def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args:
 
 
 def main() -> None:
-    """Prints the figures."""
+    """Run all measurements and print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=15)

@@ -1,5 +1,6 @@
-"""How often the 95% interval of a mean within one trial holds the truth: the table of docs/math.md, by simulation of
-series whose neighbours have the correlation rho.
+"""Coverage of the 95% interval of a mean within one trial: the table of docs/math.md.
+
+Simulated series; neighbouring values have the correlation rho.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ROUNDS = 1500
 
 
 def main() -> None:
-    """Simulates and prints."""
+    """Simulate and print the table."""
     rng = np.random.default_rng(1)
     print(f"\nheld by 95% intervals of a mean, {ROUNDS:,} series each:")
     print("| intervals | " + " | ".join(f"rho(1) = {rho:g}" for rho in RHOS) + " |")

@@ -134,7 +134,7 @@ class Two:
 
 
 def judged(name: str, found: list[Comparison], wanted: str) -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     counts = ", ".join(f"{sum(c.verdict is w for c in found)} {w.value}" for w in Verdict)
     half = float(np.median([math.log(c.high / c.low) / 2 for c in found]))
     print(f"  {name:58} {len(found)}: {counts}; half width {half * 100:.1f}%  ({wanted})", flush=True)
@@ -188,9 +188,7 @@ class Series:
 
 
 def coverage(cluster: EmbeddedCluster, name: str, script: str, clients: int, seconds: float) -> list[float]:
-    """Of intervals that are printed, on a recorded series: how often those of neighbouring parts agree; returns the
-    series.
-    """
+    """Print how often the intervals of neighbouring parts of a recorded series agree; return the series."""
     workload = _core.Workload({"scale": "5"})
     workload.add("s.sql", script, 1)
     looker = Series()
@@ -220,13 +218,13 @@ def coverage(cluster: EmbeddedCluster, name: str, script: str, clients: int, sec
 
 
 def _of_mean(tps: list[float]) -> tuple[float, float] | None:
-    """A mean and half the width of its interval."""
+    """Return a mean and half the width of its interval."""
     found = series.mean_of(tps)
     return (found.mean, found.half_width) if found.half_width is not None else None
 
 
 def _of_p99(looker: Series, part: slice) -> tuple[float, float] | None:
-    """The logarithm of a p99, and half the width of its interval."""
+    """Return the logarithm of a p99 and half the width of its interval."""
     own = _core.Histogram()
     for h in looker.latency[part]:
         own.merge(h)
@@ -285,7 +283,7 @@ restarts = 3
 
 
 def whole_runs(count: int) -> None:
-    """Runs of one experiment, each compared with each other: none of them is different from another."""
+    """Compare equal runs of one experiment pairwise; a verdict that one is faster is an error."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "equal.toml"
         file.write_text(EXPERIMENT)
@@ -353,7 +351,7 @@ def other_load() -> Iterator[None]:
 
 
 def main() -> None:
-    """Runs all, prints."""
+    """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=300, help="simulated, of each kind")
     parser.add_argument("--equal", type=int, default=12, help="A/A comparisons of real servers, of each kind")

@@ -69,8 +69,9 @@ SAMPLED = 30_000
 
 
 def fio(folder: Path, size: int) -> tuple[float, float]:
-    """Seconds that the disk needs at least: to write so many bytes in sequence, past the page cache, with fsync at the
-    end; and to read as many single pages of them as ANALYZE does, many at a time.
+    """Return the least seconds that the disk needs to write `size` bytes, and to read the pages that ANALYZE reads.
+
+    It writes in sequence, past the page cache, with fsync at the end, and reads many single pages at a time.
     """
     common = ["fio", "--name=w", f"--directory={folder}", f"--size={size}", "--direct=1", "--ioengine=libaio"]
     write = ["--bs=4M", "--rw=write", "--iodepth=4", "--fallocate=none", "--end_fsync=1", "--output-format=json"]
@@ -213,7 +214,7 @@ def _drop(cluster: ManagedCluster) -> None:
 
 
 def main() -> None:
-    """Runs all."""
+    """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=int, default=100)
     parser.add_argument("--large", type=int, default=1000, help="scale of the second direct load; 0: none")

@@ -58,7 +58,7 @@ else:
 
 
 def main() -> None:
-    """Prints the figures."""
+    """Run all measurements and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)

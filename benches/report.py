@@ -1,5 +1,7 @@
-"""How long a report takes: of 10,000 trials, and of one of 8 hours at intervals of 1 s; the first on a machine, which
-puts the chart library together, and later ones. Target: under 5 s each. Then how its page behaves in Chromium.
+"""Seconds that a report takes: of 10,000 trials, and of one trial of 8 hours at intervals of 1 s.
+
+The first report on a machine builds the chart library; later ones do not. Target: under 5 s each. Then the behaviour of
+its page in Chromium.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Makes the runs, and reports them in turn."""
+    """Make the runs and write their reports."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-bench-") as name:
         folder = Path(name)
         runs = {

@@ -37,13 +37,13 @@ TIMES = 10
 
 
 def output(*argv: object) -> str:
-    """What a program prints."""
+    """Return the output of a program."""
     done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=True)
     return done.stdout
 
 
 def main() -> None:
-    """Runs both in turn."""
+    """Run both programs alternately."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2)

@@ -1,5 +1,6 @@
-"""The simulations that docs/math.md quotes: how often a level is seen to change that does not, how often one that does
-is found, and how often a search for capacity gives intervals that hold the truth.
+"""Simulations that docs/math.md quotes.
+
+The rates of false and of found changes of a level, and the coverage of the intervals of a search for capacity.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def noise(rng: np.random.Generator, n: int, part: float, rho: float) -> Array:
 
 
 def changes(of: tuple[float, float, int, float], times: int) -> float:
-    """The part of series in which a change is seen, with a fall by `step` at a random place."""
+    """Return the share of series in which a change is found; they fall by `step` at a random place."""
     part, rho, n, step = of
     rng = np.random.default_rng([n, round(100 * part), round(10 * rho), round(10 * step)])
     found = 0
@@ -45,8 +46,10 @@ def changes(of: tuple[float, float, int, float], times: int) -> float:
 
 
 def searched(spread: float, seed: int) -> tuple[bool, bool, float, int]:
-    """One search: whether the intervals of the rates that half and most of the trials hold have the truth, how wide the
-    second is, and how many trials it took.
+    """Run one search.
+
+    Return whether the intervals of the rates that half and most of the trials hold contain the truth, the width of the
+    second, and the number of trials.
     """
     rng = np.random.default_rng([seed, round(1000 * spread)])
     half = 1000 * math.exp(rng.normal(0, 0.3))
@@ -61,7 +64,7 @@ def searched(spread: float, seed: int) -> tuple[bool, bool, float, int]:
 
 
 def main() -> None:
-    """Prints the figures."""
+    """Simulate and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--searches", type=int, default=300)

@@ -18,7 +18,7 @@ ROUNDS = 15
 
 
 def main() -> None:
-    """Runs both in turn."""
+    """Run both programs alternately."""
     programs = {"pgdyno": Path(sys.executable).parent / "pgbench", "pgbench": f"{wheel_folder()}/pgbench"}
     times: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(ROUNDS):

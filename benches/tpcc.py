@@ -86,7 +86,7 @@ def sysbench_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int, 
 
 
 def prepare_original(cluster: EmbeddedCluster, args: argparse.Namespace) -> None:
-    """Loads the original's tables, in a database of their own."""
+    """Load the tables of the original, in a database of their own."""
     with targets.administrative(cluster.target) as conn:
         conn.execute(f"create database {_ORIGINAL}".encode())
     words = sysbench_arguments(cluster, args.warehouses, 1, args.sysbench_tpcc)
@@ -114,8 +114,9 @@ _GO_COUNT = re.compile(r"^\[Summary\] (\w+?) +- Takes\(s\): ([\d.]+), Count: (\d
 
 
 def go_tpc_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int) -> list[str]:
-    """Its command line, less what it shall do. It has no option for a socket: its driver takes one behind the `?`,
-    where the host, an empty word of a list, is left out.
+    """Return the command line without the action.
+
+    The program has no option for a socket. Its driver takes one behind the `?`; the host is an empty word of a list.
     """
     params = f"host={cluster.layout.socket}&sslmode=disable"
     return ["go-tpc", "--driver", "postgres", "--host", '""', "--port", str(cluster.target.port), "--user",
@@ -152,7 +153,7 @@ def go_tpc(cluster: EmbeddedCluster, warehouses: int, clients: int, seconds: flo
 
 
 def transactions(cluster: EmbeddedCluster, args: argparse.Namespace, clients: int) -> None:
-    """(a) at a number of clients."""
+    """Measure (a) at a number of clients."""
     samples: dict[str, list[Sample]] = {}
     peer = shutil.which("sysbench")
     words = sysbench_arguments(cluster, args.warehouses, clients, args.sysbench_tpcc)
@@ -254,7 +255,7 @@ def over_connections(cluster: EmbeddedCluster, data: Dataset) -> float:
 
 
 def main() -> None:
-    """Runs all."""
+    """Run all measurements."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5)

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pgdyno.report import terminal, view  # noqa: E402
+from pgdyno.results.analysis import RunAnalysis  # noqa: E402
 from pgdyno.spec.experiment import Experiment  # noqa: E402
 from pgdyno.store import reading  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -65,7 +66,7 @@ print(json.dumps(texts))
 
 
 def command_line() -> str:
-    """The help of every verb."""
+    """Return the help of every verb."""
     out = ["# Command line", "", "Written by `make docs`; the words are the program's own.", ""]
     env = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100"}
     printed = partial(subprocess.run, capture_output=True, text=True, check=True, env=env)
@@ -80,12 +81,12 @@ def command_line() -> str:
 
 
 def schema() -> str:
-    """The JSON Schema of experiment files, for editors."""
+    """Return the JSON Schema of experiment files, for editors."""
     return json.dumps(Experiment.model_json_schema(), indent=2) + "\n"
 
 
 def files() -> dict[Path, str]:
-    """What is written where."""
+    """Return the reference pages by path."""
     return {REFERENCE / "command-line.md": command_line(), REFERENCE / "experiment.schema.json": schema()}
 
 
@@ -136,7 +137,7 @@ def _first(sections: int) -> Callable[[str], str]:
 
 
 def _section(title: str) -> Callable[[str], str]:
-    """The first answer, and one table."""
+    """Return a filter that keeps the first answer and one table."""
 
     def shown(text: str) -> str:
         answer = text.partition("that.\n")[0] + "that."
@@ -235,7 +236,7 @@ def digest() -> str:
             ),
         ]
         for run in made:
-            terminal.render(view.build(reading.read(run), with_charts=False), console)
+            terminal.render(view.build(RunAnalysis(reading.read(run)), with_charts=False), console)
     # Neither figures nor the width that they take.
     words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
     return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()[:12]
@@ -261,7 +262,7 @@ def stale() -> list[str]:
 
 
 def requote(only: list[str]) -> None:
-    """Runs the commands, each once, and writes what they print; where there are any, `only` those."""
+    """Run each command once and write its output; only those named in `only`, if any."""
     now = digest()
     printed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="pgdyno-docs-") as folder, contextlib.ExitStack() as stack:

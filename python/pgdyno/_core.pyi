@@ -81,8 +81,11 @@ class Histogram:
     def __len__(self) -> int: ...
 
 class Command:
-    """A command of a workload: its first line as pgbench shows it, its whole SQL, its name (`SQL`, or the
-    meta-command's), the number of its script, its number there (from 0), its line there.
+    """Command of a workload: an SQL statement or a meta-command of a script.
+
+    `text` is the first line as pgbench shows it, and `sql` is the whole SQL. `name` is `SQL` or the name of the
+    meta-command. `script` is the number of the script. `number` is the command's number in that script (from 0), and
+    `line` its line there.
     """
 
     text: str
@@ -98,8 +101,10 @@ class Interval:
     """What happened in a stretch of time; times in nanoseconds since the run's start."""
 
     def of_scripts(self, scripts: tuple[int, int], commands: tuple[int, int]) -> Interval:
-        """Of some scripts alone, from the first to behind the last, and of their commands. What is not counted by
-        script stays as it is.
+        """Restrict an interval to some scripts and their commands.
+
+        Both ranges exclude their second number. Figures that are not counted by script stay unchanged, except
+        `statements`: it is divided in proportion to committed transactions.
         """
     @property
     def index(self) -> int: ...
@@ -212,32 +217,45 @@ class RunResult:
     def scripts(self) -> list[str]: ...
 
 class Workload:
-    """Weighted scripts in pgbench's language over one set of variables. Without `strict`, what pgbench finds out while
-    it runs is found out while it runs; with `marks`, meta-commands are timed too.
+    """Weighted scripts in pgbench's language over one set of variables.
+
+    Without `strict`, mistakes that pgbench detects only at run time are also detected only at run time. With `marks`,
+    meta-commands are timed as well.
     """
 
     def __init__(
         self, variables: dict[str, str] | None = None, *, strict: bool = True, marks: bool = False
     ) -> None: ...
     def add(self, name: str, text: str, weight: int = 1) -> None:
-        """Raises ScriptError with the place of a mistake."""
+        """Add a script with its weight.
+
+        Raise ScriptError with the place of the mistake if the script has one.
+        """
 
     def add_sample(self, sample: Sample) -> None:
         r"""Let the scripts that are added from now on `\pick` from a sample. Raises CoreError."""
 
     def other_side(self, variables: dict[str, str], samples: Sequence[Sample] = ()) -> None:
-        """Scripts that are added from now on are those of another side of a duet; its clients have these variables over
-        those that all have, which must have them too, and pick from these samples, likewise.
+        """Assign the scripts that are added from now on to another side of a duet.
+
+        For the clients of that side, `variables` override the variables that all clients have. Each of them must exist
+        among those of all clients. In the same way, these clients pick from `samples`, and each sample must exist for
+        all clients.
         """
     def preset(self, name: str, value: int) -> None: ...
     def schedule(self, clients: Sequence[Sequence[tuple[int, int, int]]]) -> None:
-        """In place of weights: by client its transactions, each with its script, when it begins (nanoseconds from the
-        run's begin), and the row of scheduled samples. What a client does not begin in time it begins when it is free.
+        """Set a schedule for the clients' transactions, in place of weights.
+
+        For each client it lists the transactions. An entry has the script, the begin (nanoseconds since the run began)
+        and the row of scheduled samples. A client that cannot begin a transaction in time begins it as soon as it is
+        free.
         """
     def sample(self, script: int, seed: int) -> list[tuple[int, str, str]]:
-        """One transaction of a script with values drawn from `seed`: of each statement the number of its command in the
-        script, its text with `$1`, `$2` ... for the variables, and with their values. Ends early where only a server's
-        answer, or a program, says how it goes on.
+        """Return one transaction of a script, with values drawn from `seed`.
+
+        Each statement has the number of its command in the script and two forms of its text. The first form has `$1`,
+        `$2` ... for the variables, and the second has their values. The list ends early if the next step depends on a
+        result of the server or of a program.
         """
 
     @staticmethod
@@ -246,14 +264,17 @@ class Workload:
 
     @staticmethod
     def ledger(run: int, records: Path | None = None) -> Workload:
-        """The ledger: numbered rows of `run`; what became of each is appended to a file for each client in `records`.
-        Raises CoreError.
+        """Create the ledger workload: numbered rows of `run`.
+
+        The outcome of each row is appended to files in the folder `records`, one file per client. Raise CoreError if
+        that fails.
         """
 
     @property
     def drawn(self) -> list[dict[str, int]]:
-        """Of TPC-C, by side: what its clients have drawn in all runs so far, and deliveries that passed a district
-        over.
+        """Return the TPC-C draws of the clients in all runs so far, by side.
+
+        They include the number of deliveries that skipped a district.
         """
 
     @property
@@ -268,8 +289,9 @@ def tpcc_functions(set: int, sets: int) -> list[str]:
     """CREATE FUNCTION of TPC-C's transactions, for set `set` (from 0) of `sets`."""
 
 def tpcc_constants(data_seed: int) -> tuple[int, int, int, int]:
-    """The constants of NURand that go with a seed of the data: for last names in the load and in runs, for customers,
-    for items.
+    """Return the constants of NURand that belong to a seed of the data.
+
+    Their order: for last names in the load, for last names in runs, for customers, for items.
     """
 
 class _Observer(Protocol):
@@ -283,8 +305,9 @@ def run(
     observer: _Observer,
     plan: Plan,
 ) -> RunResult:
-    """Runs a workload against one or more targets. Raises CoreError before the first interval; later errors are in the
-    result.
+    """Run a workload against one or more targets.
+
+    Raise CoreError if an error occurs before the first interval. Later errors are in the result.
     """
 
 class Table:
@@ -316,8 +339,10 @@ class Table:
     key_level: int
 
 class ColumnStatistics:
-    """Of a column, as pg_stats has it. Values are integers (of a timestamp the microseconds since 2000, of a numeric
-    units of its last digit), floats or texts, less the blanks that a char(n) is padded with.
+    """Statistics of a column, as in pg_stats.
+
+    Values are integers, floats or texts. A timestamp is the number of microseconds since 2000. A numeric is a number
+    of units of its last digit. Texts lack the blanks that pad a char(n).
     """
 
     column: str
@@ -334,8 +359,10 @@ class ColumnStatistics:
     correlation: float | None
 
 class Dataset:
-    """Tables and their rows: "tpcb" of a scale, "pk" of so many rows, "feed" of so many rows in each of its tables,
-    "tpcc" of so many warehouses in each of its sets, drawn from a seed.
+    """Tables and their rows, drawn from a seed.
+
+    The size of "tpcb" is its scale, and the size of "pk" its number of rows. The size of "feed" is the number of rows
+    in each of its tables. The size of "tpcc" is the number of warehouses in each of its sets.
     """
 
     tables: list[Table]
@@ -343,8 +370,10 @@ class Dataset:
         self, kind: str, size: int, *, tables: int = 1, partitions: int = 0, fillfactor: int = 100, seed: int = 1
     ) -> None: ...
     def statistics(self, table: int, target: int) -> list[ColumnStatistics]:
-        """What ANALYZE would find of a table's columns with that default_statistics_target, by a random sample of its
-        rows (300 for each entry), texts compared as bytes.
+        """Return the statistics that ANALYZE would find for a table's columns.
+
+        `target` is the default_statistics_target. A random sample of the table's rows is used, with 300 rows for each
+        unit of `target`. Texts are compared as bytes.
         """
 
     def rows(self, table: int, first: int, end: int) -> bytes:
@@ -364,7 +393,10 @@ class Dataset:
         """Pages of 8 kB, as they would be written: part is "heap", "visibility" or "key"; fewer at the end."""
 
     def place(self, threads: int) -> None:
-        """Finds out where the rows of all tables stand, as `write` does unless it is known. Nothing stops it."""
+        """Compute the positions of the rows of all tables.
+
+        `write` does the same unless the positions are known. Nothing can interrupt this call.
+        """
 
     def carry_out(
         self,
@@ -375,8 +407,10 @@ class Dataset:
         connections: int = 1,
         connect_timeout_s: float = 10.0,
     ) -> tuple[int, int]:
-        """Carries out jobs over several sessions; each is a list of SQL and of COPY commands with table and rows
-        first..end. `watch` gets rows and bytes sent; these are also the result. Raises CoreError.
+        """Execute jobs over several sessions; return the rows and bytes sent.
+
+        A job is a list of SQL commands and of COPY commands with table and rows first..end. `watch` receives the rows
+        and bytes sent so far. Raise CoreError if a job fails.
         """
 
     def write(
@@ -389,9 +423,10 @@ class Dataset:
         direct_io: bool = True,
         mode: int = 0o600,
     ) -> tuple[int, list[Path]]:
-        """Writes files anew, all segments of each (table, part, path), and syncs them.
-        `watch` gets bytes and rows. Returns bytes and paths, segments in order. Raises CoreError; what is written by
-        then stays.
+        """Write new files and sync them; return the bytes written and the paths of the files, segments in order.
+
+        Each part (table, part, path) is written with all its segments. `watch` receives the bytes and rows so far.
+        Raise CoreError if writing fails; files written until then remain.
         """
 
 class Relay:
@@ -401,19 +436,23 @@ class Relay:
         """`hosts`: the address of each, and the descriptor of its device, which stays the caller's. Raises OSError."""
 
     def set(self, from_host: int, to_host: int, delay_ns: int, bytes_per_s: int | None = None) -> None:
-        """From now on packets from one host to another, by number, travel for so long, and leave so fast (None: at
-        once). Raises ValueError.
+        """Set the delay and the rate of packets from one host to another, by number, from now on.
+
+        Each packet travels for `delay_ns` nanoseconds. Packets leave at `bytes_per_s` bytes per second; None means at
+        once. Raise ValueError if there is no such host or the rate is 0.
         """
 
     def counts(self) -> tuple[int, int, int]:
         """Packets and bytes that were carried, and packets that were dropped."""
 
     def close(self) -> None:
-        """Ends it; what is under way is lost."""
+        """Stop the relay; packets in transit are lost."""
 
 class Deadline:
-    """Ends the process with a message on standard error and an exit code, without exit handlers, unless it is closed
-    within `seconds`: an end for C code that computes while it holds the interpreter's lock.
+    """Time limit that ends the process unless it is closed within `seconds`.
+
+    The process ends with a message on standard error and an exit code, without exit handlers. The limit is meant for C
+    code that computes while it holds the interpreter's lock.
     """
 
     def __init__(self, seconds: float, message: str, exit_code: int) -> None: ...
@@ -421,7 +460,10 @@ class Deadline:
         """Let the process go on."""
 
 def thread_rights(uid: int, gid: int, groups: list[int]) -> tuple[int, int, list[int]]:
-    """Gives the calling thread the effective user, group and groups; returns those that it had. Raises OSError."""
+    """Give the calling thread the effective user, group and groups; return the ones that it had before.
+
+    Raise OSError if the system refuses.
+    """
 
 def heap_page(
     kinds: Sequence[str],
@@ -431,20 +473,22 @@ def heap_page(
     xmin: int = 2,
     cmin: int = 0,
 ) -> tuple[bytes, int]:
-    """One heap page as COPY FREEZE fills it, and how many of the rows fit. Kinds are int4, int8, float8, text, or the n
-    of a char(n). For tests.
+    """Return one heap page as COPY FREEZE fills it, and the number of rows that fit.
+
+    Kinds are int4, int8, float8, text, or the n of a char(n). For tests.
     """
 
 def btree_pages(rows: int, width: int, on_page: int, first: int, count: int, each: int | None = None) -> bytes:
-    """Pages of a B-tree over keys 1, 2, … of 4 or 8 bytes, with on_page rows on a page of the heap; with `each`, so
-    many rows have each key. For tests.
+    """Return pages of a B-tree over the keys 1, 2, … of 4 or 8 bytes.
+
+    A page of the heap has `on_page` rows. If `each` is given, every key occurs in `each` rows. For tests.
     """
 
 def page_checksum(page: bytes, block: int) -> int:
-    """The checksum of a page as block `block` of its fork. For tests."""
+    """Return the checksum of a page as block `block` of its fork. For tests."""
 
 def check_script(name: str, text: str) -> None:
-    """Raises ScriptError when pgbench would refuse the script before it runs."""
+    """Raise ScriptError if pgbench would refuse the script before it runs."""
 
 def ledger_content(run: int, client: int, sequence: int) -> int:
     """Return the content of a row of the ledger: a hash of its key, 64 bits."""

@@ -15,7 +15,10 @@ _LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECA
 
 
 def read(text: str, *, named: str) -> dict[str, Any]:
-    """The parameters of a connection string, which stands in `named`. Raises UsageError where it is none."""
+    """Return the parameters of a connection string.
+
+    `named` is the place of the string, for the error message. Raise UsageError if the string is not valid.
+    """
     try:
         return dict(libpq.parse(text))
     except libpq.LibpqError as e:

@@ -28,7 +28,7 @@ class Rate:
 
     @classmethod
     def of(cls, tps: float) -> Rate:
-        """The same all the time."""
+        """Return a rate that stays at `tps` all the time."""
         return cls(tps, tps)
 
 
@@ -46,8 +46,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Duet:
-    """Sides that take turns, one at a time under load, or all at once; each interval is a turn. Client `i` is of side
-    `i % sides`.
+    """Alternating sides, one under load at a time, or all sides under load at once.
+
+    Each interval is a turn. Client `i` belongs to side `i % sides`.
     """
 
     #: Whose turn it is, one after the other, warm-up included.

@@ -70,8 +70,10 @@ class Figure:
         return attrgetter(self.attribute)
 
     def of_trial(self, trial: TrialRecord) -> float | None:
-        """Its value in a trial; None: there is none. Those that are compared are positive: what was not measured, or is
-        nothing, cannot be; nor can throughput and latency of a trial that one figure does not describe.
+        """Return the value of the figure in a trial, or None if there is none.
+
+        Values of compared figures are positive: a value that was not measured, or is zero, cannot be compared. The
+        throughput and latency of a trial that one figure does not describe cannot be compared either.
         """
         if self.per_transaction:
             counted, transactions = (trial.activity.get(name, 0.0) for name in (self.attribute, _TRANSACTIONS))

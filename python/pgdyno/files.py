@@ -11,8 +11,10 @@ LONGEST = 64 << 20
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises OSError, its words in `strerror`, also where it is no regular file (a pipe would keep
-    us waiting, a device has no end), no UTF-8, or too long.
+    """Return the text of a file.
+
+    Raise OSError, with the reason in `strerror`, if the file cannot be read. This includes a file that is too long,
+    not UTF-8, or not regular. A pipe would block pgdyno, and a device has no end.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as f:

@@ -6,7 +6,10 @@ import math
 
 
 def printable(text: str) -> str:
-    """A text without what would steer a terminal: of a server, a file, somebody else's run."""
+    """Return a text without characters that control a terminal.
+
+    The text may come from a server, a file, or a run of another user.
+    """
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -44,8 +47,9 @@ def percent(fraction: float | None) -> str:
 
 
 def plus_minus(fraction: float | None) -> str:
-    """Half the width of an interval, as a part of its figure. One that reaches below zero is not symmetric, and says
-    little: over 100%.
+    """Format half the width of an interval, as a share of its figure.
+
+    An interval that reaches below zero is not symmetric and says little: over 100%.
     """
     return ">100%" if fraction is not None and fraction > 1 else percent(fraction)
 
@@ -68,7 +72,7 @@ def size(n: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time that need not be exact: 40 s, 12 min, 3 h, 5 days."""
+    """Format a duration that need not be exact: 40 s, 12 min, 3 h, 5 days."""
     for unit, size_s, until in (("s", 1, 90), ("min", 60, 90 * 60), ("h", 3600, 36 * 3600)):
         if seconds < until:
             return f"{max(1, round(seconds / size_s))} {unit}"

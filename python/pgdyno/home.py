@@ -12,17 +12,17 @@ from typing import BinaryIO
 
 
 def cache() -> Path:
-    """What can be made again."""
+    """Return the folder for files that pgdyno can create again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "pgdyno"
 
 
 def data() -> Path:
-    """What is kept."""
+    """Return the folder for files that are kept."""
     return Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share") / "pgdyno"
 
 
 def state() -> Path:
-    """What pgdyno notes for itself."""
+    """Return the folder for pgdyno's own notes."""
     return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local" / "state") / "pgdyno"
 
 
@@ -35,7 +35,11 @@ def _home() -> Path:
 
 
 def opened_to_append(path: Path) -> BinaryIO:
-    """A file of ours alone, to append to: a server's log holds what its users have typed. Never through a link."""
+    """Open a private file to append to.
+
+    Only its owner may read it, because a server's log holds what its users have typed. A symbolic link is never
+    followed.
+    """
 
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NOFOLLOW, mode=0o600)
@@ -45,8 +49,10 @@ def opened_to_append(path: Path) -> BinaryIO:
 
 @contextlib.contextmanager
 def replacement(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of `path` if the block succeeds, and leaves nothing if it fails. Its name
-    cannot be guessed: in a folder that somebody else has made, a link of that name would lead anywhere.
+    """Open a new file that takes the place of `path` if the block succeeds.
+
+    If the block fails, no file remains. The name of the new file cannot be guessed. In a folder that another user
+    created, a link of that name could lead anywhere.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:

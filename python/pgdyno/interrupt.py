@@ -1,7 +1,9 @@
-"""Ctrl-C, SIGTERM and SIGHUP as exceptions, so that everything is wound up on the way out; and stretches of work in
-which they wait, so that a cluster is made or taken down whole.
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions, and blocks of work that delay them.
 
-Masking signals would not do: a mask is a thread's, and with any other thread alive the kernel delivers to that one.
+Exceptions let pgdyno clean up everything on exit. Delays let pgdyno create or remove a cluster as a whole.
+
+Masking signals would not suffice, because a mask belongs to one thread. If any other thread is alive, the kernel
+delivers the signal to that thread.
 """
 
 from __future__ import annotations
@@ -64,8 +66,9 @@ def _on_lost(lost: sys.UnraisableHookArgs) -> None:
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP raise Terminated, as SIGINT raises KeyboardInterrupt; what is ignored
-    (nohup) stays ignored.
+    """Raise Terminated on SIGTERM and SIGHUP within the block, as SIGINT raises KeyboardInterrupt.
+
+    Ignored signals (nohup) stay ignored.
     """
     mine = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
     earlier, _State.arrived = _State.arrived, None
@@ -94,8 +97,10 @@ def signals_raise() -> Iterator[None]:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Within it they wait, and raise when it ends: in order, or in the place of the exception it ends with, which
-    somebody may be about to catch and go on.
+    """Delay signals within the block and raise them when it ends.
+
+    A delayed signal raises its exception after a normal end of the block. If the block ends with an exception, the
+    signal's exception replaces it. A caller could otherwise catch that exception and continue.
     """
     if threading.current_thread() is not threading.main_thread():
         # Python's handlers run in the main thread only: here nothing can arrive, and the state is the other's.
@@ -113,15 +118,17 @@ def signals_held() -> Iterator[None]:
 
 
 def raise_if_signalled() -> None:
-    """To be called between two steps of long work: an exception that a signal raised may have been lost on its way, in
-    a callback or in code that turns every exception into its own.
+    """Raise the exception of a signal that has arrived.
+
+    Call this between two steps of long work. The signal's exception may have been lost in a callback, or in code that
+    turns every exception into its own.
     """
     if _State.arrived is not None:
         raise _State.arrived
 
 
 def _released() -> type[BaseException] | None:
-    """Ends one of the stretches; what waited, if it was the outermost."""
+    """End one delaying block; return the delayed exception if the block was the outermost."""
     _State.held -= 1
     if _State.held:
         return None

@@ -1,6 +1,7 @@
-"""libpq, as far as it is needed before a session of ours: where connection parameters come from, and a connection that
-sets things up. By ctypes, from the library that psycopg brings along: importing psycopg itself takes ten times as long
-as pgbench takes to start.
+"""Bindings for the part of libpq that is needed before a session of pgdyno exists.
+
+They show the sources of connection parameters, and provide a connection for setup. They use ctypes and the library
+that psycopg includes. Importing psycopg itself takes ten times as long as the start of pgbench.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class Parameter:
 
 @cache
 def _library() -> Any:
-    """Raises LocalError where there is none."""
+    """Load libpq.
+
+    Raise LocalError if it was not found.
+    """
     found: list[str] = []
     spec = importlib.util.find_spec("psycopg_binary")
     if spec is not None and spec.origin is not None:
@@ -112,7 +116,10 @@ def _declared(lib: Any) -> Any:
 
 
 def parse(conninfo: str) -> dict[str, str]:
-    """The parameters that a connection string or URI names. Raises LibpqError."""
+    """Return the parameters that a connection string or URI names.
+
+    Raise LibpqError if the string is not valid.
+    """
     lib, message = _library(), ctypes.c_void_p()
     options = lib.PQconninfoParse(_bytes(conninfo), ctypes.byref(message))
     if not options:
@@ -123,7 +130,7 @@ def parse(conninfo: str) -> dict[str, str]:
 
 
 def conninfo(parameters: dict[str, Any]) -> str:
-    """A connection string of these parameters."""
+    """Return a connection string of these parameters."""
 
     def quoted(value: Any) -> str:
         escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
@@ -133,7 +140,7 @@ def conninfo(parameters: dict[str, Any]) -> str:
 
 
 def _taken(options: Any) -> list[Parameter]:
-    """Reads libpq's list, and frees it."""
+    """Read libpq's list of parameters and free it."""
 
     def text(raw: bytes | None) -> str | None:
         return None if raw is None else raw.decode("utf-8", "surrogateescape")
@@ -178,7 +185,7 @@ class Result:
         return int(self._lib.PQntuples(self._pointer))
 
     def get_value(self, row: int, column: int) -> bytes | None:
-        """A value; None is NULL."""
+        """Return a value; None means NULL."""
         if self._lib.PQgetisnull(self._pointer, row, column):
             return None
         value: bytes = self._lib.PQgetvalue(self._pointer, row, column)
@@ -195,7 +202,7 @@ class Connection:
 
     @classmethod
     def connect(cls, conninfo: str) -> Connection:
-        """Connects, and waits until that has succeeded or failed: see `status`."""
+        """Connect, and wait until the attempt has succeeded or failed: see `status`."""
         return cls(_library().PQconnectdb(_bytes(conninfo)))
 
     @classmethod
@@ -210,7 +217,7 @@ class Connection:
         return int(self._lib.PQconnectPoll(self._pointer))
 
     def finish(self) -> None:
-        """Closes it."""
+        """Close the connection."""
         if self._pointer:
             self._lib.PQfinish(self._pointer)
             self._pointer = 0
@@ -276,14 +283,14 @@ class Connection:
         return _taken(self._lib.PQconninfo(self._pointer))
 
     def parameter_status(self, name: str) -> str | None:
-        """What the server has told of a setting."""
+        """Return the value that the server has reported for a setting, or None."""
         value = self._lib.PQparameterStatus(self._pointer, name.encode())
         return None if value is None else _text(value)
 
     # ------------------------------------------------------------ commands
 
     def do_not_block(self) -> None:
-        """Sending waits for nothing from now on."""
+        """Set the connection to non-blocking: from now on sending does not wait."""
         self._lib.PQsetnonblocking(self._pointer, 1)
 
     def notices(self, show: Callable[[str], object]) -> None:
@@ -292,7 +299,10 @@ class Connection:
         self._lib.PQsetNoticeProcessor(self._pointer, self._processor, None)
 
     def send_query(self, sql: str) -> None:
-        """Raises LibpqError."""
+        """Send a query.
+
+        Raise LibpqError if it cannot be sent.
+        """
         self._check(self._lib.PQsendQuery(self._pointer, _bytes(sql)) == 1)
 
     def flush(self) -> bool:
@@ -306,11 +316,14 @@ class Connection:
         return bool(self._lib.PQisBusy(self._pointer))
 
     def consume_input(self) -> None:
-        """Takes what has arrived. Raises LibpqError."""
+        """Read the data that has arrived from the server.
+
+        Raise LibpqError if reading fails.
+        """
         self._check(self._lib.PQconsumeInput(self._pointer) == 1)
 
     def get_result(self) -> Result | None:
-        """The next result; None behind the last."""
+        """Return the next result, or None after the last one."""
         pointer = self._lib.PQgetResult(self._pointer)
         return Result(pointer) if pointer else None
 
@@ -321,7 +334,11 @@ class Connection:
         return bool(done)
 
     def put_copy_end(self, why: bytes | None = None) -> bool:
-        """The same for the end of the data; `why` makes it fail."""
+        """Send the end of the COPY data; return True if libpq accepted it.
+
+        If the return value is False, wait until the socket is writable, then retry. `why` makes the COPY fail. Raise
+        LibpqError if sending fails.
+        """
         done = self._lib.PQputCopyEnd(self._pointer, why)
         self._check(done >= 0)
         return bool(done)

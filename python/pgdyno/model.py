@@ -191,7 +191,7 @@ Key = tuple[Any, ...]
 
 
 def spelled(value: Any) -> str:
-    """A value as configuration files have it."""
+    """Return a value as configuration files spell it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:.12g}" if isinstance(value, float) else str(value) or "''"

@@ -1,6 +1,8 @@
-"""Where sessions look names up. Administrative ones do so in the server's own schema alone: whoever owns the database
-may have put a schema of theirs before it, and its functions would be called with our rights. What is the user's
-(statements, names of tables) is looked up in the path that the role has in the database.
+"""Search path of sessions: the schemas in which they look names up.
+
+Administrative sessions look names up only in the server's own schema. The owner of the database may have put a schema
+of theirs before it, and its functions would be called with pgdyno's rights. The user's statements and table names are
+looked up in the path that the role has in the database.
 
 Sessions of `cluster.administration` know that path, in their attributes `user_path` and `user_schemas`.
 """

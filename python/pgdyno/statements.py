@@ -18,7 +18,8 @@ _META = re.compile(r"^\s*\\.*$", re.MULTILINE)
 
 
 def writes(text: str) -> bool:
-    """Whether a statement changes something, so that a server that only reads refuses it. Functions that change
-    something are not known.
+    """Return True if a statement changes something, so that a read-only server refuses it.
+
+    Changes by functions are not recognized, except those by nextval and setval.
     """
     return _CHANGES.search(_QUOTED.sub(" ", _META.sub(" ", text)).strip()) is not None

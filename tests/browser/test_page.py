@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pgdyno.report import html, view
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
 from tests.support import synthetic
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str) -> None:
     plans = synthetic.plans([1, 2, 4, 8], 3, workload="read </script> only", settings=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
-    page = opened(html.render(view.build(reading.read(run), lang=lang)), tmp_path)
+    page = opened(html.render(view.build(RunAnalysis(reading.read(run)), lang=lang)), tmp_path)
     assert page["wrong"] == []
     assert page["charts"] == page["wanted"] == 6
     assert page["before"] == 24
@@ -50,7 +51,7 @@ def test_ten_thousand_trials_stay_usable(tmp_path: Path) -> None:
         pooled_statements=nothing, pooled_scripts=nothing, samples=defaultdict(list), over_time=defaultdict(list),
         events=defaultdict(list),
     )  # fmt: skip
-    page = opened(html.render(view.build(many)), tmp_path)
+    page = opened(html.render(view.build(RunAnalysis(many))), tmp_path)
     assert page["wrong"] == []
     assert page["before"] == 100, "drawn in pages"
     assert page["filtered"] and all("c8-r2" in name for name in page["filtered"])
@@ -62,7 +63,7 @@ def test_a_page_fits_a_phone_and_paper(tmp_path: Path) -> None:
     """390 pixels without sideways scrolling of the page; on paper no button, and nothing cut on the right."""
     plans = synthetic.plans([1, 2, 4, 8], 3, settings=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
-    page = html.render(view.build(reading.read(run)))
+    page = html.render(view.build(RunAnalysis(reading.read(run))))
     phone = measured(page, tmp_path, 390)
     assert phone["page"] <= 390, phone
     # An A4 sheet within its margins, at 96 pixels an inch.

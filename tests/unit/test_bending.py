@@ -18,6 +18,7 @@ from pgdyno.errors import SpecError
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import IntervalRow, TrialSummary
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import plan
 from pgdyno.run.steadiness import backlog_of, without_warmup
 from pgdyno.spec.experiment import Experiment
@@ -171,7 +172,7 @@ def test_the_table_shows_the_mean_that_its_interval_is_of(tmp_path: Path) -> Non
     run = synthetic.make_run(tmp_path, plans, lambda p, i, rng: levels[p.repetition])
     from pgdyno.report import view
 
-    detail = view.build(reading.read(run), with_charts=False).table("detail")
+    detail = view.build(RunAnalysis(reading.read(run)), with_charts=False).table("detail")
     assert detail is not None
     shown = dict(zip(detail.columns, detail.texts()[0], strict=True))
     assert shown["TPS"] == "1,200", "not the median, which the interval is not of"

@@ -27,6 +27,7 @@ from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat, IntervalRow
 from pgdyno.report import findings, findings_zh, html, markdown, terminal, timeline, view, words_zh, write
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 from rich.console import Console
 
@@ -312,7 +313,7 @@ def test_one_thing_limits_a_configuration(
         if t.summary is not None
     ]
     (group,) = groups_of(data)
-    found = explain.of_configuration(data, group)
+    found = RunAnalysis(data).diagnosis_of(group)
     assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
     told = [findings.in_words(f) for f in found.findings]
     roles = [f.role for f in told]
@@ -356,7 +357,7 @@ def test_what_is_not_known_to_differ_has_no_reason(tmp_path: Path, comparison: C
     )  # fmt: skip
     ((left,), (right,)) = (groups_of(data) for data in (a, b))
     row = Row(Pair(left, right, "w"), BY_NAME["TPS"], comparison)
-    found = [words for _, words in findings.of_comparisons(a, b, [row, row])]
+    found = [words for _, words in findings.of_comparisons(RunAnalysis(a), RunAnalysis(b), [row, row])]
     assert ["in IO WalSync" in words for words in found] == [True] * explained
 
 
@@ -462,7 +463,7 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeyp
     assert (checkpoint["s"], checkpoint["until"]) == (25.0, 28.0)
     waits = {v["what"] for v in panels["clients"]["data"]["values"]}
     assert waits == {"running", "IO: WalSync"}
-    write.write(view.build(data), rundir.RunDirectory(run).write_text)
+    write.write(view.build(RunAnalysis(data)), rundir.RunDirectory(run).write_text)
     assert "report-timeline-1.svg" in (run / "report.md").read_text() and (run / "report-timeline-1.svg").exists()
 
 
@@ -483,7 +484,7 @@ def test_what_passes_between_statements_is_the_way(
         tmp_path, synthetic.plans([4], 1), lambda *_: 4000 / latency_ms, latency_ns=round(latency_ms * 1e6),
         sampled={"waits": [idle], "network": [{"round_trip_ns": round_trip_ms * 1e6}]},
     )  # fmt: skip
-    found = [f for f in explain.of_run(reading.read(run)).findings if f.cause == "network"]
+    found = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "network"]
     assert [words in f.sentence for f in found] == ([True] if words else []), found
 
 
@@ -502,7 +503,7 @@ def test_locks_that_are_held_through_a_flush_stand_beside_it(
 ) -> None:
     waits = [{**_LOCKED, "processes": locked}, {**_WAITING, "processes": flushing}, {**_RUNNING, "processes": running}]
     run = synthetic.make_run(tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": waits})
-    found = [f.cause for f in explain.of_run(reading.read(run)).findings]
+    found = [f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings]
     assert [c for c in found if c in ("row-locks", "wal-flush")] == first
 
 
@@ -514,7 +515,7 @@ def test_a_queue_behind_slow_flushes_is_no_limit_of_storage(tmp_path: Path, flus
         tmp_path, synthetic.plans([4], 1), lambda *_: 300.0, intervals=20,
         sampled={"waits": [_WAITING], "devices": [disk]},
     )  # fmt: skip
-    assert ("throttled-storage" in [f.cause for f in explain.of_run(reading.read(run)).findings]) is found
+    assert ("throttled-storage" in [f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings]) is found
 
 
 def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> None:
@@ -549,7 +550,7 @@ def test_storage_is_judged_by_the_device_that_is_waited_for(tmp_path: Path) -> N
         tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0,
         sampled={"waits": [{**_WAITING, "processes": 8.0}], "devices": devices, "counters": [counters]},
     )  # fmt: skip
-    assert next(f.cause for f in explain.of_run(reading.read(run)).findings) == "wal-flush"
+    assert next(f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings) == "wal-flush"
 
 
 def test_a_plan_that_became_better_does_not_hide_the_limit(tmp_path: Path) -> None:
@@ -562,7 +563,7 @@ def test_a_plan_that_became_better_does_not_hide_the_limit(tmp_path: Path) -> No
         tmp_path, synthetic.plans([8], 1), lambda _, i, __: 1000.0 * (1 + 0.3 * i / 60), intervals=60, drift=0.3,
         sampled={"waits": [{**_WAITING, "processes": 8.0}]}, totals={"plans": [plan]},
     )  # fmt: skip
-    found = {f.cause: f for f in explain.of_run(reading.read(run)).findings}
+    found = {f.cause: f for f in RunAnalysis(reading.read(run)).diagnosis.findings}
     assert "throughput rose by 30%" in found["plan-changed"].sentence and found["plan-changed"].cost.high <= 0.31
     # A change of a plan takes no more than what throughput moved by.
     assert found["plan-changed"].of == "the throughput" and found["plan-changed"].cost.mean <= 0.16
@@ -582,7 +583,7 @@ def test_other_sessions_in_the_database_are_no_cost_of_ours(tmp_path: Path) -> N
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
         sampled={"waits": [reads, {**_RUNNING, "processes": 3.8}, other], "counters": [counters]},
     )  # fmt: skip
-    found = {f.cause: f for f in explain.of_run(reading.read(run)).findings}
+    found = {f.cause: f for f in RunAnalysis(reading.read(run)).diagnosis.findings}
     assert "row-locks" not in found
     assert all(f.cost.high <= 1.0 for f in found.values())
     assert "buffer-misses" not in found or found["buffer-misses"].cost.mean < 0.1
@@ -594,13 +595,13 @@ def test_a_wait_without_a_rule_is_said_as_such(tmp_path: Path) -> None:
         {**_RUNNING, "processes": 3.0},
     ]
     run = synthetic.make_run(tmp_path, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": waits})
-    (found,) = [f for f in explain.of_run(reading.read(run)).findings if f.cause == "other-waits"]
+    (found,) = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "other-waits"]
     assert "LWLock LockManager" in found.sentence and found.cost.mean == pytest.approx(5 / 8)
     asleep = [{**_RUNNING, "wait_type": "Timeout", "wait": "PgSleep", "processes": 5.0}]
     on_purpose = synthetic.make_run(
         tmp_path / "asleep", synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": asleep}
     )
-    assert "other-waits" not in {f.cause for f in explain.of_run(reading.read(on_purpose)).findings}
+    assert "other-waits" not in {f.cause for f in RunAnalysis(reading.read(on_purpose)).diagnosis.findings}
 
 
 def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:
@@ -611,7 +612,7 @@ def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, manifest={"same_machine": True},
         sampled={"machine": [machine], "processes": [backend], "waits": [{**_WAITING, "processes": 4.0}]},
     )  # fmt: skip
-    assert next(f.cause for f in explain.of_run(reading.read(run)).findings) == "wal-flush"
+    assert next(f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings) == "wal-flush"
 
 
 def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> None:
@@ -626,7 +627,7 @@ def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> Non
         sampled={"waits": [{**_WAITING, "processes": 2.0}]},
         totals={"tables": [{"table": "t", **table, "dead_rows": 0.0}]},
     )  # fmt: skip
-    found = explain.of_run(reading.read(run)).findings
+    found = RunAnalysis(reading.read(run)).diagnosis.findings
     (bloat,) = [f for f in found if f.cause == "bloat"]
     tiny = {**table, "table": "w", "rows": 8.0, "rows_updated": 1200.0, "rows_hot_updated": 1190.0, "dead_rows": 900.0}
     few = synthetic.make_run(
@@ -634,7 +635,7 @@ def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> Non
         sampled={"waits": [{**_WAITING, "processes": 2.0}]},
     )  # fmt: skip
     # A table of a few rows always has more dead ones.
-    assert "bloat" not in {f.cause for f in explain.of_run(reading.read(few)).findings}
+    assert "bloat" not in {f.cause for f in RunAnalysis(reading.read(few)).diagnosis.findings}
     assert "updated off its pages" in bloat.sentence and "fills" not in bloat.sentence and found[0].cause != "bloat"
 
 
@@ -657,7 +658,7 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -
         totals={"statements": [{"statement": "update u set v = $1", "wal_full_pages": 2_000.0},
                                {"statement": "update t set v = $1", "wal_full_pages": 29_400.0}]},
     )  # fmt: skip
-    first = explain.of_run(reading.read(run)).findings[0]
+    first = RunAnalysis(reading.read(run)).diagnosis.findings[0]
     assert first.cause == "checkpoint-full-pages" and "after a checkpoint before the measurement" in first.sentence
     assert first.sentence.endswith("; 70% of the whole pages by: update t set v = $1).")
     assert findings_zh.sentence(first.sentence) is not None
@@ -693,7 +694,7 @@ def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"machine": stolen, "processes": [backend]},
         manifest={"same_machine": True},
     )  # fmt: skip
-    found = explain.of_run(reading.read(run)).findings
+    found = RunAnalysis(reading.read(run)).diagnosis.findings
     (first, *_) = found
     assert first.cause == "noisy-neighbour" and "the hypervisor took 25%" in first.sentence
     # As far as its samples lie apart, and no further.
@@ -718,7 +719,7 @@ def test_whoever_holds_dead_rows_back_is_named(tmp_path: Path, snapshots: dict[s
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"snapshots": [snapshots]},
         totals={"tables": [{"table": "t", **table, "dead_rows": 50_000.0}]},
     )  # fmt: skip
-    found = [f for f in explain.of_run(reading.read(run)).findings if f.cause == "held-snapshot"]
+    found = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "held-snapshot"]
     assert [f.sentence.startswith(words) for f in found] == ([True] if words else [])
 
 
@@ -730,7 +731,7 @@ def test_a_commit_is_told_beside_its_sync(tmp_path: Path) -> None:
             tmp_path / text[:3], synthetic.plans([4], 1), lambda *_: 1000.0, statement=text, latency_ns=5_000_000,
             sampled={"waits": [waiting], "counters": [counters]},
         )  # fmt: skip
-        (found,) = [f for f in explain.of_run(reading.read(run)).findings if f.cause == "wal-flush"]
+        (found,) = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "wal-flush"]
         assert "2 transactions a sync, which takes 4 ms" in found.sentence
         assert ("; COMMIT takes 5" in found.sentence) is named, found.sentence
         assert {"COMMIT" if named else "transaction", "sync of WAL"} <= {f.name for f in found.facts}
@@ -747,7 +748,9 @@ def test_memory_is_named_where_pages_are_missed(tmp_path: Path) -> None:
             manifest={"host": {"memory_bytes": 24 << 30}},
         )  # fmt: skip
         remedies = [
-            f.remedy for f in explain.of_run(reading.read(run)).findings if f.cause in ("buffer-misses", "data-io")
+            f.remedy
+            for f in RunAnalysis(reading.read(run)).diagnosis.findings
+            if f.cause in ("buffer-misses", "data-io")
         ]
         assert remedies and all(("24.0 GiB" in r) is seen and ("the memory is" in r) for r in remedies), remedies
 
@@ -757,7 +760,7 @@ def test_a_cause_that_could_not_be_looked_for_is_named(tmp_path: Path) -> None:
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
         sampled={"waits": [_RUNNING], "snapshots": [{"of_an_older_version": 1.0}]},
     )  # fmt: skip
-    (missing,) = explain.of_run(reading.read(run)).not_judged
+    (missing,) = RunAnalysis(reading.read(run)).diagnosis.not_judged
     assert missing.cause == "held-snapshot" and missing.missing and "oldest_seconds" in missing.missing
 
 
@@ -772,11 +775,11 @@ def test_a_cause_that_raises_is_no_health(tmp_path: Path, monkeypatch: pytest.Mo
     broken = Cause("broken", Kind.LIMIT, "broken", judge)
     monkeypatch.setattr(explain, "every_cause", lambda: (broken, *every_cause()))
     data = reading.read(run)
-    found = as_json.of_run(data, 0, "")
+    found = as_json.of_run(RunAnalysis(data), 0, "")
     (defect,) = found["not_judged"]
     assert defect["cause"] == "broken" and type(error).__name__ in defect["defect"]
     for lang in ("en", "zh"):
-        v = view.build(data, lang=lang)
+        v = view.build(RunAnalysis(data), lang=lang)
         out = io.StringIO()
         terminal.render(v, Console(file=out, width=80))
         for text in (html.render(v), markdown.render(v, {}), out.getvalue()):

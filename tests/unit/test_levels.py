@@ -20,6 +20,7 @@ from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat
 from pgdyno.report import verdicts, view
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.steadiness import regimes_of, without_warmup
 from pgdyno.store import reading
 
@@ -108,7 +109,7 @@ def test_such_a_trial_is_named_first_and_is_in_no_verdict(tmp_path: Path) -> Non
     groups = groups_of(data)
     rows = along_axes(data, groups).rows
     assert next(r for r in rows if r.figure.name == "TPS").comparison.n_b == 3
-    seen = view.build(data, with_charts=False)
+    seen = view.build(RunAnalysis(data), with_charts=False)
     assert "no one figure holds: throughput fell from 1,0" in seen.answer[0] and "(2 of 5 trials)" in seen.answer[0]
     detail = seen.table("detail")
     assert detail is not None
@@ -163,7 +164,7 @@ def test_advice_is_of_what_somebody_would_do(tmp_path: Path) -> None:
                          "duration_s": 60.0, "warmup_s": 5.0}}  # fmt: skip
         name = f"r{restarts}-{repetitions}-{spread}"
         run = synthetic.make_run(tmp_path, plans, lambda p, i, r: by_trial[p.number], name=name, manifest=facts)
-        return view.build(reading.read(run), with_charts=False).answer
+        return view.build(RunAnalysis(reading.read(run)), with_charts=False).answer
 
     few = said(2, 3, 0.2)
     assert any("the same with --restarts 5 (about " in s for s in few), few
@@ -221,7 +222,7 @@ def searched(folder: Path, name: str, rate: float, number: int):  # type: ignore
 
 
 def test_a_search_answers_with_what_one_would_promise(tmp_path: Path) -> None:
-    first, *_ = view.build(reading.read(searched(tmp_path, "s", 1000.0, 1)), with_charts=False).answer
+    first, *_ = view.build(RunAnalysis(reading.read(searched(tmp_path, "s", 1000.0, 1))), with_charts=False).answer
     assert first.startswith(
         "95% of the trials hold p99 < 5 ms at 800 transactions per second (700 to 900), half of them at 1,000 (900 to "
         "1,100; 95% intervals; w, 8 clients, 5 trials); a closed loop reaches"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pgdyno.capture import lexical, sql
 from pgdyno.capture.draws import Distribution, from_a_list, integers
 from pgdyno.engine import Sample
 from pgdyno.errors import SpecError
+from pgdyno.load.own import statistics
 from pgdyno.load.own.draw import Drawer, permuted, zipf
 from pgdyno.load.own.drawn import CHUNK, Digit, Drawn, Filling, Pick
 from pgdyno.load.own.files import SqlFile
@@ -264,3 +266,12 @@ def test_comments_hide_no_statement(text: str, first: str) -> None:
 def test_a_constant_stays_as_it_was(value: str) -> None:
     general, values = lexical.general(f"select * from t where a = '{value}'")
     assert values == [value] and "$1" in general
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 1.0 + 1e-12, 1.5])
+def test_the_sum_beyond_its_terms_is_its_integral(exponent: float) -> None:
+    """The bisection for Zipf's exponent comes by 1, where the integral is a logarithm."""
+    n = 20_000
+    assert statistics._harmonic(n, exponent) == pytest.approx(
+        math.fsum(k**-exponent for k in range(1, n + 1)), rel=1e-4
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pgdyno.collect.sources.base import Row
 from pgdyno.collect.sources.quota import Quota
-from pgdyno.diagnosis import explain
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
 from tests.support import synthetic
@@ -140,7 +140,7 @@ def test_a_server_that_is_held_back_is_named(tmp_path: Path, held: float, thrott
         tmp_path, synthetic.plans([32], 1), lambda *_: 1000.0, intervals=30,
         sampled={"waits": [waits], "machine": [machine], "processes": [process], "quota": [quota]},
     )  # fmt: skip
-    findings = explain.of_run(reading.read(run)).findings
+    findings = RunAnalysis(reading.read(run)).diagnosis.findings
     # Nor is it a matter of connections, of which there are eight a core.
     assert [f.cause for f in findings if f.cause in ("cpu-quota", "connections")] == (found or ["connections"])
     if found:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from pgdyno.format import plus_minus
-from pgdyno.judge.groups import groups_of
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import html, markdown, resources, terminal, view, words, words_zh, write
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.words_zh import ZH
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 from pgdyno.store.reading import RunData
 from rich.console import Console
@@ -112,7 +112,7 @@ def full(tmp_path: Path, **more: Any) -> RunData:
 
 
 def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None:
-    v = view.build(full(tmp_path))
+    v = view.build(RunAnalysis(full(tmp_path)))
     names = [t.name for t in v.tables]
     assert names == [
         "findings", "capacity", "comparisons", "qps", "rows", "detail", "time", "statements", "server", "devices", "processes",
@@ -137,7 +137,7 @@ def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None
 
 
 def test_what_the_server_counted_stands_by_the_names_of_scripts(tmp_path: Path) -> None:
-    v = view.build(full(tmp_path))
+    v = view.build(RunAnalysis(full(tmp_path)))
     by_server = v.table("server-statements")
     assert by_server is not None
     first, second = by_server.texts()[:2]
@@ -156,7 +156,7 @@ def test_what_the_server_counted_stands_by_the_names_of_scripts(tmp_path: Path) 
 
 
 def test_devices_are_shown_while_loading_and_side_by_side(tmp_path: Path) -> None:
-    v = view.build(full(tmp_path))
+    v = view.build(RunAnalysis(full(tmp_path)))
     devices = v.table("devices")
     assert devices is not None
     assert devices.texts()[0][:4] == ["loading tpcb scale=1 (t)", "vacuum (0.2 s)", "xvda", "10"]
@@ -164,7 +164,7 @@ def test_devices_are_shown_while_loading_and_side_by_side(tmp_path: Path) -> Non
     run = synthetic.make_run(
         tmp_path / "two", synthetic.plans([4], 3, target=["t", "u"]), lambda *_: 100.0, sampled=SAMPLED
     )
-    v = view.build(reading.read(run))
+    v = view.build(RunAnalysis(reading.read(run)))
     (beside,) = [c for c in v.charts if c.name == "sides"]
     panels: Any = beside.spec["vconcat"]
     titles = [p["spec"]["layer"][1]["encoding"]["y"]["title"] for p in panels]
@@ -174,7 +174,7 @@ def test_devices_are_shown_while_loading_and_side_by_side(tmp_path: Path) -> Non
 
 
 def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
-    v = view.build(full(tmp_path))
+    v = view.build(RunAnalysis(full(tmp_path)))
     table = v.table("detail")
     assert table is not None
     rows = list(csv.reader(io.StringIO(table.as_csv())))
@@ -190,7 +190,7 @@ def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["html", "everywhere"])
 def test_markdown_has_charts_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setenv("PGDYNO_CHARTS", where)
-    v = view.build(full(tmp_path))
+    v = view.build(RunAnalysis(full(tmp_path)))
     text = write.write(v, rundir.RunDirectory(tmp_path).write_text)[1].read_text(encoding="utf-8")
     named = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     drawn = {p.name for p in tmp_path.glob("*.svg")}
@@ -198,7 +198,7 @@ def test_markdown_has_charts_unless_told_otherwise(tmp_path: Path, monkeypatch: 
 
 
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
-    v = view.build(full(tmp_path), lang="zh")
+    v = view.build(RunAnalysis(full(tmp_path)), lang="zh")
     assert v.title == "题目"
     titles = [t.title for t in v.tables]
     known = {words.full_width(x) for x in ZH.values()}
@@ -215,7 +215,7 @@ def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
 def test_80_columns_hold_everything(tmp_path: Path, lang: str) -> None:
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False)
-    terminal.render(view.build(full(tmp_path), with_charts=False, lang=lang), console)
+    terminal.render(view.build(RunAnalysis(full(tmp_path)), with_charts=False, lang=lang), console)
     from rich.cells import cell_len
 
     assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= 80
@@ -225,9 +225,9 @@ def test_80_columns_hold_everything(tmp_path: Path, lang: str) -> None:
 def test_text_from_outside_stays_text(tmp_path: Path) -> None:
     bad = "<img src=x onerror=alert(1)>|`"
     data = full(tmp_path, title=bad, error=bad, source=bad, shrunk=[bad])
-    page = html.render(view.build(data))
+    page = html.render(view.build(RunAnalysis(data)))
     assert "<img src=x" not in page
-    text = markdown.render(view.build(data, with_charts=False), {})
+    text = markdown.render(view.build(RunAnalysis(data), with_charts=False), {})
     assert "\\|" in text
 
 
@@ -235,7 +235,7 @@ def test_text_from_outside_stays_text(tmp_path: Path) -> None:
 def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
     plans = synthetic.plans(list(range(1, 351)), 1)
     run = synthetic.make_run(tmp_path, plans, lambda *_: 5.0, intervals=1)
-    text = markdown.render(view.build(reading.read(run), with_charts=False), {})
+    text = markdown.render(view.build(RunAnalysis(reading.read(run)), with_charts=False), {})
     assert f"(trials/{plans[0].folder}/)" in text
     assert "The rest is in report-trials.csv (350)." in text
 
@@ -243,7 +243,7 @@ def test_markdown_leads_to_folders_and_ends_early(tmp_path: Path) -> None:
 def test_variants_are_in_the_order_of_the_experiment(tmp_path: Path) -> None:
     plans = synthetic.plans([1], 3, full_page_writes=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: r.uniform(99, 101))
-    v = view.build(reading.read(run), with_charts=False)
+    v = view.build(RunAnalysis(reading.read(run)), with_charts=False)
     table = v.table("comparisons")
     assert table is not None and table.title == "Compared: full_page_writes: off by on"
 
@@ -252,7 +252,7 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
     run = synthetic.make_run(
         tmp_path, [TrialPlan(1, "w", 1.0, 1, 1)], lambda p, i, r: 1.0 if i == 4321 else 1000.0, intervals=5000
     )
-    v = view.build(reading.read(run))
+    v = view.build(RunAnalysis(reading.read(run)))
     chart = next(c for c in v.charts if c.name == "throughput")
     points = chart.spec["data"]["values"]
     assert len(points) <= 900 and min(p["v"] for p in points) == 1
@@ -290,7 +290,7 @@ def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False)
-    terminal.render(view.build(reading.read(run)), console)
+    terminal.render(view.build(RunAnalysis(reading.read(run))), console)
     text = out.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     compared = text[text.index("Compared") : text.index("Queries per second")]
@@ -310,7 +310,7 @@ def test_columns_that_tell_rows_apart_go_last(tmp_path: Path) -> None:
     facts = {"workloads": {"a-workload-whose-name-is-rather-long": title}}
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1), manifest=facts)
     out = io.StringIO()
-    terminal.render(view.build(reading.read(run)), Console(file=out, width=80, highlight=False))
+    terminal.render(view.build(RunAnalysis(reading.read(run))), Console(file=out, width=80, highlight=False))
     for name in ("Queries per second", "Throughput and latency"):
         table = out.getvalue().split(name)[1].split("\n\n")[0]
         assert "…" not in table and all(x in table for x in ("protocol", "simple", "prepared", "5%", "100%")), table
@@ -322,7 +322,7 @@ def test_an_interval_that_reaches_below_zero_is_not_symmetric() -> None:
 
 def test_the_answer_has_the_tables_figures(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, synthetic.plans([4, 8], 3), lambda p, i, r: 100.0 * p.clients)
-    v = view.build(reading.read(run), with_charts=False)
+    v = view.build(RunAnalysis(reading.read(run)), with_charts=False)
     detail = v.table("detail")
     assert detail is not None and len(v.answer) == 1
     (row,) = [dict(zip(detail.columns, r, strict=True)) for r in detail.texts() if "8" in r[:4]]
@@ -341,12 +341,12 @@ def test_a_slope_over_repetitions_is_said(tmp_path: Path) -> None:
         run = synthetic.make_run(
             tmp_path, plans, lambda p, i, r, of=levels: of[p.repetition - 1], name=f"n{sum(levels)}"
         )
-        v = view.build(reading.read(run), with_charts=False)
+        v = view.build(RunAnalysis(reading.read(run)), with_charts=False)
         assert any("from repetition to repetition" in text for text, _, _ in v.caveats) == wanted, levels
 
 
 def test_rows_of_the_planner_are_about(tmp_path: Path) -> None:
-    sizes = view.build(full(tmp_path), with_charts=False).table("sizes")
+    sizes = view.build(RunAnalysis(full(tmp_path)), with_charts=False).table("sizes")
     assert sizes is not None and all(row[sizes.columns.index("rows")].startswith("~") for row in sizes.texts())
 
 
@@ -373,7 +373,7 @@ def test_processes_are_told_cold_where_the_server_was_restarted(
         manifest={"run": {"repetitions": 1, "between": {"restart": restart}}, "places": {"": {"reached": reached}}},
     )  # fmt: skip
     data = reading.read(run)
-    assert [row[1] for row in resources.processes(data, groups_of(data)).cells] == [phase, "measured"]
+    assert [row[1] for row in resources.processes(RunAnalysis(data)).cells] == [phase, "measured"]
 
 
 def test_bounds_and_settings_are_no_figures_in_csv() -> None:
@@ -389,6 +389,6 @@ def test_names_of_the_users_are_not_translated() -> None:
 def test_markdown_shows_hostile_words_as_they_are(tmp_path: Path) -> None:
     title = "[click](javascript:alert(1)) \x1b]0;owned\x07 <script> https://example.org"
     run = synthetic.make_run(tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0, manifest={"title": title})
-    text = markdown.render(view.build(reading.read(run)), {})
+    text = markdown.render(view.build(RunAnalysis(reading.read(run))), {})
     assert "[click]" not in text and r"\[click\](javascript" in text
     assert "\x1b" not in text and "<script>" not in text and "https://example" not in text

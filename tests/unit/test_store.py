@@ -15,6 +15,7 @@ from pgdyno.judge import history, runs
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import markdown, view
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog, query, reading, rundir
 from pgdyno.store.manifest import LoadedDataset
 
@@ -70,7 +71,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert pooled.count == 20, "the warm-up is not counted"
     assert pooled.p50_ns == pytest.approx(1e6, rel=1e-3) and pooled.max_ns == pytest.approx(2e6, rel=1e-3)
     assert data.pooled_statements["read-only", 0.1, 4][0].latency.count == 2
-    text = markdown.render(view.build(data), {})
+    text = markdown.render(view.build(RunAnalysis(data)), {})
     assert "SELECT \\| 1" in text and "read-only QPS" in text
 
 
@@ -187,7 +188,7 @@ def test_files_of_the_version_before_the_schema_are_read(tmp_path: Path) -> None
     # What it did not record is not made up.
     assert summary.driver == "" and data.trials[0].start_ns == 0
     assert data.series[1][0].committed > 0 and data.series[1][0].wakeup_p99_ns == 0
-    v = view.build(data)
+    v = view.build(RunAnalysis(data))
     assert v.error == "" and v.table("detail") is not None
 
 
@@ -217,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, damage: 
     folder = sorted((run / "trials").iterdir())[0]
     (folder / file).write_bytes(damage.encode("utf-8", "surrogateescape"))
     data = reading.read(run)
-    v = view.build(data)
+    v = view.build(RunAnalysis(data))
     named = f"trials/{folder.name}/{file}"
     assert f"{named} cannot be read" in v.error, "at the top of the report"
     assert [name for name, _ in data.unreadable] == [named] and why in data.unreadable[0][1]
@@ -236,7 +237,7 @@ def test_a_damaged_manifest_is_said_with_its_key(tmp_path: Path) -> None:
         for wrong in ([[]], {"x": [{}]}, -1.5e300, True, "\x00", None):
             path.write_text(json.dumps({**whole, key: wrong}))
             try:
-                view.build(reading.read(run))
+                view.build(RunAnalysis(reading.read(run)))
             except UsageError as e:
                 assert key in e.message and "manifest.json" in e.message
     for text in ("", "null", "[]", "[" * 100_000, '{"schema": "x"}', '{"places": {"p": {"dataset": 1}}}'):

@@ -92,7 +92,8 @@ def test_figures_with_waits_stand_in_a_table_of_their_own(monkeypatch: pytest.Mo
         data, (group, rates) = _measured(waits, {}, counts)
         monkeypatch.setattr(tpcc, "rates", lambda *_, found=rates: found)
         monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
-        plain, paced = tpcc.figures(data, [group]), tpcc.paced(data, [group])
+        run: Any = SimpleNamespace(data=data, groups=[group])
+        plain, paced = tpcc.figures(run), tpcc.paced(run)
         assert (len(plain.cells), len(paced.cells)) == (without, with_)
         assert "waits" not in plain.columns and "waits" in paced.columns
         assert all(len(row) == len(t.columns) for t in (plain, paced) for row in t.cells)
@@ -117,11 +118,11 @@ def test_the_standards_limits_are_met_or_not(
     data, (group, rates) = _measured(1.0, seconds, counts)
     monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
     monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
-    found = tpcc.limits(data, [group])
+    found = tpcc.limits(SimpleNamespace(data=data, groups=[group]))
     at = found.columns.index("transaction")
     assert [str(row[at]) for row in found.cells if row[-1] == "not met"] == broken
     # Of them the answer tells as well.
-    (answer,) = tpcc.sentences(data, [group])
+    (answer,) = tpcc.sentences(SimpleNamespace(data=data, groups=[group]))
     assert (f"limits are not met by {', '.join(broken)}" in answer) is bool(broken), answer
 
 
@@ -130,7 +131,7 @@ def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     data, (group, rates) = _measured(1.0, {}, counts)
     monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
     monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
-    words = {str(row[2]): row[-1] for row in tpcc.limits(data, [group]).cells}
+    words = {str(row[2]): row[-1] for row in tpcc.limits(SimpleNamespace(data=data, groups=[group])).cells}
     assert words["payment"] == "too short to say" and words["new-order"] == words["delivery"] == "met"
 
 

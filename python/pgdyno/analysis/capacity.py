@@ -1,5 +1,7 @@
-"""The highest rate that a server sustains under a latency objective: rates are tried where the answer to it says most
-about the threshold, by Bayes' rule (Kontsevich and Tyler 1999). docs/math.md, Capacity.
+"""Search for the highest rate that a server sustains under a latency objective.
+
+It tries the rates at which the outcome of a trial tells most about the threshold, by Bayes' rule (Kontsevich and Tyler
+1999). See docs/math.md, Capacity.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ class Objective:
 
 
 def objective(text: str) -> Objective:
-    """Reads "p99<5ms". Raises ValueError."""
+    """Parse an objective such as "p99<5ms".
+
+    Raise ValueError if the text is no latency objective.
+    """
     match = _OBJECTIVE.match(text)
     if match is None:
         raise ValueError(
@@ -120,7 +125,7 @@ class Search:
     _outcomes: list[tuple[float, bool]] = field(default_factory=list)
 
     def next_rate(self) -> float | None:
-        """The rate to try next; None: the search is over."""
+        """Return the rate to try next, or None if the search is over."""
         held = [r for r, yes in self._outcomes if yes]
         failed = [r for r, yes in self._outcomes if not yes]
         if self.is_narrow or len(self._outcomes) >= self._trials_at_most:
@@ -133,7 +138,7 @@ class Search:
         return self._most_telling()
 
     def tell(self, probe: Probe) -> None:
-        """What came of the rate that was asked for."""
+        """Record the outcome of the trial at the requested rate."""
         self.probes.append(probe)
         self._outcomes.append((probe.rate, probe.holds(self.objective)))
         self.__dict__.pop("_posterior", None)
@@ -186,8 +191,10 @@ class Search:
         return grid, weights / weights.sum()
 
     def _most_telling(self) -> float:
-        """Return the candidate rate whose trial is expected to leave the smallest variance of the two rates' logarithms
-        (that half and that most of the trials hold).
+        """Return the candidate rate at which a trial is expected to tell most about the two rates.
+
+        A trial at this rate should leave the smallest variance of the logarithms of the two rates. They are the rate
+        that half of the trials hold and the rate that most of them hold.
         """
         grid, posterior = self._posterior
         below = np.cumsum(posterior.sum(axis=1))
@@ -208,12 +215,12 @@ class Search:
 
 
 def _most(grid: Array) -> Array:
-    """The logarithm of the rate that most of the trials hold, by threshold and spread."""
+    """Return the logarithm of the rate that most of the trials hold, by threshold and spread."""
     return np.asarray(grid[:, None] - _MARGIN * _SPREADS[None, :])
 
 
 def _rate(logarithms: Array, weights: Array) -> Rate:
-    """The median, and the interval."""
+    """Return the median rate with its interval."""
     order = np.argsort(logarithms, axis=None)
     below, values = np.cumsum(weights.ravel()[order]), logarithms.ravel()[order]
     tail = (1 - LEVEL) / 2
@@ -222,7 +229,7 @@ def _rate(logarithms: Array, weights: Array) -> Rate:
 
 
 def _chance(grid: Array, at: float) -> Array:
-    """That a trial at the rate `at` holds, by threshold and spread."""
+    """Return the probability that a trial at the rate `at` holds, by threshold and spread."""
     return np.asarray(_LAPSE + (1 - 2 * _LAPSE) * scipy.special.ndtr((grid[:, None] - at) / _SPREADS[None, :]))
 
 

@@ -1,5 +1,7 @@
-"""Where a history of figures changed its level: E-divisive means (Matteson and James 2014) with Student's t test for
-significance, as Hunter and Apache Otava have it: split first, prune at the end. docs/math.md, History.
+"""Change points: the places in a history of figures where the level changed.
+
+The method is E-divisive means (Matteson and James 2014) with Student's t test for significance. As in Hunter and
+Apache Otava, it first splits and prunes at the end. See docs/math.md, History.
 """
 
 from __future__ import annotations
@@ -59,8 +61,10 @@ def change_points(values: Sequence[float], *, alpha: float = ALPHA, smallest: fl
 
 
 def _is_too_young(x: Array, bounds: list[int]) -> bool:
-    """Return True if the last change cannot be placed: fewer than FEWEST values follow it, and the first of
-    those that are counted to it fits the level before better.
+    """Return True if the last change cannot be placed because it is too recent.
+
+    This is the case if fewer than FEWEST values follow the change: the first values that are assigned to it fit the
+    level before better.
     """
     low, at, n = (bounds[-2] if len(bounds) > 1 else 0), bounds[-1], len(x)
     if n - at > FEWEST:
@@ -85,8 +89,10 @@ def _splits(x: Array, low: int, high: int) -> list[int]:
 
 
 def best_split(x: Array) -> int:
-    """Where two parts differ most: the largest Q of E-divisive, which is mn/(m+n) times twice the mean distance between
-    the parts, less the mean distances within them. By prefix sums of the distances; the tests have the plain form.
+    """Return the place where two parts differ most: the largest Q of E-divisive.
+
+    Q is mn/(m+n) times a difference. The difference is twice the mean distance between the parts less the mean
+    distances within them. Prefix sums of the distances are used; the tests have the plain form.
     """
     n = len(x)
     distances = np.abs(x[:, None] - x[None, :])

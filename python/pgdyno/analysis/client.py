@@ -27,8 +27,9 @@ class ClientHealth:
 
     @property
     def limits(self) -> bool:
-        """Whether the client may be what limits: only by evidence of the client itself. What waits for the server is
-        not on a CPU, does not want one, and its timers are on time.
+        """Return True if the client may be the limit; only evidence of the client itself counts.
+
+        A client that waits for the server is not on a CPU, does not want one, and its timers are on time.
         """
         late = self.delay_share > DELAYED and self.wakeup_p99_ns > LATE_NS
         return self.cpu_share > BUSY or late or (self.busy_share > BUSY and not self.shared)

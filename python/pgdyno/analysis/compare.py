@@ -1,5 +1,7 @@
-"""Is B faster than A? One model for a figure of all configurations that are compared. Formulas, assumptions and
-sources: docs/math.md, Comparing.
+"""Comparison of configurations by one model: it tells whether B is faster than A.
+
+The model covers one figure of all compared configurations. See docs/math.md, Comparing, for formulas, assumptions and
+sources.
 """
 
 from __future__ import annotations
@@ -85,13 +87,16 @@ def compare(
     also: Mapping[Hashable, Sequence[Figures]] | None = None,
     shared: float = 0.0,
 ) -> list[Comparison]:
-    """Compares one figure, which is positive, of configurations: for each pair (A, B), B beside A. `also`: by A, of
-    further series of units of this pair's configuration, which only say how far units lie apart. `shared`: the
-    variance of the difference by what units of a side have in common, as a part of the variance of a unit.
+    """Compare one positive figure of configurations: for each pair (A, B), B with A.
 
-    `blocked`: units of the same number were run one after the other, in an order that favours none, so that a drift of
-    the machine meets them alike. Differences are of logarithms; variances are moderated over all configurations.
-    Assumes that units are independent but for their block, and logarithms about normal.
+    `also` holds, by A, further series of units of this pair's configuration. They only tell how far units lie apart.
+    `shared` is the variance of the difference that units of a side have in common, as a ratio to the variance of one
+    unit.
+
+    `blocked` means that units of the same number ran one after the other, in an order that favours none. A drift of
+    the machine then affects them alike. Differences are of logarithms, and variances are moderated over all
+    configurations. The model assumes that units are independent except for their block, and that logarithms are about
+    normal.
     """
     logs = {name: {u: math.log(v) for u, v in units.items()} for name, units in figures.items()}
     estimates = _in_blocks(logs, pairs) if blocked else _by_themselves([logs[n] for pair in pairs for n in pair])
@@ -126,8 +131,10 @@ def _by_themselves(logs: Sequence[dict[int, float]]) -> list[Variance]:
 
 
 def _in_blocks(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[Variance]:
-    """Of a configuration within its block: from the residuals of configuration and block, over configurations that are
-    compared with each other.
+    """Estimate the variances of configurations within their blocks.
+
+    The estimates come from the residuals of configuration and block, over configurations that are compared with each
+    other.
     """
     out = []
     parts = _connected(pairs)
@@ -151,7 +158,7 @@ def _in_blocks(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[
 
 
 def _connected(pairs: Sequence[tuple[Hashable, Hashable]]) -> list[list[Hashable]]:
-    """Configurations that are compared with each other, directly or by others."""
+    """Group the configurations that are compared with each other, directly or through others."""
     near: dict[Hashable, list[Hashable]] = defaultdict(list)
     for a, b in pairs:
         near[a].append(b)
@@ -226,7 +233,7 @@ def _is_within(low: float, high: float, margin: float) -> bool:
 
 
 def verdict_of(low: float, high: float, margin: float, higher_is_better: bool) -> Verdict:
-    """What an interval of the ratio says."""
+    """Return the verdict that an interval of the ratio gives."""
     if low > 1 or high < 1:
         return Verdict.FASTER if (low > 1) == higher_is_better else Verdict.SLOWER
     return Verdict.SAME if _is_within(low, high, margin) else Verdict.UNKNOWN
@@ -235,8 +242,10 @@ def verdict_of(low: float, high: float, margin: float, higher_is_better: bool) -
 def _more(
     spread: Spread, half: float, n: int, m: int, paired: bool, shared: float, level: float, margin: float
 ) -> int | None:
-    """Units that each side needs besides, so that a difference of the margin is shown, and that there is none is shown
-    where there is none. The noise is taken at its upper bound: that of few units may have come out small by chance.
+    """Return the number of further units that each side needs.
+
+    With them, a difference as large as the margin is detected, and so is its absence. The noise is taken at its upper
+    bound, since the noise of few units may be small by chance. None means that ten million units would not be enough.
     """
     fewer = min(n, m)
     sigma = spread.upper_sigma(CONFIDENCE) / math.sqrt(1 / n + 1 / m + shared)

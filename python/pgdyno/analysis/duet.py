@@ -31,8 +31,9 @@ class Difference:
 
 
 def of_pairs(differences: Sequence[float]) -> Difference | None:
-    """From the differences of the logarithms of pairs of slices, in order; what neighbours have in common is taken into
-    account. None: too few.
+    """Estimate ln(B / A) from the differences of the logarithms of pairs of slices, in order.
+
+    The estimate allows for the correlation of neighbours. None means too few pairs.
     """
     x = np.asarray(differences, dtype=np.float64)
     n = len(x)
@@ -61,8 +62,11 @@ def compared(
     level: float = 1 - ALPHA,
     margin: float = MARGIN,
 ) -> Comparison:
-    """B beside A, over duets: of each unit, which is a repetition or a start of the servers, those that it has. What
-    units differ by beyond their own error is part of the error. `pairs`: of slices, in all.
+    """Compare B with A over duets.
+
+    `units` has, for each unit, the differences that it measured; a unit is a repetition or a start of the servers.
+    Differences between units beyond their own error are part of the error. `pairs` is the total number of pairs of
+    slices.
     """
     means = [float(np.mean([d.mean for d in unit])) for unit in units]
     difference = float(np.mean(means))
@@ -79,8 +83,11 @@ def compared(
 
 
 def _spread(within: float, degrees: float, means: Sequence[float]) -> Spread:
-    """Of the mean over units, whose own errors make the variance `within`: what they differ by may be any multiple of
-    that, which their variance says something of, with few units little.
+    """Return the distribution of the error of the mean over units.
+
+    `within` is the variance of the mean that the units' own errors make. The variance between the units may be any
+    multiple of it. The observed variance of the units tells something about the multiple, but little if there are few
+    units.
     """
     if len(means) < 2:
         return Spread(np.array([within]), np.array([degrees]), np.array([1.0]))

@@ -72,7 +72,7 @@ class Spread:
         return _root(lambda x: self.beyond(x) - (1 - level), typical)
 
     def upper_sigma(self, confidence: float) -> float:
-        """The standard error is below this with that probability."""
+        """Return the upper bound that the standard error does not exceed with probability `confidence`."""
 
         def above(x: float) -> float:
             # Of a variance v with d degrees of freedom: d v / sigma^2 is chi-squared.
@@ -85,7 +85,10 @@ class Spread:
 
 
 def learn(estimates: Sequence[Variance]) -> Prior:
-    """What these estimates say of a variance like theirs. They must be positive, and about independent."""
+    """Estimate the prior of a variance from estimates of variances like it.
+
+    The estimates must be positive and about independent.
+    """
     v = np.array([e.value for e in estimates], dtype=np.float64)[:, None]
     d = np.array([e.degrees for e in estimates], dtype=np.float64)[:, None]
     centre = math.log(float((v * d).sum() / d.sum()))

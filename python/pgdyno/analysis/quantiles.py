@@ -19,8 +19,10 @@ _WIDEST = 3.0
 
 
 def mean_half_width(counts: Sequence[float], sums: Sequence[float]) -> float | None:
-    """Half the width of the 95% confidence interval of sum / count over all intervals, in the unit of `sums`; None
-    where the intervals are too few to tell. `counts` and `sums` have a value an interval.
+    """Compute half the width of the 95% confidence interval of sum / count over all intervals.
+
+    The result is in the unit of `sums`, or None if there are too few intervals. `counts` and `sums` have one value per
+    interval.
     """
     n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
     if np.count_nonzero(n) < FEWEST:
@@ -32,15 +34,19 @@ def mean_half_width(counts: Sequence[float], sums: Sequence[float]) -> float | N
 
 
 def quantile_band(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
-    """Of a quantile q, the parts of all values (0..1) between whose quantiles it lies with 95% confidence, where
-    `below` has the values up to q of each interval. None where the intervals, or the values beyond q, are too few to
-    tell.
+    """Return two shares of all values (0..1); their quantiles enclose a quantile q with 95% confidence.
+
+    `below` has the number of values up to q in each interval. None means that there are too few intervals, or too few
+    values beyond q.
     """
     return _band(counts, below, mean_half_width(counts, below))
 
 
 def mean_half_width_over(counts: Sequence[float], sums: Sequence[float]) -> float | None:
-    """The same as mean_half_width over repetitions, which are independent of each other: by Student's t."""
+    """Compute the result of mean_half_width over repetitions.
+
+    Repetitions are independent of each other, so Student's t is used.
+    """
     n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
     if len(n) < 2 or n.sum() <= 0:
         return None
@@ -50,7 +56,10 @@ def mean_half_width_over(counts: Sequence[float], sums: Sequence[float]) -> floa
 
 
 def quantile_band_over(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
-    """The same as quantile_band over repetitions: of the percentile of all their values together."""
+    """Compute the result of quantile_band over repetitions.
+
+    The band is that of the percentile of all values of the repetitions together.
+    """
     return _band(counts, below, mean_half_width_over(counts, below))
 
 

@@ -80,7 +80,7 @@ class Scaling:
 
 
 def usl(n: Array, lambda_: float, sigma: float, kappa: float) -> Array:
-    """The law."""
+    """Compute the throughput of `n` by the Universal Scalability Law."""
     return np.asarray(lambda_ * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)), dtype=np.float64)
 
 
@@ -137,9 +137,11 @@ def _band(middle: Array, curves: Array) -> list[Interval]:
 
 
 def _by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:
-    """What a level has in common, and what repetitions of one have not: the law misses whole levels, and repetitions
-    of a level know nothing of that. Both as large as they would be had the fit taken nothing; and few of them know
-    their own size badly: by Student's t over the normal's quantile.
+    """Split the residuals into the error that a level has in common and the errors of its repetitions.
+
+    The law misses whole levels, and repetitions of one level do not show this. Both errors are as large as they would
+    be if the fit had taken no degrees of freedom. Few levels know the size of their error badly: it is multiplied by
+    the ratio of Student's t quantile to the normal quantile.
     """
     means = np.asarray([residuals[n == level].mean() for level in np.unique(n)])
     free = distinct - 3
@@ -186,7 +188,7 @@ def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[f
 
 
 def _knee(sigma: float, kappa: float) -> float:
-    """The n of the highest throughput: sqrt((1 - sigma) / kappa)."""
+    """Compute the n of the highest throughput: sqrt((1 - sigma) / kappa)."""
     return math.sqrt((1 - sigma) / kappa) if kappa > 1e-12 else math.inf
 
 

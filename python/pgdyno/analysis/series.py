@@ -41,8 +41,10 @@ class SeriesMean:
 
 
 def autocorrelation_time(values: Sequence[float] | Array) -> float:
-    """How many values tell as much as one independent one: 1 + 2 times the sum of the autocorrelations, summed in
-    neighbouring pairs while a pair is positive (Geyer 1992, the initial positive sequence). At least 1.
+    """Compute how many values carry as much information as one independent value; at least 1.
+
+    The result is 1 + 2 times the sum of the autocorrelations. They are summed in neighbouring pairs while a pair is
+    positive (Geyer 1992, the initial positive sequence).
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -65,10 +67,12 @@ def autocorrelation_time(values: Sequence[float] | Array) -> float:
 
 
 def mean_of(values: Sequence[float] | Array) -> SeriesMean:
-    """The mean of a series, with an interval that holds the mean of its process: two neighbouring stretches differ by
-    less than both half widths together (the root of their squares) in 95 of 100. How alike neighbours are, near and
-    far, few values hardly say: the interval is averaged over kinds of noise, each weighed by how likely it makes the
-    series (docs/math.md, Series).
+    """Compute the mean of a series, with an interval that holds the mean of its process.
+
+    In 95 of 100 cases, the means of two neighbouring stretches differ by less than their combined half width. It is
+    the root of the sum of the squares of both half widths. Few values hardly tell how alike near and far neighbours
+    are. The interval is therefore averaged over kinds of noise, each weighted by its likelihood for the series
+    (docs/math.md, Series).
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
@@ -158,7 +162,7 @@ def _noises(n: int) -> tuple[_Noise, ...]:
 
 
 def measured(rows: list[IntervalRow]) -> list[IntervalRow]:
-    """The intervals of the measurement, without a short last one."""
+    """Return the intervals of the measurement, without a short last one."""
     found = [r for r in rows if r.phase == "measure" and r.end_ns > r.start_ns]
     longest = max((r.end_ns - r.start_ns for r in found), default=0)
     return [r for r in found if r.end_ns - r.start_ns > _WHOLE * longest]
@@ -175,8 +179,9 @@ _KENDALL = {5: 10, 6: 13, 7: 15, 8: 18, 9: 20, 10: 23}
 
 
 def is_trend(values: Sequence[float]) -> bool:
-    """Whether values rise or fall in an order that is chance in fewer than one of 20 cases, by Kendall's tau. Fewer
-    than five cannot tell.
+    """Return True if values rise or fall in an order that chance gives in fewer than one of 20 cases.
+
+    The test is Kendall's tau. Fewer than five values cannot tell.
     """
     n = len(values)
     if n < min(_KENDALL):

@@ -41,9 +41,10 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def student_975(degrees: int) -> float:
-    """The 97.5% quantile of Student's t distribution: tabled up to 30 degrees of freedom, expanded beyond.
+    """Return the 97.5% quantile of Student's t distribution.
 
-    Source: Abramowitz and Stegun, table 26.10 and formula 26.7.5. A table spares a report the import of scipy.
+    It is tabled up to 30 degrees of freedom and expanded beyond. Source: Abramowitz and Stegun, table 26.10 and
+    formula 26.7.5. The table spares a report the import of scipy.
     """
     table = (
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,

@@ -33,9 +33,11 @@ class Steadiness:
 
 
 def warmup_end(values: Sequence[float] | Array) -> int:
-    """How many values to drop: MSER-5 (White 1997; White, Cobb and Spratt 2000). The truncation that makes the standard
-    error of the rest smallest, or the first that comes within a tenth of it: the minimum is flat, and what is dropped
-    is lost. At most half, and then the series is not steady at all.
+    """Return the number of values to drop as warm-up, by MSER-5.
+
+    Sources: White 1997; White, Cobb and Spratt 2000. The truncation chosen is the one that makes the standard error of
+    the remaining values smallest, or the first within a tenth of that minimum. The minimum is flat, and dropped values
+    are lost. At most half of the values are dropped; a series that needs so many is not steady at all.
     """
     x = np.asarray(values, dtype=np.float64)
     batches = len(x) // BATCH
@@ -52,9 +54,11 @@ def warmup_end(values: Sequence[float] | Array) -> int:
 
 
 def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
-    """Warm-up, and whether the rest has a trend: a line's drift over it that is both above `limit`, a part of the mean,
-    and beyond what its autocorrelated noise makes (|t| > 3). Single values may be far out, as in a stall, which is no
-    warm-up: the medians of head and rest must differ by `limit` as well.
+    """Find the warm-up and judge whether the remaining values have a trend.
+
+    A trend is the drift of a fitted line over these values if two conditions hold. It exceeds `limit`, a share of the
+    mean, and it exceeds what autocorrelated noise makes (|t| > 3). Single values may be far out, as in a stall, which
+    is no warm-up. The medians of the warm-up and of the remaining values must therefore differ by `limit` as well.
     """
     x = np.asarray(values, dtype=np.float64)
     drop = warmup_end(x)
@@ -71,9 +75,11 @@ def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
 
 
 def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog: Sequence[float]) -> Steadiness:
-    """The same of an open loop, whose throughput is the rate that was asked for and says nothing: by the latency of
-    each interval, and by whether the backlog, what is due and not done at its end, grows. `arrived` is what became due
-    in it. The drift is that of the latency, or what the backlog grows by as a part of all arrivals, whichever is more.
+    """Judge an open loop by the latency of each interval and by the growth of its backlog.
+
+    The throughput of an open loop is the requested rate, so it tells nothing. `arrived` is the number of transactions
+    that became due in each interval. `backlog` is the number that were due but not done at its end. The drift is that
+    of the latency, or the growth of the backlog as a share of all arrivals, whichever is greater.
     """
     judged = judge(latency, QUEUE_DRIFT)
     rest = np.asarray(backlog[judged.drop :], dtype=np.float64)
@@ -110,8 +116,9 @@ def has_settled(values: Sequence[float]) -> bool:
 
 
 def _trend(x: Array) -> tuple[float, float]:
-    """The drift of a fitted line over the series, as a part of the mean, and its t value, with the residuals'
-    autocorrelation time in the standard error.
+    """Return the drift of a fitted line over the series, as a share of the mean, and its t value.
+
+    The standard error includes the autocorrelation time of the residuals.
     """
     n = len(x)
     if n < 4 or x.mean() == 0:

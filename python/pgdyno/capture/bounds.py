@@ -75,7 +75,7 @@ def _bounds(use: sql.Use, type_: str, catalog: Catalog) -> list[str]:
 
 
 def _part(table: Table, s: Statement, catalog: Catalog) -> float | None:
-    """The part of a table's rows that production's calls found; None: nothing tells it."""
+    """Return the share of a table's rows that production's calls found, or None if nothing tells it."""
     rows = _narrowed(table, s, catalog)
     is_narrowed = any(use.table == table.shown and use.how == "equal" for use in s.uses.values())
     has_limit = any(use.how == "limit" for use in s.uses.values())
@@ -88,7 +88,7 @@ def _part(table: Table, s: Statement, catalog: Catalog) -> float | None:
 
 
 def _narrowed(table: Table, s: Statement, catalog: Catalog) -> float:
-    """A table's rows that have the values which its columns must equal."""
+    """Estimate the number of a table's rows that have the values which its columns must equal."""
     rows = max(1.0, table.rows)
     for use in s.uses.values():
         if use.table == table.shown and use.how == "equal":

@@ -96,13 +96,17 @@ class Table:
         return next((u[0] for u in self.unique if len(u) == 1 and self.columns[u[0]].type in INTEGERS), None)
 
     def reference_of(self, column: str) -> tuple[tuple[str, ...], str, tuple[str, ...]] | None:
-        """The foreign key that a column belongs to: of several, the one with the most columns."""
+        """Return the foreign key that a column belongs to.
+
+        Of several, it is the one with the most columns.
+        """
         return max((r for r in self.references if column in r[0]), key=lambda r: len(r[0]), default=None)
 
 
 class Catalog:
-    """The tables of a database. `with_values`: columns whose values may be written, as "column", "table.column", or
-    "all".
+    """Tables of a database.
+
+    `with_values` lists the columns with values that may be written, as "column", "table.column", or "all".
     """
 
     def __init__(self, conn: Connection, with_values: Sequence[str] = ()) -> None:
@@ -147,7 +151,7 @@ class Catalog:
         return {t: list(of.columns) for t, of in self.tables.items()}
 
     def column(self, use: sql.Use | None) -> Column | None:
-        """What a parameter is compared with, or written into; None: it is not known."""
+        """Return the column that a parameter is compared with or written into; None if it is not known."""
         table = self.tables.get(use.table) if use is not None else None
         return table.columns.get(use.column) if use is not None and table is not None else None
 
@@ -192,7 +196,7 @@ class Catalog:
         return bool(known) and distinct is not None and max(known) - min(known) + 1 > _GAPS * max(1.0, distinct)
 
     def nulls(self, table: Table, column: str) -> float:
-        """The part of the rows that have none, as ANALYZE estimates it."""
+        """Return the share of rows with NULL in a column, as ANALYZE estimates it."""
         row = self._stats(table, column)
         return float(row[4] or 0.0) if row is not None else 0.0
 
@@ -216,7 +220,10 @@ class Catalog:
         return self._rows_there[table.shown]
 
     def between(self, type_: str, low: str, high: str, part: float) -> str:
-        """The value at a part of the way from one bound to another, of a number or a time; else `low`."""
+        """Return the value at the fraction `part` of the way from one bound to another.
+
+        It applies to numbers and times. For other types the result is `low`.
+        """
         look = SQL("select ({0}::{2} + ({1}::{2} - {0}::{2}) * {3})::{2}::pg_catalog.text").format(
             Literal(low), Literal(high), SQL(type_), Literal(float(part))
         )
@@ -241,7 +248,7 @@ class Catalog:
         return f"{literal(value)}::{step}" if value else ""
 
     def around(self, type_: str, value: str) -> list[str]:
-        """A value before, and one behind, a number's or a time's."""
+        """Return two values of a number or a time: one before `value` and one after it."""
         step = SQL("interval '1 day'" if type_.startswith(("date", "timestamp")) else "1")
         look = SQL("select ({0}::{1} - {2})::{1}::pg_catalog.text, ({0}::{1} + {2})::{1}::pg_catalog.text").format(
             Literal(value), SQL(type_), step
@@ -265,8 +272,10 @@ class Catalog:
         return use is not None and not holds_none(type_) and sql.is_secret(use.column)
 
     def may_be_written(self, use: sql.Use | None, type_: str) -> bool:
-        """Whether values may stand in a script: numbers, times and truth values; of others, those asked for, but none
-        that may be a secret.
+        """Return True if values of the parameter may appear in a script.
+
+        Numbers, times and truth values may. Values of other types may if they are requested, but never if they may be
+        secret.
         """
         if self.is_secret(use, type_):
             return False

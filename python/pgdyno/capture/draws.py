@@ -1,5 +1,6 @@
-"""How a script draws a parameter: from most common values and a histogram, as a pgbench expression; what is no integer
-from a list of values that stands in the statement.
+"""Draws of parameters in scripts, from most common values and a histogram.
+
+An integer is drawn by a pgbench expression. A value of another type is picked from a list of values.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ PARTS = 1_000_000
 
 @dataclass(frozen=True)
 class Distribution:
-    """What is known of a column's values, as text: the most common, with the parts of the rows that have them; and
-    bounds between which the others lie in equal parts.
+    """Known distribution of a column's values, as text.
+
+    It has the most common values with the shares of the rows that have them. It also has bounds between which the
+    other values lie in equal shares.
     """
 
     common: Sequence[str] = ()
@@ -41,8 +44,9 @@ class Distribution:
         return cls(often, [counts[v] / len(values) for v in often], bounds)
 
     def quantiles(self, type_: str) -> list[str]:
-        """Bounds between which about equal parts of the values lie, of a number or a time: those of the histogram, or
-        what is there.
+        """Return bounds between which about equal shares of the values lie, for a number or a time.
+
+        They are the bounds of the histogram, or else the known values.
         """
         known = [*self.bounds] if len(self.bounds) > 1 else sorted({*self.common, *self.bounds}, key=_sorted_as(type_))
         return known if len(known) > 1 else []
@@ -128,13 +132,13 @@ def pairs(name: str, of: Sequence[tuple[str, str]], place: str) -> tuple[Draw, D
 
 
 def spread(of: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Some of many pairs, evenly over them."""
+    """Return some of many pairs, evenly spread over all of them."""
     of = sorted(of)
     return [of[i * len(of) // _VALUES] for i in range(_VALUES)] if len(of) > _VALUES else of
 
 
 def as_literal(value: str) -> str:
-    """A value as a script's statement takes it."""
+    """Return a value as a literal for a script's statement."""
     # A colon before a name would begin a variable; the time 10:00 has none.
     return re.sub(r":(?=[^\W\d])", "'||chr(58)||'", literal(value))
 

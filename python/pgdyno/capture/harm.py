@@ -1,5 +1,7 @@
-"""Find what a captured statement may damage when it runs again: the user-defined functions that it may call, and the
-rows that it changes with generated parameters.
+"""Analysis of the damage that a captured statement may do when it runs again.
+
+The module finds the user-defined functions that the statement may call and the rows that it changes with generated
+parameters.
 """
 
 from __future__ import annotations
@@ -104,8 +106,9 @@ class Planner:
         self._prepared = 0
 
     def rows(self, text: str, parameters: int) -> float | None:
-        """Return the rows that are changed, or returned. None: not known, or finding it out could call somebody's code
-        with our rights.
+        """Estimate the number of rows that a statement changes or returns.
+
+        None means that it is not known, or that finding it out could call other users' functions with pgdyno's rights.
         """
         if self._others:
             return None

@@ -1,5 +1,6 @@
-"""Constants of a statement, found by PostgreSQL's lexical rules and replaced where they stand: nothing else of the text
-is changed but comments, which go.
+"""Constants of a statement, found by PostgreSQL's lexical rules and replaced in place.
+
+Nothing else of the text changes, except that comments are removed; planner hints stay.
 
 Source: PostgreSQL 18, 4.1 Lexical Structure.
 """
@@ -47,9 +48,11 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class Casts(enum.IntEnum):
-    """How parameters stand in place of constants. A number has a type, which a parameter would take from elsewhere:
-    substring(a from $1 for $2) is another function than substring(a from 2 for 3). A string has none, but where nothing
-    else tells it.
+    """Ways to write the types of parameters that replace constants.
+
+    A number has a type, but a parameter would take its type from the context. For example, substring(a from $1 for $2)
+    is another function than substring(a from 2 for 3). A string has no type, so it needs a cast only if nothing else
+    tells its type.
     """
 
     NONE = 0
@@ -135,7 +138,7 @@ def _number(text: str) -> str:
 
 
 def split(text: str) -> list[str]:
-    """The statements of a message, without comments before them."""
+    """Split a message into its statements, without the comments before them."""
     found: list[list[str]] = [[]]
     for t in _tokens(text):
         if t.kind == "other" and t.text == ";":
@@ -146,7 +149,7 @@ def split(text: str) -> list[str]:
 
 
 def without_comments(text: str) -> str:
-    """A statement in one line without its comments."""
+    """Return a statement on one line, without its comments."""
     parts = [" " if t.kind in ("blank", "comment") else t.text for t in _tokens(text)]
     return re.sub(r" +", " ", "".join(parts)).strip().rstrip("; ")
 
@@ -157,14 +160,16 @@ def is_hint(comment: str) -> bool:
 
 
 def highest(text: str) -> int:
-    """The highest number of a statement's parameters; 0: it has none."""
+    """Return the highest parameter number of a statement, or 0 if it has no parameter."""
     return max((int(t.text[1:]) for t in _tokens(text) if t.kind == "parameter"), default=0)
 
 
 def general(text: str, casts: Casts = Casts.NUMBERS) -> tuple[str, list[str]]:
-    """A statement with parameters in place of its constants, and these, in the order of the parameters. They are
-    numbered behind those that the statement has. What must be a constant stays one: a position in ORDER BY, the length
-    of a type, a field of EXTRACT.
+    """Replace the constants of a statement with parameters; return the text and the constants.
+
+    The constants are in the order of the parameters. The new parameters are numbered after those that the statement
+    has. A constant stays if it cannot be a parameter. Examples are a position in ORDER BY, the length of a type and a
+    field of EXTRACT.
     """
     tokens = list(_tokens(text.strip().rstrip("; \t\r\n")))
     last = max((int(t.text[1:]) for t in tokens if t.kind == "parameter"), default=0)
@@ -242,7 +247,7 @@ def _stays(t: _Token, seen: list[_Token], after: _Token | None, sized: list[bool
 
 
 def _type_before(t: _Token, seen: list[_Token]) -> str:
-    """The type that a string's words before it give it; empty: none."""
+    """Return the type that the words before a string give it, or an empty string if there is none."""
     if t.kind != "string" or not seen or seen[-1].kind != "word":
         return ""
     words = tuple(x.text.lower() for x in seen[-4:])
@@ -255,7 +260,7 @@ def _type_before(t: _Token, seen: list[_Token]) -> str:
 
 
 def _drop_type(out: list[str], words: int) -> None:
-    """Takes the type's words, and blanks behind them, from what was written."""
+    """Remove the words of a type, and the blanks after them, from the end of the output."""
     while words and out:
         words -= not out.pop().isspace()
 

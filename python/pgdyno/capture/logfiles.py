@@ -1,5 +1,6 @@
-"""Statements in files of a server's log: csvlog, jsonlog, or stderr with its log_line_prefix; compressed or not, in any
-language that PostgreSQL speaks.
+"""Statements in a server's log files: csvlog, jsonlog, or stderr with its log_line_prefix.
+
+Files may be compressed and in any language that PostgreSQL supports.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Reader:
         self._found = False
 
     def notes(self) -> list[str]:
-        """What the reader of the capture should know."""
+        """Return the notes on the log that a reader of the capture needs."""
         out = []
         if self._fetches:
             out.append(f"{self._fetches:,} fetches from portals are no executions: rows of what was executed before")
@@ -176,7 +177,10 @@ class Reader:
         return self._database
 
     def _pattern(self, lines: Sequence[str]) -> re.Pattern[str] | None:
-        """The prefix that most lines begin with; the earlier of two."""
+        """Return the pattern of the prefix that most lines begin with.
+
+        Of two equally common prefixes, the earlier one wins.
+        """
         best, most = None, 0
         for prefix in dict.fromkeys((self._prefix, *_PREFIXES)):
             pattern = re.compile(_of_prefix(prefix) + languages.LEVEL.pattern, re.DOTALL)
@@ -206,7 +210,10 @@ class Reader:
 
 
 def _seconds(text: str) -> float | None:
-    """A time of a log, by a clock without time zones: what lies between two of them is asked for."""
+    """Return a log time in seconds, by a clock without time zones.
+
+    Only the difference between two such times is used. None means that the time cannot be read.
+    """
     try:
         # %n of log_line_prefix is in seconds.
         return float(text)
@@ -218,7 +225,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _ms(text: str | None) -> float | None:
-    """A duration, whose decimal point is a comma in some languages."""
+    """Parse a duration; its decimal point is a comma in some languages."""
     with contextlib.suppress(ValueError):
         return float(text.replace(",", ".")) if text else None
     return None
@@ -231,7 +238,10 @@ def _opened(path: Path) -> TextIO:
 
 
 def _of_prefix(prefix: str) -> str:
-    """A regular expression of log_line_prefix; a number between % and the letter pads."""
+    """Convert a log_line_prefix into a regular expression.
+
+    A number between % and the letter pads the value.
+    """
     out, used = [], set()
     for text, _, letter in re.findall(r"([^%]+)|%(-?\d*)(.)", prefix):
         if text:

@@ -1,5 +1,6 @@
-"""From a server's log: its transactions, statement by statement, with
-parameters drawn from the values that were seen.
+"""Capture of a server's log: its transactions, statement by statement.
+
+Parameters are drawn from the values that were seen.
 """
 
 from __future__ import annotations
@@ -78,8 +79,10 @@ def of_log(
     prefix: str = "",
     replay: bool = False,
 ) -> Capture:
-    """Transactions by the statements that they are made of, the most frequent first. `prefix`: the server's
-    log_line_prefix, of logs on stderr. `replay`: each at its time, in its session. Raises UsageError.
+    """Capture the transactions of log files, grouped by their statements, the most frequent first.
+
+    `prefix` is the server's log_line_prefix, for logs on stderr. With `replay`, each transaction keeps its time and
+    its session. Raise UsageError if a log cannot be used.
     """
     reader = logfiles.Reader(paths, database, prefix)
     kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]] = {}
@@ -125,7 +128,10 @@ def of_log(
 
 
 def _times(kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]]) -> dict[tuple[str, ...], float]:
-    """The time of each kind of transaction; its number, where the log does not say how long all of them took."""
+    """Return the time that each kind of transaction took.
+
+    The number of transactions takes its place if the log does not give the duration of all of them.
+    """
     ms = {kind: [ms for s in alike.values() for ms in s.ms] for kind, alike in kinds.items()}
     is_known = all(x is not None for of in ms.values() for x in of)
     return {kind: sum(x or 0.0 for x in of) if is_known else float(len(of)) for kind, of in ms.items()}
@@ -164,8 +170,9 @@ def _begin_of(transaction: Sequence[Statement]) -> float | None:
 
 
 def _idle_before(transaction: Sequence[Statement]) -> list[float | None]:
-    """How long the session waited for its client before each statement, milliseconds. A clock of whole seconds does not
-    tell.
+    """Return how long the session waited for its client before each statement, in milliseconds.
+
+    An entry is None if it is not known. A clock of whole seconds does not tell these times.
     """
     out: list[float | None] = [0.0]
     tells = any(s.at is not None and s.at % 1 for s in transaction)
@@ -176,7 +183,10 @@ def _idle_before(transaction: Sequence[Statement]) -> list[float | None]:
 
 
 def _replayed(of: Sequence[tuple[Captured, _Seen]], clock: _Clock) -> Replayed:
-    """The transactions at their times. Raises UsageError."""
+    """Schedule the transactions at their times.
+
+    Raise UsageError if the log does not give the times.
+    """
     begins = [at for _, seen in of for _, at in seen.begun]
     if any(at is None for at in begins):
         raise UsageError(
@@ -276,8 +286,10 @@ def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> str:
 
 
 def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] | str]:
-    """A general form that the server takes, and its parameters' types; or why it takes none. Numbers keep their types
-    where the server would take another one for them.
+    """Return a general form that the server accepts and the types of its parameters.
+
+    If it accepts none, return the reason in place of the types. Numbers keep their types if the server would infer
+    another one for them.
     """
     types = catalog.types(text)
     if isinstance(types, str):
@@ -306,11 +318,11 @@ class _Values:
     may_conflict: bool = False
 
     def of(self, n: int) -> list[str | None]:
-        """A parameter's, by transaction."""
+        """Return the values of a parameter, by transaction."""
         return [x.get(n) for x in self.given]
 
     def alone(self, n: int, catalog: Catalog) -> Draw:
-        """A parameter by itself."""
+        """Draw a parameter by itself."""
         use, type_, name = self.uses.get(n), self.types[n - 1], f"{self.prefix}{n}"
         values = [v for v in self.of(n) if v is not None]
         if not values:
@@ -336,7 +348,7 @@ class _Values:
         return draws.integers(name, of) if integers else draws.from_a_list(name, of, self.place)
 
     def column(self, n: int) -> tuple[str, str] | None:
-        """What a parameter is of, where that is known."""
+        """Return the table and column that a parameter belongs to, or None if they are not known."""
         use = self.uses.get(n)
         return (use.table, use.column) if use is not None and use.column else None
 
@@ -376,7 +388,10 @@ class _Values:
 def _script(
     seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int, *, with_values: bool = False
 ) -> Captured | str:
-    """A script of a kind of transaction; or why there is none. `with_values`: each has its own values."""
+    """Create a script for a kind of transaction; return the reason if there is none.
+
+    With `with_values`, each transaction has its own values.
+    """
     lines: list[str] = []
     scheduled: list[tuple[int, int]] = []
     body: list[str] = []
@@ -451,7 +466,7 @@ def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dic
 
 
 def _at_times_null(d: Draw, name: str, values: Sequence[str | None]) -> Draw:
-    """A parameter that is NULL as often as it was."""
+    """Make a parameter NULL as often as it was NULL in the log."""
     part = sum(v is None for v in values) / max(1, len(values))
     if not 0 < part < 1 or not d.lines or re.fullmatch(r":\w+", d.expression) is None:
         return d

@@ -41,7 +41,7 @@ class Pace:
 
 
 def packed(spans: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-    """A client for each session; one whose session is over takes another."""
+    """Assign a client to each session; a client takes another session when its own is over."""
     free: list[tuple[float, int]] = []
     clients: dict[str, int] = {}
     made = 0
@@ -67,8 +67,9 @@ def at_once(spans: Collection[tuple[float, float]]) -> int:
 
 
 def think_time(name: str, idle_ms: Sequence[float | None]) -> tuple[str, ...]:
-    """Lines of a script that draw microseconds to sleep as clients let pass within transactions; none where that is
-    short, or not known.
+    """Return script lines that draw the think time of clients within transactions, in microseconds.
+
+    They draw the time to sleep. There are none if the time is short or not known.
     """
     known = [ms for ms in idle_ms if ms is not None]
     # A clock of milliseconds makes some of them negative; the mean stays right.

@@ -1,5 +1,6 @@
-"""How a statement's parameters are drawn where no values of theirs are known: by what they are compared with, so that a
-call finds about as many rows as it did in production.
+"""Draws of statement parameters without known values, by what they are compared with.
+
+A call then finds about as many rows as it did in production.
 """
 
 from __future__ import annotations
@@ -67,8 +68,10 @@ def is_calibrated(s: Statement) -> bool:
 def rows_together(
     uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog
 ) -> Iterator[tuple[Table, list[int]]]:
-    """Parameters that are drawn from one row: those compared with columns of one table, where values that are drawn by
-    themselves would seldom meet; and the values of a foreign key of a new row, which are another row's.
+    """Yield the tables with the parameters that are drawn from one row.
+
+    These are parameters that are compared with columns of one table, if values drawn separately would seldom occur
+    together. They are also the values of a foreign key of a new row, which come from a row of the referenced table.
     """
     yield from _references(uses, catalog)
     by_table: dict[str, list[int]] = {}
@@ -106,7 +109,10 @@ def _references(uses: Mapping[int, sql.Use], catalog: Catalog) -> Iterator[tuple
 
 
 def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
-    """A parameter by itself. Raises NotKnownError."""
+    """Draw a parameter by itself.
+
+    Raise NotKnownError if no value can represent it.
+    """
     use, type_, name = s.uses.get(n), s.type(n), f"{s.prefix}{n}"
     if use is not None and (fixed := _of_no_column(use, s, name)) is not None:
         return fixed
@@ -130,7 +136,7 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
 
 
 def _there(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
-    """A value that the column has."""
+    """Draw a value that the column has."""
     use, type_, name = s.uses[n], s.type(n), f"{s.prefix}{n}"
     if catalog.may_be_written(use, type_) and not use.through and use.how != "member":
         known = catalog.distribution(table, use.column)
@@ -144,7 +150,7 @@ def _there(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
 
 
 def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
-    """A value that is there in as many of the calls as in production; else one that is not."""
+    """Draw an existing value in as many of the calls as in production, and a missing value otherwise."""
     if s.hits >= 1 or s.uses[n].how != "equal":
         return there
     name, type_ = f"{s.prefix}{n}_u", s.type(n)
@@ -183,7 +189,10 @@ def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
 
 
 def by_type(name: str, type_: str) -> Draw:
-    """A parameter of which nothing else is known. Raises NotKnownError."""
+    """Draw a parameter of which only the type is known.
+
+    Raise NotKnownError if no value can represent it.
+    """
     if type_ in INTEGERS:
         return Draw((f"\\set {name} random(1, 1000)",), f":{name}", "what it is of is not known: random(1, 1000)")
     expression = f"'{{}}'::{type_}" if type_.endswith("[]") else _BY_TYPE.get(type_)
@@ -193,7 +202,7 @@ def by_type(name: str, type_: str) -> Draw:
 
 
 def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
-    """A value that the column does not have, very likely."""
+    """Draw a value that the column very likely does not have."""
     if type_ not in INTEGERS:
         return Draw((), _NEW.get(type_, by_chance(type_)), "a new key, by chance")
     high = _LARGEST[type_]
@@ -202,8 +211,10 @@ def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
 
 
 def is_new(table: Table, column: str, s: Statement) -> bool:
-    """Whether a new row must have another value of the column than all others have: of a unique key of several columns,
-    the last that refers to no other table. Not where a conflict is provided for.
+    """Return True if a new row must have a value of the column that no other row has.
+
+    For a unique key of several columns, this is the last column that refers to no other table. The result is False if
+    the statement provides for a conflict.
     """
     if s.may_conflict:
         return False

@@ -42,7 +42,10 @@ def picked(
 
 
 def _column_in(table: Table, use: sql.Use, catalog: Catalog) -> str:
-    """The column of the row that has the parameter's value: of a foreign key, what it refers to."""
+    """Return the column of the row that has the parameter's value.
+
+    For a foreign key, it is the referenced column.
+    """
     if use.table == table.shown:
         return use.column
     for columns, other, others in catalog.tables[use.table].references:
@@ -52,7 +55,7 @@ def _column_in(table: Table, use: sql.Use, catalog: Catalog) -> str:
 
 
 def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_member: bool = False) -> str:
-    """What a parameter is, of a column's value."""
+    """Return the expression of a parameter, given a column's value."""
     typed = f"({value}::{column_type})"
     key = (
         f"(select k from jsonb_object_keys(case jsonb_typeof({value}::jsonb) when 'object' then {value}::jsonb "
@@ -82,7 +85,10 @@ def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_membe
 
 
 def like(n: int, s: Statement, table: Table, patterns: Sequence[str], catalog: Catalog) -> Draw:
-    """A pattern of the shape that most had: a part of a row's text as long as theirs, between their signs."""
+    """Draw a LIKE pattern of the most common shape.
+
+    It is a part of a row's text, about as long as the text of the given patterns between their wildcards.
+    """
     ends = [(p[:1] == "%", p[-1:] == "%") for p in patterns]
     lead, trail = max(set(ends), key=ends.count)
     lengths = sorted(len(p.strip("%")) for p in patterns)
@@ -93,7 +99,7 @@ def like(n: int, s: Statement, table: Table, patterns: Sequence[str], catalog: C
 
 
 def sample_name(table: Table) -> str:
-    """What scripts call a table's rows."""
+    """Return the name that scripts use for a sample of a table's rows."""
     name = table.name if table.shown == table.name else f"{table.schema}_{table.name}"
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if not plain[:1].isdigit() else f"t{plain}"

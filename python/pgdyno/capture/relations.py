@@ -1,5 +1,7 @@
-"""How values of one column belong together within a transaction: the same row again, one after another, always in one
-order. Drawn by themselves they would deadlock where production never did.
+"""Relations of the values of one column within a transaction.
+
+They are the same row again, rows one after another, and rows always in one order. Drawn separately, they would
+deadlock although production never did.
 """
 
 from __future__ import annotations
@@ -32,15 +34,17 @@ class Relations:
     def draw(
         self, of: tuple[str, str] | None, values: Sequence[str | None], name: str, alone: Callable[[], Draw]
     ) -> Draw:
-        """A parameter of a column, by its values in each transaction: as it hangs on an earlier one of the same
-        column, or of any that was always equal, and hardly by chance; else `alone`.
+        """Draw a parameter of a column, given its values in each transaction.
+
+        Its values may depend on an earlier parameter of the same column. They may also depend on any earlier parameter
+        that was always equal, and hardly by chance. Otherwise the result is that of `alone`.
         """
         made = self._related(of, values, name) or alone()
         self.keep(of, values, made)
         return made
 
     def keep(self, of: tuple[str, str] | None, values: Sequence[str | None], made: Draw) -> None:
-        """A parameter that later ones may hang on."""
+        """Add a parameter that later parameters may depend on."""
         if of is not None:
             self._known.append(_Known(of, values, made))
 

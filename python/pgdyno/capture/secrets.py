@@ -26,7 +26,10 @@ def is_measured(type_: str) -> bool:
 
 
 def by_chance(type_: str) -> str:
-    """An expression that is worked out once a statement, so that an index can be used: a subquery of its own."""
+    """Return an expression for a random value that is evaluated once per statement.
+
+    It is a subquery of its own, so that an index can be used.
+    """
     drawn = "md5(random()::text)"
     match type_:
         case "bytea":

@@ -77,7 +77,10 @@ def is_session(text: str) -> bool:
 
 
 def bare(text: str) -> str:
-    """The statement from its first word on: drivers and ORMs put comments before it, which PostgreSQL nests."""
+    """Return a statement from its first word on.
+
+    Drivers and ORMs put comments before it, and PostgreSQL nests comments.
+    """
     at = 0
     while True:
         while at < len(text) and text[at].isspace():
@@ -127,7 +130,10 @@ _EXTRACT = re.compile(r"(?<![\w.])extract\s*\(\s*(\$\d+)\s+from\b", re.IGNORECAS
 
 
 def acceptable(text: str) -> str:
-    """A statement of pg_stat_statements as the server takes it: `date $1` is none."""
+    """Rewrite a statement of pg_stat_statements so that the server accepts it.
+
+    For example, the server does not accept `date $1`.
+    """
     text = _TYPED.sub(lambda m: f"{m[2]}::{m[1]}", text)
     return _EXTRACT.sub(lambda m: f"pg_catalog.extract({m[1]}, ", text)
 
@@ -174,7 +180,7 @@ def is_word_of_time(text: str) -> bool:
 
 
 def parsed(text: str) -> exp.Expression | None:
-    """The statement, where it can be read."""
+    """Parse a statement; return None if it cannot be parsed."""
     # "$1,$2" is no dollar quote: drivers write no blank behind the comma. What is quoted stays.
     apart = _APART.sub(lambda m: f" {m[0]} " if m[0][0] == "$" else m[0], text)
     try:
@@ -202,7 +208,10 @@ def uses(tree: exp.Expression, columns: Mapping[str, Collection[str]]) -> dict[i
 
 
 def _names_at(p: exp.Expression, every: Mapping[str, str]) -> Mapping[str, str]:
-    """The tables that a parameter's columns may be of, those of its own SELECT first."""
+    """Return the tables that a parameter's columns may belong to.
+
+    The tables of its own SELECT come first.
+    """
     scope = p.find_ancestor(exp.Select)
     own: dict[str, str] = {}
     while scope is not None:

@@ -1,5 +1,6 @@
-"""From pg_stat_statements: the statements that take a server's time, with their parameters drawn as the tables'
-statistics say.
+"""Capture from pg_stat_statements: the statements that take a server's time.
+
+Their parameters are drawn as the statistics of the tables suggest.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Capture:
     listed: list[Listed] = field(default_factory=list)
 
     def add(self, script: Captured, catalog: Catalog) -> None:
-        """A script, and what it picks from."""
+        """Add a script and the samples that it picks from."""
         self.scripts.append(script)
         self.listed += script.listed
         for sample, shown, column, nulls in script.needs:
@@ -136,7 +137,10 @@ def _quoted(name: str) -> str:
 def of_server(
     conn: Connection, *, seconds: float, top: int, read_only: bool, with_values: Sequence[str] = ()
 ) -> Capture:
-    """What a server has carried out since its statistics were reset, or within so many seconds from now."""
+    """Capture the statements that a server ran since its statistics were reset.
+
+    If `seconds` is not 0, capture only the statements of that many seconds from now on.
+    """
     before = _counts(conn)
     if seconds:
         time.sleep(seconds)
@@ -169,7 +173,7 @@ def of_server(
 
 
 def unfound(found: Capture) -> list[str]:
-    """What to do where many statements name relations that this session does not find."""
+    """Return advice for the case that many statements name relations that this session does not find."""
     calls = sum(x.calls for x in found.left_out if "does not exist" in x.why and "relation" in x.why)
     if not calls:
         return []
@@ -203,7 +207,7 @@ class Counts:
     wal_bytes: float = 0.0
 
     def since(self, before: Counts | None) -> Counts:
-        """What came to it."""
+        """Return the counts that were added since `before`."""
         if before is None:
             return self
         names = ("calls", "ms", "rows", "blocks", "wal_bytes")
@@ -265,7 +269,7 @@ def may_write(text: str, catalog: Catalog) -> str:
 
 
 def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
-    """A script for one statement; or why there is none."""
+    """Create a script for one statement; return the reason if there is none."""
     given = sql.acceptable(c.text.strip().rstrip(";"))
     # Of what was prepared before statistics were reset, constants are counted with their values.
     text, constants = lexical.general(given)
@@ -340,13 +344,13 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
 
 
 def prepared_form(text: str) -> str:
-    """A script's statement with its variables as parameters."""
+    """Convert a script's statement so that its variables become parameters."""
     names: dict[str, int] = {}
     return re.sub(r"(?<!:):([A-Za-z_]\w*)", lambda m: f"${names.setdefault(m[1], len(names) + 1)}", text)
 
 
 def listed_of(drawn: Mapping[int, Draw]) -> list[Listed]:
-    """The values that the scripts pick from."""
+    """Return the lists of values that the scripts pick from."""
     return [d.listed for d in drawn.values() if d.listed is not None]
 
 
@@ -375,7 +379,10 @@ def _names_one(use: sql.Use, catalog: Catalog) -> bool:
 
 
 def _hits(c: Counts, uses: Mapping[int, sql.Use], catalog: Catalog) -> float:
-    """The part of the calls whose only value was there: where far fewer rows were found than have one value."""
+    """Estimate the share of calls in which the only compared value existed.
+
+    It is below 1 if calls found far fewer rows than one value has.
+    """
     compared = [use for use in uses.values() if use.how not in ("new", "set")]
     if len(compared) != 1 or compared[0].how != "equal" or compared[0].table not in catalog.tables:
         return 1.0
@@ -386,7 +393,7 @@ def _hits(c: Counts, uses: Mapping[int, sql.Use], catalog: Catalog) -> float:
 
 
 def needs_of(drawn: Mapping[int, Draw]) -> tuple[tuple[str, str, str, bool], ...]:
-    """What the scripts pick: tables and columns."""
+    """Return the tables and columns that the scripts pick from."""
     return tuple(dict.fromkeys(need for d in drawn.values() for need in d.needs))
 
 
@@ -422,7 +429,10 @@ def _text(text: str, drawn: Mapping[int, Draw], comment: str = "") -> str:
 
 
 def with_draws(text: str, drawn: Mapping[int, Draw]) -> str:
-    """A statement with what is drawn in place of its parameters, and without what pg_stat_statements remarks."""
+    """Replace the parameters of a statement with their draws.
+
+    The remark that pg_stat_statements leaves in the text is removed.
+    """
     plain = text.replace("/*, ... */", "")
 
     def put(m: re.Match[str]) -> str:
@@ -437,7 +447,10 @@ def with_draws(text: str, drawn: Mapping[int, Draw]) -> str:
 
 
 def shown(text: str) -> str:
-    """A statement for the reader: of what may hold a secret (ALTER ROLE ... PASSWORD) the first words only."""
+    """Return a statement for display.
+
+    If it may hold a secret (ALTER ROLE ... PASSWORD), only its first words are shown.
+    """
     if not sql.is_control(text) and sql.parsed(text) is not None:
         return text
     words = re.match(r"[A-Za-z]+(?:\s+[A-Za-z]+(?![\w(']))?", text.strip())
@@ -445,7 +458,7 @@ def shown(text: str) -> str:
 
 
 def name_of(text: str, tree: Any, number: int) -> str:
-    """A file's name: what is done to which tables."""
+    """Return a file name that tells the operation and the tables."""
     verb = text.split(None, 1)[0].lower() if text.split() else "statement"
     touched = sorted(sql.tables(tree)) if tree is not None else []
     words = "-".join([verb, *(t.rpartition(".")[2] for t in touched[:2])])

@@ -58,8 +58,9 @@ _READ_ONLY = "\n# Whatever its statements call: the server refuses to write.\nre
 def write(
     found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False, times: float = 1.0
 ) -> Path:
-    """The experiment's file; `times`: how many times as much as production did. Raises UsageError where the folder is
-    there already.
+    """Write the capture into a new folder; return the file of the experiment.
+
+    `times` multiplies the rate of production. Raise UsageError if the folder exists.
     """
     if not found.scripts:
         why = dict.fromkeys([*(x.why for x in found.left_out), *found.notes])

@@ -66,7 +66,7 @@ def main(
     json_output: bool,
     quiet: bool,
 ) -> int:
-    """Tests, shows, and returns the exit code."""
+    """Run the tests, show the result, and return the exit code."""
     if isolation not in _LEVELS:
         raise UsageError(f'--isolation: there is no "{isolation}"', f"There are {', '.join(_LEVELS)}.")
     if conninfo is not None and settings:
@@ -132,7 +132,7 @@ def _tested(target: Target, sets: int, isolation: str, listener: LoadListener) -
 
 
 def _renamed(sql: str, sets: int) -> str:
-    """A statement over tables of the first of several sets."""
+    """Rewrite a statement for the tables of the first of several sets."""
     return re.sub(rf"\btpcc_({'|'.join(TABLES)})\b", r"tpcc_\g<1>1", sql) if sets > 1 else sql
 
 

@@ -9,33 +9,27 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
-from pgdyno.analysis.compare import MARGIN
-from pgdyno.diagnosis import explain
 from pgdyno.figures import FIGURES
-from pgdyno.judge.axes import along_axes
 from pgdyno.judge.compared import Row
-from pgdyno.judge.groups import groups_of
 from pgdyno.report import replication, tpcc, verdicts, view
-from pgdyno.store.reading import RunData
+from pgdyno.results.analysis import RunAnalysis
 
 
-def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MARGIN) -> dict[str, Any]:
-    """A run for machines: times in nanoseconds, sizes in bytes."""
-    if data is None:
+def of_run(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str, Any]:
+    """Return a run as data for machines: times in nanoseconds, sizes in bytes."""
+    if run is None:
         return {"exit_code": exit_code, "error": error}
+    data, causes = run.data, run.diagnosis
     # First: on the way more may be found that cannot be read.
     pooled = [
         {"workload": key[0], "hot_set": key[1], "clients": key[2], **dict(key[3:]), **asdict(data.pooled[key])}
         for key in data.pooled
     ]
-    groups = groups_of(data)
-    along = along_axes(data, groups, margin)
-    causes = explain.of_run(data, groups)
     return {
         "exit_code": exit_code,
         "error": error,
-        "answer": view.answered(data, groups, along, causes.findings),
-        "comparisons": [row(r) for r in along.rows],
+        "answer": view.answered(run),
+        "comparisons": [row(r) for r in run.comparisons.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
         "unreadable": [{"file": file, "reason": why} for file, why in data.unreadable],
@@ -54,14 +48,14 @@ def of_run(data: RunData | None, exit_code: int, error: str, margin: float = MAR
         "pooled": pooled,
         "findings": [f.as_json() for f in causes.findings],
         "not_judged": [n.as_json() for n in causes.not_judged],
-        "tpcc": tpcc.as_json(data, groups),
-        "replication": replication.as_json(data, groups),
+        "tpcc": tpcc.as_json(run),
+        "replication": replication.as_json(run),
         "checks": [{"trial": n, **c} for n, found in data.checks.items() for c in found],
     }
 
 
 def row(r: Row) -> dict[str, Any]:
-    """A comparison: B beside A."""
+    """Return a comparison of B with A as data for machines."""
     c, p = r.comparison, r.pair
     return {
         "configuration": p.label,

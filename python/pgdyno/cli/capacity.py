@@ -33,7 +33,7 @@ def main(
     quiet: bool,
     shortest_s: float | None = None,
 ) -> int:
-    """Searches, shows, and returns the exit code."""
+    """Run the search, show the result, and return the exit code."""
     try:
         wanted = objective(slo)
     except ValueError as e:
@@ -49,11 +49,11 @@ def main(
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
         outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or found.threshold is None else 0)
     if json_output:
-        as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
-    elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
+        as_json.write(as_json.of_run(outcome.analysis, outcome.exit_code, outcome.error))
+    elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        v = view.build(outcome.data, with_charts=False)
+        v = outcome.view or view.build(outcome.analysis, with_charts=False)
         terminal.render(replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")]), out)
     if outcome.error:
         errors.print(f"pgdyno: {outcome.error}", soft_wrap=True)

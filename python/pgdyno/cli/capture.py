@@ -33,7 +33,7 @@ def main(
     times: float = 1.0,
     replay: bool = False,
 ) -> int:
-    """Reads, writes, and returns the exit code."""
+    """Capture the workload, write its files, and return the exit code."""
     if replay and (not log or times != 1):
         raise UsageError("--replay is of a log (--log), at its own times", "Leave --times out, or --replay.")
     target = targets.resolve(conninfo or "")

@@ -36,8 +36,9 @@ _out = console.output()
 
 
 def settings_of(given: list[str], clients: int, pg_bin: Path | None, members: int = 1) -> list[Setting]:
-    """Settings for this machine, of which each of so many members has its share, and so many clients, with those that
-    were given as NAME=VALUE over them.
+    """Return the settings for this machine, with the given settings NAME=VALUE over them.
+
+    Each of `members` servers has its share of the machine. The settings allow for `clients` clients.
     """
     settings = {s.name: s for s in sized(host.memory_bytes() // members, host.cores(), clients)}
     programs = pg_bin or binaries.wheel_folder()
@@ -74,7 +75,7 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
 
 
 def start(folder: Path) -> int:
-    """Starts the server; prints how to reach it."""
+    """Start the server, print how to connect to it, and return the exit code."""
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.start()
@@ -83,13 +84,13 @@ def start(folder: Path) -> int:
 
 
 def _to_type(target: Target) -> str:
-    """A connection string as a shell takes it: quoted no more than it must be."""
+    """Return a connection string for a shell, with no more quotes than necessary."""
     words = make_conninfo("", host=target.host, port=target.port, user=target.user, dbname=target.dbname)
     return f'"{words}"' if not set(words) & set('"$`\\!') else shlex.quote(words)
 
 
 def stop(folder: Path) -> int:
-    """Stops it."""
+    """Stop the server and return the exit code."""
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.stop()
@@ -98,7 +99,7 @@ def stop(folder: Path) -> int:
 
 
 def status(folder: Path, json_output: bool) -> int:
-    """Shows what it is."""
+    """Show the state of the cluster and return the exit code."""
     cluster = ManagedCluster(folder)
     pid = cluster.process_id()
     names: list[str] = []
@@ -129,7 +130,7 @@ def status(folder: Path, json_output: bool) -> int:
 
 
 def destroy(folder: Path) -> int:
-    """Removes it."""
+    """Remove the cluster and return the exit code."""
     with stoppable():
         ManagedCluster(folder).destroy()
     _say(f"removed {folder}")
@@ -137,7 +138,7 @@ def destroy(folder: Path) -> int:
 
 
 def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, pg_bin: Path | None, user: str) -> int:
-    """Keeps a copy."""
+    """Add a copy of the cluster to the templates and return the exit code."""
     shelf = templates.Store(templates.store_folder(store))
     began = time.monotonic()
     with stoppable():
@@ -167,7 +168,7 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
 
 
 def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) -> int:
-    """A cluster from a template."""
+    """Create a cluster from a template and return the exit code."""
     shelf = templates.Store(templates.store_folder(store))
     data = shelf.data_of(name)
     cluster = ManagedCluster(folder)
@@ -191,7 +192,7 @@ def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) ->
 
 
 def list_(store: Path | None, json_output: bool) -> int:
-    """What is kept."""
+    """List the templates in the store and return the exit code."""
     shelf = templates.Store(templates.store_folder(store))
     found = shelf.all()
     if json_output:
@@ -210,7 +211,7 @@ def list_(store: Path | None, json_output: bool) -> int:
 
 
 def drop(name: str, store: Path | None) -> int:
-    """Removes a template."""
+    """Remove a template and return the exit code."""
     shelf = templates.Store(templates.store_folder(store))
     with stoppable():
         shelf.drop(name)

@@ -17,6 +17,7 @@ from pgdyno.judge.compared import Row
 from pgdyno.judge.siblings import siblings
 from pgdyno.report import answer, findings, verdicts
 from pgdyno.report.comparisons import note
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 from pgdyno.store.reading import RunData
 
@@ -43,7 +44,7 @@ def main(
     fail_if: str | None,
     json_output: bool,
 ) -> int:
-    """Shows B beside A; returns the exit code."""
+    """Show the comparison of B with A and return the exit code."""
     failing = failing_verdicts(fail_if)
     names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
     left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
@@ -104,7 +105,10 @@ def main(
 
 
 def failing_verdicts(fail_if: str | None) -> set[Verdict]:
-    """What --fail-if stands for. Raises UsageError."""
+    """Return the verdicts that a value of --fail-if names.
+
+    Raise UsageError if the value is unknown.
+    """
     if fail_if is None:
         return set()
     if fail_if not in FAILING:
@@ -113,8 +117,9 @@ def failing_verdicts(fail_if: str | None) -> set[Verdict]:
 
 
 def is_among(rows: Sequence[Row], failing: set[Verdict]) -> bool:
-    """Whether one of these verdicts was reached: of throughput and latency, and by more than the margin; what a
-    transaction costs is shown.
+    """Return True if throughput or latency reached one of the verdicts by more than the margin.
+
+    The cost of a transaction is shown but not judged.
     """
     judged = [r.comparison for r in rows if not r.figure.is_cost and r.figure is not runs.LOAD]
     return any(c.verdict in failing and not c.is_negligible for c in judged)
@@ -129,7 +134,7 @@ def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[Run
     if found.is_of_searches or len(left) != 1 or len(right) != 1:
         return []
     rows = [r for r in found.rows if r.figure is not runs.LOAD]
-    explained = findings.of_comparisons(left[0], right[0], rows, _EXPLAINED)
+    explained = findings.of_comparisons(RunAnalysis(left[0]), RunAnalysis(right[0]), rows, _EXPLAINED)
     return [f"{r.pair.label}: {words}" for r, words in explained]
 
 

@@ -22,16 +22,16 @@ class SafeConsole(Console):
 
 
 def command_line() -> str:
-    """What was typed, for the record; what holds a password is left out."""
+    """Return the typed command line for the record, without arguments that hold a password."""
     words = [x if not holds_secret(x) else "..." for x in sys.argv[1:]]
     return shlex.join(["pgdyno", *words])
 
 
 def output() -> Console:
-    """Standard output."""
+    """Return the console of standard output."""
     return SafeConsole(highlight=False, markup=False)
 
 
 def errors() -> Console:
-    """Standard error: progress and notes."""
+    """Return the console of standard error, for progress and notes."""
     return SafeConsole(stderr=True, highlight=False, markup=False)

@@ -65,7 +65,10 @@ def main(
     json_output: bool,
     quiet: bool,
 ) -> int:
-    """Breaks it. Exit code 1: commits were lost, or something is wrong."""
+    """Run a drill that breaks a cluster, and return the exit code.
+
+    Exit code 1 means that commits were lost or that something is wrong.
+    """
     if folder.is_file():
         if beside[0] or pooled:
             raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
@@ -186,7 +189,7 @@ def _foreign(
     may_break: bool,
     quiet: bool,
 ) -> Drill:
-    """A cluster that another tool manages."""
+    """Run a drill on a cluster that another tool manages."""
     description = foreign.read(file)
     # A file with one fault means that one.
     only = next(iter(description.faults)) if len(description.faults) == 1 else "kill-primary"
@@ -217,7 +220,7 @@ def _foreign(
 
 
 def _end(found: Drill, *, json_output: bool) -> int:
-    """Shows it and writes its page; returns the exit code."""
+    """Show a drill, write its page, and return the exit code."""
     (found.folder / REPORT).write_text(page.written(found), encoding="utf-8")
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
@@ -229,7 +232,7 @@ def _end(found: Drill, *, json_output: bool) -> int:
 
 
 def show(found: Drill) -> None:
-    """The answer first, then what it rests on."""
+    """Print the verdict of a drill first, then the figures behind it."""
     modes_found = words.by_mode(found)
     in_modes = any(mode.name for mode in modes_found)
     for mode, verdicts in modes_found.items():
@@ -349,6 +352,6 @@ class _Watch:
         self._last = done
 
     def close(self) -> None:
-        """The line is done with."""
+        """Close the progress line."""
         if self._err is not None and self._err.is_terminal:
             self._err.print("")

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def pgdyno() -> NoReturn:
-    """`pgdyno ...`"""
+    """Run the command `pgdyno`."""
     if sys.argv[1:2] == ["pgbench"]:
         _pgbench(sys.argv[2:])
     from pgdyno.cli.main import entry
@@ -16,7 +16,7 @@ def pgdyno() -> NoReturn:
 
 
 def pgbench() -> NoReturn:
-    """`pgbench ...`"""
+    """Run the command `pgbench`."""
     _pgbench(sys.argv[1:])
 
 

@@ -10,14 +10,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pgdyno.cli import as_json, console
-from pgdyno.diagnosis import dips, explain
+from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.errors import UsageError
-from pgdyno.judge.groups import Group, groups_of
+from pgdyno.judge.groups import Group
 from pgdyno.report import findings
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
-from pgdyno.store.reading import RunData
 
 #: Dips that are told of a configuration.
 _DIPS = 8
@@ -25,8 +25,8 @@ _DIPS = 8
 
 def main(path: Path, workload: str | None, clients: int | None, every: bool, json_output: bool) -> int:
     """Why each configuration is as fast as it is."""
-    data = reading.read(path)
-    groups = groups_of(data)
+    run = RunAnalysis(reading.read(path))
+    data, groups = run.data, run.groups
     if not groups:
         raise UsageError(f"{path} has no finished trial: there is nothing to explain")
     chosen = [
@@ -35,10 +35,10 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
         raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
-    diagnosis = explain.of_run(data, chosen)
+    diagnosis = Diagnosis.of_all([run.diagnosis_of(g) for g in chosen])
     found, not_judged = diagnosis.findings, diagnosis.not_judged
     if json_output:
-        d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(data, chosen)}
+        d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(run, chosen)}
         as_json.write({**d, "not_judged": [n.as_json() for n in not_judged]})
         return 0
     out = console.output()
@@ -49,14 +49,14 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     for g, e in zip(shown, told, strict=True):
         out.print(Text(e.title, style="bold"))
         if not e.findings:
-            out.print(Padding(_nothing(data, [g], looked_for), (0, 0, 0, 2)))
+            out.print(Padding(_nothing(run, g, looked_for), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
             out.print(Padding(Text(f"{n}. {f.role}: {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
                 if words:
                     out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
         out.print()
-    _print_dips(data, shown, out)
+    _print_dips(run, shown, out)
     for gap in not_judged:
         out.print(gap.sentence, markup=False)
     if len(told) < len(chosen):
@@ -64,9 +64,9 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     return 0
 
 
-def _nothing(data: RunData, groups: list[Group], looked_for: int) -> str:
+def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> str:
     """Why there is no finding, of so many causes."""
-    if not any(Evidence(data, g.trials).has("waits") for g in groups):
+    if not run.observed(group.trials).has("waits"):
         return (
             "Nothing was collected beside its trials: an older version, run.collect = [], or the server refused. "
             "events.jsonl of a trial says what could not be recorded."
@@ -74,19 +74,19 @@ def _nothing(data: RunData, groups: list[Group], looked_for: int) -> str:
     return f"Nothing stands out, of {looked_for} causes that were looked for."
 
 
-def _all_dips(data: RunData, groups: list[Group]) -> list[dict[str, object]]:
+def _all_dips(run: RunAnalysis, groups: list[Group]) -> list[dict[str, object]]:
     out: list[dict[str, object]] = []
     for g in groups:
-        for r in Evidence(data, g.trials).trials:
+        for r in run.observed(g.trials).trials:
             out += [
                 {"trial": r.trial.plan.number, **asdict(d), "explained": dips.explained(r, d)} for d in dips.dips_of(r)
             ]
     return out
 
 
-def _print_dips(data: RunData, groups: list[Group], out: Console) -> None:
+def _print_dips(run: RunAnalysis, groups: list[Group], out: Console) -> None:
     for g in groups:
-        for r in Evidence(data, g.trials).trials:
+        for r in run.observed(g.trials).trials:
             found = dips.dips_of(r)
             zero = r.window[0]
             for d in found[:_DIPS]:

@@ -11,7 +11,7 @@ from pgdyno.store import export, query, reading, rundir
 
 
 def main(run: Path | None, form: str | None, grafana: bool, output: Path | None) -> int:
-    """Writes a run's series, or the dashboard; returns the exit code."""
+    """Write the series of a run, or the dashboard, and return the exit code."""
     if grafana == (form is not None):
         raise UsageError("say what to export", "--prometheus, --openmetrics or --influx with a run; or --grafana.")
     if grafana:

@@ -34,7 +34,10 @@ def snapshot(folder: Path, keep: int | None) -> int:
 
 
 def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool) -> int:
-    """A cluster as it was. Exit code 1: what it holds is not what it must."""
+    """Restore a cluster to an earlier state and return the exit code.
+
+    Raise ClusterError if the restored cluster does not hold what it must.
+    """
     with at_work(folder) as cluster, watching("flashback:") as watch:
         found = flashback.restore(cluster, to, into, timeline, watch)
     if json_output:

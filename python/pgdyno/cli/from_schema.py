@@ -88,8 +88,9 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
 
 
 def _dumped(conninfo: str, schema: Path) -> tuple[dict[str, int], dict[str, dict[str, Shape]]]:
-    """Write a database's schema into a file; return about how many rows its tables have, and what their columns are
-    like.
+    """Write a database's schema into a file; return the sizes and shapes of its tables.
+
+    The sizes are estimated row counts. The shapes describe the columns.
     """
     target = targets.resolve(conninfo, named="--from")
     with closing(targets.administrative(target)) as conn:
@@ -132,14 +133,14 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
 
 
 def _inline(how: Mapping[str, Any]) -> str:
-    """An inline table of TOML; its values are as JSON has them."""
+    """Return an inline table of TOML; its values are written as in JSON."""
     import json
 
     return "{ " + ", ".join(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in how.items()) + " }"
 
 
 def key_of_text(text: str) -> str:
-    """A string of TOML."""
+    """Return a text as a string of TOML."""
     import json
 
     return json.dumps(text, ensure_ascii=False)

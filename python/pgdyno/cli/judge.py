@@ -27,7 +27,7 @@ EXAMPLE = "polardb-2024"
 
 
 def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: str | None, json_output: bool) -> int:
-    """Shows where the figures of an experiment changed; returns the exit code."""
+    """Show the points where the figures of an experiment changed, and return the exit code."""
     if fail_if not in (None, "change", "worse"):
         raise UsageError(f'--fail-if: there is no "{fail_if}"', "There are change and worse.")
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
@@ -113,7 +113,7 @@ def scale(
     chart: Path | None,
     json_output: bool,
 ) -> int:
-    """Shows the scaling law, and draws it where a file is named."""
+    """Show the scaling law, draw it if a file is named, and return the exit code."""
     if figure not in ("tps", "qps"):
         raise UsageError(f'--figure: there is no "{figure}"', "There are tps and qps.")
     if source is None:
@@ -203,7 +203,7 @@ def _show_law(out: Console, f: scaling.Fitted) -> None:
 
 
 def _or_none(n: float) -> str:
-    """A number of clients; infinite: there is none."""
+    """Format a number of clients; an infinite number means that there is none."""
     return "none" if math.isinf(n) else f"{n:,.0f}"
 
 

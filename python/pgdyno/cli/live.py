@@ -15,9 +15,8 @@ from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
-from pgdyno.judge.axes import along_axes
-from pgdyno.judge.groups import groups_of
 from pgdyno.report import terminal, view
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.order import decided
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
@@ -42,7 +41,7 @@ def main(
     fail_if: str | None,
     json_output: bool,
 ) -> int:
-    """Runs, shows, and returns the exit code."""
+    """Run the duet, show the result, and return the exit code."""
     failing = failing_verdicts(fail_if)
     if any(holds_secret(c) for c in conninfos):
         raise UsageError(
@@ -71,16 +70,17 @@ def main(
     errors = console.errors()
     outcome = run_experiment(prepared, options, listener_for(errors, quiet=False))
     exit_code, reason = outcome.exit_code, outcome.error
-    if outcome.data is not None:
-        along = along_axes(outcome.data, groups_of(outcome.data), margin / 100)
-        if exit_code in (EXIT_OK, EXIT_WITH_CAVEATS) and is_among(along.rows, failing):
-            exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: it has come to pass"
+    # With the margin of the command line; the report on disk has the default one.
+    analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None
+    is_over = exit_code in (EXIT_OK, EXIT_WITH_CAVEATS)
+    if analysis is not None and is_over and is_among(analysis.comparisons.rows, failing):
+        exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: it has come to pass"
     if json_output:
-        as_json.write(as_json.of_run(outcome.data, exit_code, reason, margin / 100))
-    elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
+        as_json.write(as_json.of_run(analysis, exit_code, reason))
+    elif analysis is not None and any(t.summary for t in analysis.data.trials):
         out = console.output()
         out.print()
-        terminal.render(view.build(outcome.data, with_charts=False, margin=margin / 100), out)
+        terminal.render(view.build(analysis, with_charts=False), out)
     if reason:
         errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
     for path in outcome.reports:

@@ -50,7 +50,11 @@ def common(
         typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True, callback=_version),
     ] = False,
 ) -> None:
-    """A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted."""
+    """Handle the options common to all commands, and remove folders of killed pgdyno processes.
+
+    pgdyno is a dynamometer for PostgreSQL: it shows how fast a server is, what limits it, and whether that answer can
+    be trusted.
+    """
     from pgdyno.cluster import registry
 
     if not registry.is_empty():
@@ -93,7 +97,7 @@ def pgbench(arguments: Annotated[list[str] | None, typer.Argument(metavar="[OPTI
 
 
 def entry() -> NoReturn:
-    """The console script: every error of ours becomes a message and an exit code, never a traceback."""
+    """Run the console script and turn every pgdyno error into a message and an exit code, never a traceback."""
     from pgdyno.errors import EXIT_DEFECT, EXIT_SIGINT, EXIT_SIGTERM, LocalError, PgdynoError
     from pgdyno.interrupt import Terminated
 

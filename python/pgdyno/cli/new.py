@@ -117,7 +117,7 @@ repetitions = 3
 
 
 def head_of(path: Path, head: str) -> str:
-    """The first lines of an experiment in this file."""
+    """Return the first lines of an experiment for this file."""
     name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:60] or "experiment"
     title = path.stem.replace("-", " ").replace('"', "'").replace("\\", "/")
     return head.format(title=title, file=path, name=name)

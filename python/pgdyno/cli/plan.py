@@ -46,7 +46,7 @@ def main(
     adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
     json_output: bool,
 ) -> int:
-    """Shows, and returns the exit code."""
+    """Show the plan of an experiment and return the exit code."""
     prepared = prepare(experiment, adjust, Path("runs"))
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
@@ -118,7 +118,7 @@ def _left_open(experiment: Experiment, place: Place) -> bool:
 
 
 def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]:
-    """What will not work where the data are to lie, besides the temporary folder."""
+    """Return the problems with the places where the data are to lie, except the temporary folder."""
     found = []
     needed: dict[str, int] = {}
     for p in places:
@@ -208,7 +208,7 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
 
 
 def listing() -> int:
-    """Shows the ready-made experiments."""
+    """Show the built-in experiments."""
     out = console.output()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)

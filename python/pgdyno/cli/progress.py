@@ -217,7 +217,7 @@ class Steps:
             self._progress.stop()
 
     def show(self, step: str, passed_s: float, total_s: float) -> None:
-        """A step begins, `passed_s` seconds into `total_s`."""
+        """Show that a step begins, `passed_s` seconds into `total_s`."""
         if self._quiet:
             return
         if not self._console.is_terminal:
@@ -238,7 +238,7 @@ class Steps:
 
 
 def listener_for(console: Console, *, quiet: bool) -> Listener:
-    """What suits where the messages go: a terminal, a log, nowhere."""
+    """Return the progress listener that suits the destination of the messages: a terminal, a log, or none."""
     if quiet:
         return Listener()
     made = RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)

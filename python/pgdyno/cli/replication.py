@@ -47,7 +47,7 @@ def create(
     spaces: list[str],
     pg_bin: Path | None,
 ) -> int:
-    """A primary and its standbys, started."""
+    """Create a primary and its standbys and start them."""
     if network and not networks.is_possible():
         raise RefusedError(
             "network namespaces need root, and the programs ip (iproute2) and setpriv",
@@ -95,7 +95,11 @@ def create(
 
 
 def _disk_bytes(text: str) -> int:
-    """Raises UsageError, RefusedError."""
+    """Return the number of bytes in the value of --disk; 0 if the text is empty.
+
+    Raise UsageError if the text is not a size or the size is too small. Raise RefusedError if pgdyno does not run as
+    root.
+    """
     if not text:
         return 0
     if not re.fullmatch(r"[0-9]+ ?(kB|MB|GB|TB)", text) or (size := size_bytes(text)) < disks.LEAST_BYTES:
@@ -106,7 +110,7 @@ def _disk_bytes(text: str) -> int:
 
 
 def start(folder: Path) -> int:
-    """Starts all members."""
+    """Start all members of the cluster."""
     with at_work(folder) as cluster:
         left = cluster.start()
     for name in left:
@@ -116,7 +120,7 @@ def start(folder: Path) -> int:
 
 
 def stop(folder: Path) -> int:
-    """Stops all members."""
+    """Stop all members of the cluster."""
     with stoppable(), record.locked(folder):
         ReplicatedCluster(folder).stop()
     _say("stopped")
@@ -124,7 +128,7 @@ def stop(folder: Path) -> int:
 
 
 def destroy(folder: Path) -> int:
-    """Removes it."""
+    """Stop the cluster and remove it."""
     with stoppable(), record.locked(folder):
         cluster = ReplicatedCluster(folder)
         cluster.destroy()
@@ -133,7 +137,7 @@ def destroy(folder: Path) -> int:
 
 
 def status(folder: Path, json_output: bool) -> int:
-    """What each member is. Exit code 1: it is not whole."""
+    """Show the state of each member; return exit code 1 if the cluster is not whole."""
     cluster = ReplicatedCluster(folder)
     states = cluster.states()
     troubles = _troubles(cluster, states)
@@ -227,7 +231,7 @@ def rejoin(folder: Path, member: str | None) -> int:
 
 
 def repair(folder: Path) -> int:
-    """What was begun is ended."""
+    """Repair the cluster: finish or undo an operation that was begun and not ended."""
     with stoppable(), record.locked(folder), watching("base backup") as watch:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
@@ -242,8 +246,10 @@ def repair(folder: Path) -> int:
 
 @contextmanager
 def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
-    """A cluster that is whole, and nobody else's meanwhile. Raises ClusterError where something was begun and not
-    ended, RefusedError where another pgdyno is at work on it.
+    """Yield a cluster that has no unfinished operation, and lock it against other pgdyno processes.
+
+    Raise ClusterError if an operation on the cluster was begun and not ended. Raise RefusedError if another pgdyno
+    process works on the cluster.
     """
     with stoppable(), record.locked(folder):
         cluster = ReplicatedCluster(folder)
@@ -258,7 +264,7 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
 
 
 def refuse_unfinished(cluster: ReplicatedCluster) -> None:
-    """Raises ClusterError where something was begun and not ended."""
+    """Raise ClusterError if an operation on the cluster was begun and not ended."""
     if left := leftovers.begun(cluster):
         raise ClusterError(
             f"{cluster.base}: {'; '.join(left)}",
@@ -313,7 +319,7 @@ def _backed_up(b: BaseBackup) -> str:
 
 @contextmanager
 def watching(phase: str) -> Iterator[Callable[[str, int], object]]:
-    """Shows how many bytes there are, of what takes long."""
+    """Yield a function that shows how many bytes a long operation has processed."""
     listener = listener_for(console.errors(), quiet=False)
     try:
         yield lambda member, done: listener.loading(f"{phase} {member}", 0, 0, done, 0)

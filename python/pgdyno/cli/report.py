@@ -9,6 +9,7 @@ from pathlib import Path
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
 from pgdyno.report import heading, html, sysbench, terminal, view, words, write
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 
 #: What a drill's folder has, and a run's has not. What reads it is imported where it is needed: few ask for it.
@@ -17,7 +18,7 @@ FORMATS = ("pgdyno", "sysbench")
 
 
 def refuse_unknown(report_format: str, *, json_output: bool) -> None:
-    """Raises UsageError where there is no such form, or two were asked for."""
+    """Raise UsageError if the report format is unknown, or if two formats were requested."""
     if report_format not in FORMATS:
         raise UsageError(f'--report-format: there is no "{report_format}"', f"There are {', '.join(FORMATS)}.")
     if report_format != "pgdyno" and json_output:
@@ -25,7 +26,10 @@ def refuse_unknown(report_format: str, *, json_output: bool) -> None:
 
 
 def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
-    """Reads, shows and writes again; another form than pgdyno's is only shown."""
+    """Read a run, show its report and write the report files again.
+
+    A report in another format than pgdyno's is only shown, not written.
+    """
     refuse_unknown(report_format, json_output=json_output)
     if lang not in words.LANGUAGES:
         raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
@@ -37,7 +41,7 @@ def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
         return drill.report(path, json_output=json_output)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
-        as_json.write(as_json.of_run(data, 0, heading.error(data)))
+        as_json.write(as_json.of_run(RunAnalysis(data), 0, heading.error(data)))
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")
@@ -45,7 +49,7 @@ def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
         sys.stdout.write(sysbench.text(data))
         return 0
     html.prepare()
-    v = view.build(data, lang=lang)
+    v = view.build(RunAnalysis(data), lang=lang)
     terminal.render(v, console.output())
     if data.under_way:
         # The run writes its own report when it ends.

@@ -37,7 +37,7 @@ def names(text: str | None) -> list[str] | None:
 
 
 def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[Any] | None:
-    """A list of numbers from `1,8,64`."""
+    """Return the list of numbers in a text such as `1,8,64`."""
     if text is None:
         return None
     try:
@@ -85,8 +85,10 @@ def adjusted(
     fixed: Sequence[str] = (),
     varied: Sequence[str] = (),
 ) -> tuple[Experiment, list[str]]:
-    """The experiment with the command line's values in place of its own, validated again, and what --shrink changed.
-    `fixed` and `varied` are those of --set and --vary.
+    """Return the experiment with the values of the command line, and the changes that --shrink made.
+
+    The values of the command line replace those of the experiment, and the result is validated again. `fixed` holds
+    the values of --set, `varied` those of --vary.
     """
     changes: list[str] = []
     run, axes = dict(run), {**axes, **vary.axes_of(experiment, fixed, varied)}
@@ -152,7 +154,7 @@ def main(
     fail_if: Sequence[str] = (),
     report_format: str = "pgdyno",
 ) -> int:
-    """Runs, shows, and returns the exit code."""
+    """Run an experiment, show its report and return the exit code."""
     refuse_unknown(report_format, json_output=json_output)
     # A mistake in a bound is said before anything runs.
     bounds = [thresholds.threshold(text) for text in fail_if]
@@ -171,20 +173,20 @@ def main(
     lines = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr) if live else None
     listener = lines or listener_for(errors, quiet=quiet)
     outcome = run_experiment(prepared, servers, listener)
-    beyond = thresholds.met(outcome.data, bounds) if outcome.data is not None else []
+    beyond = thresholds.met(outcome.analysis, bounds) if outcome.analysis is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))
     if json_output:
-        as_json.write(as_json.of_run(outcome.data, outcome.exit_code, outcome.error))
+        as_json.write(as_json.of_run(outcome.analysis, outcome.exit_code, outcome.error))
     elif outcome.data is not None and report_format == "sysbench":
         if lines is not None and lines.error is not None:
             raise lines.error
         if lines is None:
             sys.stdout.write(sysbench.text(outcome.data))
-    elif outcome.data is not None and any(t.summary for t in outcome.data.trials):
+    elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        terminal.render(view.build(outcome.data, with_charts=False), out)
+        terminal.render(outcome.view or view.build(outcome.analysis, with_charts=False), out)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True

@@ -21,7 +21,7 @@ _FORMATS = (".csv", ".parquet", ".json")
 
 
 def main(text: str, runs: Path, form: str, output: Path | None) -> int:
-    """Runs the query and prints its rows, or writes them into a file."""
+    """Run the query and print its rows, or write them to a file."""
     if output is not None and output.suffix not in _FORMATS:
         raise UsageError(f"--output {output}: by its name it is none of {', '.join(_FORMATS)}", "Name it x.csv.")
     if output is not None and form:
@@ -42,7 +42,10 @@ def main(text: str, runs: Path, form: str, output: Path | None) -> int:
 
 
 def as_json(found: Rows) -> str:
-    """A list of objects; what JSON does not know is null."""
+    """Return the rows as a JSON list of objects.
+
+    Numbers that JSON cannot represent (NaN and infinity) become null; values of types that JSON lacks become strings.
+    """
     clean = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in found.rows]
     named = [dict(zip(found.columns, row, strict=True)) for row in clean]
     return json.dumps(named, indent=2, default=str) + "\n"

@@ -23,7 +23,7 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def bytes_of(text: str | None) -> int | None:
-    """A size as fio takes it: 512m, 10g."""
+    """Return the bytes of a size in fio's notation: 512m, 10g."""
     if text is None:
         return None
     number, unit = text.strip().lower().removesuffix("b"), 1

@@ -36,9 +36,11 @@ class _Lossy:
 
 
 def prepare() -> None:
-    """Where they are closed, what is written goes nowhere. A program that starts without one would otherwise give its
-    number to the next file that it opens, and write messages into that. What standard error cannot take is lost;
-    standard output is what we are called for, and says so.
+    """Make standard input, output and error safe to use, even if they are closed.
+
+    Output to a closed stream is discarded. Without this, the next file that the program opens would receive the free
+    descriptor number, and messages would be written into that file. Output that standard error cannot take is lost.
+    Standard output is the purpose of the call, so its write errors are reported.
     """
     for number in (0, 1, 2):
         try:
@@ -62,7 +64,7 @@ class _Cleaned(logging.Handler):
 
 
 def give_up_output() -> None:
-    """What is left in standard output's buffer goes nowhere: it cannot be written."""
+    """Discard the content of standard output's buffer, because it cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -77,7 +79,7 @@ def leave(code: int) -> NoReturn:
 
 
 def say(message: str) -> None:
-    """A message on standard error, without what would steer a terminal, and of bounded length."""
+    """Print a message on standard error, without terminal control characters and with a bounded length."""
     text = printable(message)
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … ({len(message):,} characters in all)"
@@ -86,7 +88,7 @@ def say(message: str) -> None:
 
 
 def written_down(error: BaseException) -> str:
-    """Writes the error's traceback to a file; says where it is."""
+    """Write the error's traceback to a file and return a sentence with the file's path."""
     import traceback
     from datetime import UTC, datetime
 

@@ -13,8 +13,11 @@ from pgdyno.store.hlog import Latencies
 
 
 class SysbenchLines(PlainProgress):
-    """To `out`; everything else goes where progress goes, in plain lines: a bar would be torn by them. Intervals that
-    turn out to be warm-up when a trial is over have their lines by then, but are not in its summary.
+    """Progress listener for sysbench's report format.
+
+    It prints the sysbench lines to `out`. All other messages go to the progress stream as plain lines, because
+    sysbench lines would break a progress bar. When a trial ends, some of its intervals may turn out to be warm-up.
+    Their lines are already printed by then, but they are not part of the trial's summary.
     """
 
     def __init__(self, out: TextIO, progress: TextIO) -> None:

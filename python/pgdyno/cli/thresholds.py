@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from pgdyno.errors import UsageError
 from pgdyno.figures import BY_NAME, Figure
-from pgdyno.judge.groups import groups_of
 from pgdyno.judge.runs import label_of
-from pgdyno.store.reading import RunData
+from pgdyno.results.analysis import RunAnalysis
 
 _FORM = re.compile(r"\s*(?P<name>[A-Za-z0-9.]+)\s*(?P<way>[<>])\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|)\s*")
 #: Nanoseconds.
@@ -30,7 +29,7 @@ class Threshold:
     bound: float
 
     def is_met_by(self, value: float) -> bool:
-        """It has come to pass."""
+        """Return True if the value is beyond the bound."""
         return value > self.bound if self.above else value < self.bound
 
 
@@ -49,11 +48,14 @@ def threshold(text: str) -> Threshold:
     return Threshold(text.strip(), figure, found["way"] == ">", float(found["number"]) * _UNITS.get(found["unit"], 1.0))
 
 
-def met(data: RunData, thresholds: Sequence[Threshold]) -> list[str]:
-    """What has come to pass, in words: of each configuration the mean of its repetitions is held against them."""
+def met(run: RunAnalysis, thresholds: Sequence[Threshold]) -> list[str]:
+    """Return a message for each bound that a configuration exceeds.
+
+    For each configuration, the mean of its repetitions is compared with the bounds.
+    """
     out = []
     for t in thresholds:
-        for g in groups_of(data):
+        for g in run.groups:
             values = [float(t.figure.of(x.summary)) for x in g.trials if x.summary]
             value = statistics.fmean(values) if values else 0.0
             if values and t.is_met_by(value):

@@ -29,7 +29,7 @@ from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Condition, 
 
 
 def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, json_output: bool, quiet: bool) -> int:
-    """Checks, shows, and returns the exit code."""
+    """Check the TPC-C dataset of a server, show the results and return the exit code."""
     if conninfo is None and not targets.named_by_environment():
         raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
     target = targets.resolve(conninfo or "", connect_timeout_s)
@@ -61,7 +61,7 @@ def began(listener: LoadListener, c: Condition, number: int, of: int) -> None:
 
 
 def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:
-    """The name of the TPC-C dataset in a database, and its sets of tables."""
+    """Return the name of the TPC-C dataset in a database and its number of table sets."""
     found = find.find(conn, Dataset("tpcc", 1))
     name = found.name
     if name is None or not name.startswith("tpcc "):
@@ -88,7 +88,7 @@ def show_checked(found: Iterable[Checked]) -> None:
 
 
 def show(round_trips: str, transaction: str | None) -> int:
-    """Prints transactions."""
+    """Print the SQL of the TPC-C transactions."""
     if round_trips not in ("statements", "pipelined", "functions"):
         raise UsageError(
             f'--round-trips: there is no "{round_trips}"', "There are statements, pipelined and functions."

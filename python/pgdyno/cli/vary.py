@@ -19,8 +19,10 @@ _CLIENTS_A_CORE, _SECONDS, _STARTS = 4, 5.0, 5
 
 
 def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str]) -> dict[str, Any]:
-    """What the options make of an experiment's axes: of names that its scripts use, variables; else server settings.
-    Raises UsageError.
+    """Return the axes that the --set and --vary options define.
+
+    The name of an axis sets that axis. A name that the experiment's scripts use sets a variable. Any other name sets a
+    server setting. Raise UsageError if an option is not valid.
     """
     of_tpcc = set(Tpcc.model_fields) if any(w.tpcc for w in experiment.workloads.values()) else set()
     scripts = " ".join(s.text or "" for w in experiment.workloads.values() for s in w.scripts)
@@ -51,8 +53,10 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
 
 
 def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str, Any]) -> list[str]:
-    """Of an experiment that was made to look at many configurations one is left, and measured for long enough to tell
-    5% apart; what the command line names stays. Changes `axes` and `run`; says what it chose.
+    """Reduce an experiment with many configurations to one, for a comparison; return the options chosen.
+
+    The trials become long enough to tell differences of 5% apart. Values that the command line names stay. This
+    function changes `axes` and `run`.
     """
     chosen = []
     matrices = experiment.matrices

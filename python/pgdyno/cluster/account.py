@@ -42,8 +42,10 @@ class Account:
 
     @contextmanager
     def rights(self) -> Iterator[None]:
-        """Within it this thread opens, makes and removes files with the account's rights, not with root's: below a
-        folder of the account's any name may be a link, laid at any moment. Programs are not started within it.
+        """Run the block with the account's file access rights instead of root's, in this thread.
+
+        The thread opens, creates and removes files with these rights. The reason is that below a folder of the account
+        any name may be a link, created at any moment. Programs are not started inside the block.
         """
         before = None
         try:
@@ -57,7 +59,7 @@ class Account:
                     _core.thread_rights(*before)
 
     def refuse_if_out_of_reach(self, folder: Path) -> None:
-        """Raises LocalError where the account cannot get to a folder that its server is to work in."""
+        """Raise LocalError if the account cannot reach a folder in which its server is to work."""
         try:
             with self.rights():
                 (folder / ".").stat()
@@ -95,7 +97,7 @@ def owner_of(folder: Path) -> Account:
 
 
 def server_account() -> Account:
-    """The account for our servers: ours, unless we are root."""
+    """Return the account that runs pgdyno's servers: the current account, unless that is root."""
     if os.geteuid() != 0:
         entry = _entry(os.geteuid())
         return Account(entry, os.geteuid(), os.getegid(), other=False)

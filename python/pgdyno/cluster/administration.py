@@ -30,9 +30,11 @@ _UTILITIES = ("begin", "commit", "rollback", "savepoint", "release", "set ", "sh
 
 
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
-    """As psycopg's; but what is asked is answered within `patience_s`, or the connection is given up: a server that is
-    frozen does not heed its own time-outs. And signals are heeded whatever the server does: one that sends notices
-    without end keeps us in libpq's callbacks, where an exception would be lost.
+    """Connection of psycopg that bounds the time for a response and always reacts to signals.
+
+    The server must respond to each request within `patience_s`, or the connection is closed. A frozen server does not
+    enforce its own timeouts. Signals take effect whatever the server does. A server that sends notices without end
+    would keep Python in libpq's callbacks, where an exception would be lost.
     """
 
     patience_s: float | None = None
@@ -75,8 +77,9 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None, ask: Callable[[], bool]) -> RV:
-    """Return what psycopg's generator returns in the end. Raise TimeoutError. `ask` is called each few seconds until it
-    returns True.
+    """Return the final result of psycopg's generator.
+
+    Raise TimeoutError if the deadline passes. Call `ask` every few seconds until it returns True.
     """
     # Not select: of descriptors there may be more than 1024.
     poll, ready = select.poll(), None
@@ -100,16 +103,18 @@ def _waited(gen: PQGen[RV], fd: int, interval_s: float, deadline: float | None, 
 
 
 def is_pooled(conn: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Whether a pooler or a proxy of connections is between: the process that answers is not the one that the
-    connection was made with.
+    """Return True if a connection pooler or proxy sits between the client and the server.
+
+    Its sign: the process that executes statements is not the one to which the connection was made.
     """
     row = conn.execute("select pg_catalog.pg_backend_pid()").fetchone()
     return row is not None and row[0] != conn.info.backend_pid
 
 
 def is_plain_table(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> bool | None:
-    """Whether a relation is a table without row security: reading a view, as superuser, calls what its owner likes.
-    None: there is none of that name.
+    """Return True if a relation is a plain table without row security; None means that no relation has this name.
+
+    Reading a view as superuser would call functions that the view's owner chose.
     """
     ask = "select relkind = 'r' and not relrowsecurity from pg_catalog.pg_class where oid = pg_catalog.to_regclass(%s)"
     row = conn.execute(ask, [name]).fetchone()
@@ -123,8 +128,9 @@ select pg_catalog.current_setting('search_path'), pg_catalog.current_schemas(fal
 
 
 def _look_up_safely(conn: _Connection, target: Target) -> None:
-    """Leave the user's search path, by statements that look nothing up in it. Raise TargetError where the answers are
-    not PostgreSQL's.
+    """Replace the user's search path, with statements that look up no name in it.
+
+    Raise TargetError if the responses are not those of a PostgreSQL server.
     """
     try:
         row = conn.execute(_HELLO).fetchone()

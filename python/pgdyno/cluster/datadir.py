@@ -51,9 +51,9 @@ class DataDirectory:
 
 
 def examine(path: Path) -> DataDirectory:
-    """What is at `path`, which must be the data directory of a stopped primary of a known version.
+    """Return the data directory at `path`, which must belong to a stopped primary of a known version.
 
-    Raises RefusedError saying what it is instead.
+    Raise RefusedError if it does not; the message says what the path is instead.
     """
     path = path.resolve()
     try:
@@ -88,7 +88,7 @@ def examine(path: Path) -> DataDirectory:
 
 
 def refuse_if_running(directory: DataDirectory) -> None:
-    """Raises RefusedError unless the server is stopped, and was stopped in order."""
+    """Raise RefusedError unless the server is stopped and was shut down cleanly."""
     path = directory.path
     try:
         with directory.account.rights():
@@ -146,14 +146,14 @@ def claimed(path: Path) -> Iterator[None]:
 
 
 def shared_memory_of(path: Path) -> int | None:
-    """The System V segment of the server that runs in `path`; None if that is not known."""
+    """Return the System V shared memory segment of the server that runs in `path`; None if it is not known."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int((path / PID_FILE).read_text().splitlines()[6].split()[1])
     return None
 
 
 def refuse_if_attached(segment: int | None) -> None:
-    """Raises RefusedError while processes of a stopped server still hold its shared memory."""
+    """Raise RefusedError while processes of a stopped server still hold its shared memory."""
     if segment is None:
         return
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -216,10 +216,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class PrivateServer:
-    """The directory's server, started for us alone: a socket in a closed folder, none of the user's configuration but
-    what the directory itself holds (postgresql.auto.conf). Use as a context manager; it is stopped at the end.
+    """Server that pgdyno starts on an existing data directory for its own use only.
 
-    Raises RefusedError where the directory's own configuration archives WAL, unless `archives` is allowed.
+    The server listens on a socket in a closed folder. It uses none of the user's configuration except the file in the
+    directory itself (postgresql.auto.conf). Use it as a context manager, which stops the server at the end.
+
+    Raise RefusedError if the directory's own configuration archives WAL and `archives` is false.
     """
 
     def __init__(
@@ -327,18 +329,21 @@ class PrivateServer:
         return self.directory.account
 
     def start(self) -> None:
-        """Starts the server."""
+        """Start the server."""
         assert self._server is not None
         self._server.start()
 
     def stop(self) -> None:
-        """Stops the server."""
+        """Stop the server."""
         assert self._server is not None
         self._server.stop()
 
 
 def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
-    """Raises RefusedError where WAL is archived, as far as can be known while the server is stopped."""
+    """Raise RefusedError if the server archives WAL, or if its configuration cannot be found.
+
+    The check is limited to what can be known while the server is stopped.
+    """
     with directory.account.rights():
         waiting = any((directory.path / "pg_wal" / "archive_status").glob("*.ready"))
     # Debian has the configuration elsewhere; it names the data directory.
@@ -365,7 +370,7 @@ def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
 
 
 def _last_command(directory: DataDirectory) -> str:
-    """What the server was started with last: program, and options in double quotes."""
+    """Return the command of the last server start: program, and options in double quotes."""
     try:
         with directory.account.rights():
             return (directory.path / "postmaster.opts").read_text(errors="replace")
@@ -374,7 +379,10 @@ def _last_command(directory: DataDirectory) -> str:
 
 
 def _programs_of(directory: DataDirectory) -> Path | None:
-    """The folder of the programs that the server was started from last: they are sure to know its locales."""
+    """Return the folder of the programs that last started the server, or None if they cannot be used.
+
+    These programs are sure to know the locales of the data directory.
+    """
     program = Path(_last_command(directory).split(' "')[0].strip() or "/nonexistent")
     if program.name != "postgres" or not program.exists() or not directory.account.can_run(program):
         return None
@@ -382,7 +390,7 @@ def _programs_of(directory: DataDirectory) -> Path | None:
 
 
 def _configured(programs: Binaries, account: Account, folder: Path, name: str) -> str | None:
-    """A setting in the configuration in `folder`; None where that cannot be read."""
+    """Return the value of a setting in the configuration in `folder`; None if it cannot be read."""
     done = subprocess.run(
         [programs.program("postgres"), "-D", folder, "-C", name],
         capture_output=True,
@@ -396,7 +404,7 @@ def _configured(programs: Binaries, account: Account, folder: Path, name: str) -
 
 
 def _control(directory: DataDirectory) -> tuple[int, int]:
-    """The control file's format and the cluster's state."""
+    """Return the format version of the control file and the state of the cluster."""
     path = directory.path
     try:
         with directory.account.rights():

@@ -20,8 +20,10 @@ from pgdyno.interrupt import signals_held
 
 
 class EmbeddedCluster(HeldCluster):
-    """One server. Use as a context manager; `keep` leaves it on disk, stopped; `template` may give, for the programs at
-    hand, a data directory to begin from.
+    """Private server in a new folder.
+
+    Use it as a context manager. `keep` leaves the stopped server on disk. `template` is called with the programs in
+    use and may return a data directory to start from.
     """
 
     def __init__(
@@ -34,7 +36,10 @@ class EmbeddedCluster(HeldCluster):
         parent: Path | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """The data lie in a new folder in `parent` (None: the temporary folder); the server runs within `limits`."""
+        """Set up a server whose data lie in a new folder in `parent`.
+
+        None means the temporary folder. The server runs within `limits`.
+        """
         super().__init__(Layout(Path()), settings, limits)
         self.keep = keep
         self._parent = parent
@@ -74,13 +79,16 @@ class EmbeddedCluster(HeldCluster):
                 self._scratch.keep()
 
     def keep_as_loaded(self) -> None:
-        """Keeps a copy of the data as they are now; the server is stopped meanwhile."""
+        """Keep a copy of the current data; the server is stopped during the copy."""
         self.stop()
         clone.tree(self.data, self._as_loaded, self.account, sync_once=True)
         self.start()
 
     def restore_as_loaded(self) -> int:
-        """The data as they were kept; returns the bytes that had to be copied because they could not be shared."""
+        """Restore the kept copy of the data.
+
+        Return the bytes that had to be copied because the file system could not share them.
+        """
         self.stop(discard=True)
         with signals_held():
             removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()

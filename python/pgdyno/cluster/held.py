@@ -1,5 +1,6 @@
-"""A cluster whose server is our child: started, stopped and configured by us, and dead when we are, by Linux's
-parent-death signal.
+"""Servers that run as child processes of pgdyno.
+
+Pgdyno starts, stops and configures such a server. The server ends when pgdyno ends, by Linux's parent-death signal.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class HeldCluster(ABC):
 
     @abstractmethod
     def _process(self, hold: Hold | None) -> ServerProcess:
-        """The server's process, not started yet, with the settings."""
+        """Return the server's process with the settings, not started yet."""
 
     def start(self) -> None:
-        """Starts the server, unless it runs, and waits until it takes connections."""
+        """Start the server unless it runs, and wait until it accepts connections."""
         if self.is_alive():
             return
         if self._log_before is None:
@@ -60,25 +61,35 @@ class HeldCluster(ABC):
         self.start()
 
     def stop(self, *, discard: bool = False) -> None:
-        """Stops the server; `discard`: its data go, so it need not write them."""
+        """Stop the server.
+
+        If `discard` is true, its data are about to be removed, so the server need not write them.
+        """
         server, self._server = self._server, None
         if server is not None:
             server.stop(discard=discard)
 
     def crash(self) -> None:
-        """Kills the server and all its processes at once, as a crash of the machine would, but for the kernel's memory:
-        what was written is still there, synced or not.
+        """Kill the server and all its processes at once, to simulate a crash of the machine.
+
+        Unlike in a real crash, the kernel's memory survives: written data are still present, whether synced or not.
         """
         server, self._server = self._server, None
         if server is not None:
             server.crash()
 
     def put_aside(self) -> None:
-        """Stops the server, to be started again later; nobody else shall use its data meanwhile."""
+        """Stop the server so that it can be started again later.
+
+        Nothing else may use its data in the meantime.
+        """
         self.stop()
 
     def append_log(self, to: Path) -> None:
-        """Appends what the server has said since it was first started by us; of very much the beginning and the end."""
+        """Append the server's log, from the first start by pgdyno on, to a file.
+
+        If the log is very long, append only its beginning and its end.
+        """
         with self.log.open("rb") as source, home.opened_to_append(to) as out:
             first, end = self._log_before or 0, source.seek(0, os.SEEK_END)
             source.seek(first)
@@ -93,7 +104,7 @@ class HeldCluster(ABC):
         return self._server is not None and self._server.is_alive()
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of the server's log."""
+        """Return the last lines of the server's log."""
         return self._server.last_words(lines) if self._server else ""
 
     @property

@@ -49,19 +49,26 @@ class Layout:
         return Target(host=str(self.socket), port=PORT, user=SUPERUSER, dbname=DATABASE)
 
     def make_folder(self, folder: Path, account: Account) -> None:
-        """Makes one of them, the account's own."""
+        """Create one of the cluster's folders, owned by the account."""
         folder.mkdir(mode=0o700)
         account.own(folder)
 
     def configure(self, account: Account, settings: list[Setting], access: Sequence[str] = ()) -> None:
-        """Writes who gets in, and the settings; `access`: lines of pg_hba.conf for others than ourselves."""
+        """Write the access rules and the settings.
+
+        `access` holds lines of pg_hba.conf that admit clients other than pgdyno.
+        """
         self._let_in(account, access)
         with account.rights():
             major = int((self.data / "PG_VERSION").read_text().split(".")[0])
         self._settings(account, [s.line for s in settings if s.since <= major])
 
     def move_in(self, account: Account) -> None:
-        """The same for data that came from elsewhere; settings stay but for the socket's folder."""
+        """Write the access rules and adapt the settings of data from another place.
+
+        The settings stay, except the socket's folder and those that could disturb the original server. These are port,
+        listen_addresses, archive_mode and max_logical_replication_workers.
+        """
         self._let_in(account)
         conf, auto = self.data / "postgresql.conf", self.data / "postgresql.auto.conf"
         with account.rights():
@@ -97,7 +104,7 @@ class Layout:
             write(path, text)
 
     def refuse_bad_path(self) -> None:
-        """Raises RefusedError where no server could have its socket."""
+        """Raise RefusedError if no server could have its socket in this folder."""
         path = str(self.socket)
         if len(f"{path}/.s.PGSQL.{PORT}".encode()) > _SOCKET_PATH_MAX:
             raise RefusedError(
@@ -109,7 +116,10 @@ class Layout:
 
 
 def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: bool | None = None) -> None:
-    """Makes a cluster; `checksums`: None is the version's default."""
+    """Create a cluster with initdb.
+
+    If `checksums` is None, the default of the version applies.
+    """
     options = {None: [], True: ["--data-checksums"], False: ["--no-data-checksums"]}[checksums]
     if checksums is False and binaries.major < 18:
         # Before 18 there was no such option, and none needed.
@@ -138,7 +148,7 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file of the server's."""
+    """Write a file of the server."""
     # The folder belongs to the server's account and we may be root: a link laid there must not lead us elsewhere.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as f:
@@ -146,7 +156,7 @@ def write(path: Path, text: str) -> None:
 
 
 def our_name() -> str:
-    """The name of the account that pgdyno runs as."""
+    """Return the name of the account that runs pgdyno."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -12,7 +12,10 @@ from pgdyno.errors import PgdynoError
 
 
 def sweep() -> list[Path]:
-    """Removes it; returns the folders that are gone. What cannot be removed now stays written down for the next."""
+    """Remove the leftovers of killed pgdyno processes and return the folders removed.
+
+    What cannot be removed now stays in the register for the next call.
+    """
     gone: list[Path] = []
 
     def remove(left: Leftover) -> bool:

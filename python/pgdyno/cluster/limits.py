@@ -40,7 +40,10 @@ class Limits:
         self._remove()
 
     def hold(self, process_id: int) -> None:
-        """Moves a process, and its children, into the group; what they fork later is born there."""
+        """Move a process and its children into the control group.
+
+        Processes that they fork later start in the group.
+        """
         for _ in range(2):
             # Twice: a child may have been forked while we moved its parent.
             members = [process_id]
@@ -95,7 +98,10 @@ class Limits:
 
 
 def sweep() -> None:
-    """Removes what a pgdyno that was killed has left: groups that nobody is in, and whose maker is gone."""
+    """Remove the control groups of killed pgdyno processes.
+
+    A group is removed if it contains no process and the process that created it no longer exists.
+    """
     if os.geteuid() != 0:
         return
     for folder in [*_ROOT.glob("pgdyno-*"), *_ROOT.glob("*/pgdyno-*")]:

@@ -59,8 +59,10 @@ class ManagedCluster:
         checksums: bool | None = None,
         stage: Path | None = None,
     ) -> None:
-        """initdb, in a folder that does not exist yet or is empty. What cannot be finished is removed. `stage`: where
-        programs are put that the account cannot reach; in the folder, if nothing is said.
+        """Create the cluster with initdb, in a folder that does not exist yet or is empty.
+
+        If the creation fails, everything created so far is removed. `stage` is the folder for copies of programs that
+        the account cannot reach. None means a folder in the cluster's folder.
         """
         self.prepare()
         try:
@@ -75,7 +77,7 @@ class ManagedCluster:
             raise
 
     def prepare(self) -> None:
-        """Makes the folder and the socket's; `data` is to follow."""
+        """Create the cluster's folder and the socket's folder; the caller adds `data`."""
         self.layout.refuse_bad_path()
         existed = self.base.exists()
         try:
@@ -99,7 +101,7 @@ class ManagedCluster:
             raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
 
     def abandon(self) -> None:
-        """Removes what could not be finished."""
+        """Remove a cluster whose creation could not be finished."""
         with signals_held():
             self._remove_parts()
             if self._unfinished is not None:
@@ -110,7 +112,7 @@ class ManagedCluster:
                 self._entry.done()
 
     def sweep(self) -> None:
-        """Removes what a pgdyno has left that was killed while it made this cluster."""
+        """Remove what a pgdyno process left if it was killed while it created this cluster."""
         fd = os.open(self.base / _UNFINISHED, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,7 +127,7 @@ class ManagedCluster:
             self._remove_parts()
 
     def _remove_parts(self) -> None:
-        """Removes what a cluster is made of; whatever else lies in the folder is somebody else's."""
+        """Remove the parts of a cluster; other content of the folder stays, because it belongs to somebody else."""
         parts = [self.data, self.layout.socket, self.base / "programs", *self.base.glob("data.unfinished-*")]
         for part in parts:
             if part.is_dir() and not part.is_symlink():
@@ -135,7 +137,7 @@ class ManagedCluster:
             file.unlink(missing_ok=True)
 
     def remember(self, programs: binaries.Binaries) -> None:
-        """Notes which programs the cluster belongs to."""
+        """Record which programs the cluster belongs to."""
         facts = {"programs": str(programs.folder), "version": programs.version}
         home.replace_file(self.base / FACTS, json.dumps(facts, indent=2) + "\n")
         if self._unfinished is not None:
@@ -145,7 +147,7 @@ class ManagedCluster:
             self._entry.done()
 
     def programs(self) -> Path:
-        """The programs that the cluster was made with."""
+        """Return the folder of the programs with which the cluster was created."""
         try:
             return Path(json.loads((self.base / FACTS).read_text())["programs"])
         except (OSError, ValueError, KeyError) as e:
@@ -154,9 +156,11 @@ class ManagedCluster:
             ) from e
 
     def process_id(self) -> int | None:
-        """The server's process, if it runs: named by the pid file, and a postgres that works in our data directory.
+        """Return the process id of the server, or None if it does not run.
 
-        Raises LocalError where we may not look, RefusedError where pgdyno itself holds the directory.
+        The pid file must name the process, and the process must be a postgres that works in the cluster's data
+        directory. Raise LocalError if pgdyno lacks the permission to look. Raise RefusedError if pgdyno itself holds
+        the directory.
         """
         try:
             lines = self._pid_file().splitlines()
@@ -177,7 +181,10 @@ class ManagedCluster:
         return None
 
     def _pid_file(self) -> str:
-        """The pid file, by the account's rights: below its folder any name may be a link, or a pipe. Raises OSError."""
+        """Return the content of the pid file, read with the account's rights.
+
+        Below the account's folder any name may be a link or a pipe. Raise OSError if the file cannot be read.
+        """
         with self.account.rights():
             fd = os.open(self.data / PID_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
@@ -191,7 +198,7 @@ class ManagedCluster:
         return str(json.loads((self.base / FACTS).read_text()).get("version") or "?")
 
     def start(self) -> None:
-        """Starts the server; it goes on when pgdyno ends."""
+        """Start the server; it keeps running when pgdyno ends."""
         program = self.programs() / "postgres"
         if self.process_id() is not None:
             return
@@ -202,7 +209,7 @@ class ManagedCluster:
         ).start()
 
     def stop(self) -> None:
-        """Stops the server in order, if it runs; waits for as long as writing its buffers takes."""
+        """Stop the server cleanly, if it runs, and wait as long as writing its buffers takes."""
         self.programs()
         pid = self.process_id()
         if pid is None:
@@ -212,7 +219,7 @@ class ManagedCluster:
             time.sleep(0.01)
 
     def destroy(self) -> None:
-        """Stops the server, and removes what a cluster is made of; whatever else lies in the folder stays."""
+        """Stop the server and remove the parts of the cluster; other content of the folder stays."""
         self.stop()
         self._remove_parts()
         with contextlib.suppress(OSError):
@@ -225,7 +232,10 @@ class ManagedCluster:
 
 
 def remove_abandoned(made: Made, *, existed: bool) -> bool:
-    """Removes what a pgdyno has left that was killed while it made a cluster; the folder as well, unless it existed."""
+    """Remove the parts of a cluster that a killed pgdyno had begun to create.
+
+    Also remove the folder, unless it existed before.
+    """
     if (made.path / _UNFINISHED).exists():
         ManagedCluster(made.path).sweep()
     if not existed and not any(made.path.iterdir()):
@@ -234,7 +244,7 @@ def remove_abandoned(made: Made, *, existed: bool) -> bool:
 
 
 def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Account) -> None:
-    """Raises RefusedError where the server would not take its settings."""
+    """Raise RefusedError if the server does not accept its settings."""
     done = carried_out([programs.program("postgres"), "-D", layout.data, "-C", "data_directory"], account)
     if done.returncode != 0:
         lines = [x.partition(" LOG: ")[2] or x.partition(" FATAL: ")[2] or x for x in done.stderr.splitlines()]
@@ -242,6 +252,6 @@ def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Ac
 
 
 def resolved(path: Path) -> Path:
-    """The data directory that a user means by a folder: a cluster of ours, or a data directory itself."""
+    """Return the data directory for a folder: a cluster of pgdyno's, or a data directory itself."""
     inside = path / "data"
     return inside if (inside / "PG_VERSION").exists() and not (path / "PG_VERSION").exists() else path

@@ -52,8 +52,10 @@ def is_possible() -> bool:
 
 
 class Network:
-    """The hosts of one cluster; `name` is part of what its interfaces and namespaces are called (at most 8 letters),
-    `number` of their addresses.
+    """Hosts of one cluster.
+
+    `name` is part of the names of the interfaces and namespaces, and has at most 8 letters. `number` is part of their
+    addresses.
     """
 
     def __init__(self, name: str, number: int, hosts: Sequence[str], owner: str) -> None:
@@ -65,7 +67,10 @@ class Network:
 
     @classmethod
     def of_folder(cls, folder: Path, hosts: Sequence[str]) -> Network:
-        """A new one, that belongs to a folder (see `remove_of`). Raises RefusedError."""
+        """Return a new network that belongs to a folder (see `remove_of`).
+
+        Raise RefusedError if no network number is free.
+        """
         return cls(secrets.token_hex(3), free_number(), hosts, owner_word(folder))
 
     @property
@@ -74,7 +79,7 @@ class Network:
         return f"{_BLOCK}.{self.number}.{_OURS}"
 
     def address(self, host: str) -> str:
-        """A host's address."""
+        """Return the address of a host."""
         return f"{_BLOCK}.{self.number}.{self.hosts.index(host) + 1}"
 
     def namespace(self, host: str) -> str:
@@ -86,7 +91,10 @@ class Network:
         return f"pd{self.name}"
 
     def up(self) -> None:
-        """Makes what is not there yet. Raises LocalError, RefusedError."""
+        """Create the parts of the network that do not exist yet.
+
+        Raise LocalError if a command fails. Raise RefusedError if something else uses the network.
+        """
         there = set(_names())
         if self._bridge not in _interfaces():
             if self.number in taken():
@@ -138,7 +146,7 @@ class Network:
         _ip(f"-n {space} link set lo up")
 
     def down(self) -> None:
-        """Removes all of it; what is not there is passed over."""
+        """Remove the whole network; skip parts that do not exist."""
         if not self._is_ours():
             return
         there = set(_names())
@@ -154,7 +162,7 @@ class Network:
             self._neighbour(here, f"replace {self._of(there)} lladdr {_NOBODY} nud permanent")
 
     def mend(self, a: str, b: str) -> None:
-        """It gets through again."""
+        """Let packets pass again between two hosts."""
         for here, there in ((a, b), (b, a)):
             self._neighbour(here, f"del {self._of(there)}", check=False)
 
@@ -191,8 +199,9 @@ class Network:
             _ip(f"neigh {words} dev {self._bridge}", check=check)
 
     def launch(self, host: str, account: Account, dies_by: str = "") -> list[str]:
-        """The words before a command that runs it on a host, as an account. `dies_by`: the signal that it gets when
-        pgdyno ends, however that ends.
+        """Return the words to put before a command so that it runs on a host, as an account.
+
+        `dies_by` names the signal that the command receives when pgdyno ends, however it ends.
         """
         user = [
             "setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"
@@ -202,12 +211,16 @@ class Network:
 
 
 class Links:
-    """Slower links between the hosts of a network that is up, until they are closed or this process ends. A link that
-    is slowed is not cut by Network.cut.
+    """Slower links between the hosts of a network that is up.
+
+    Links stay slow until this object is closed or this process ends. Network.cut does not cut a slowed link.
     """
 
     def __init__(self, network: Network) -> None:
-        """Raises LocalError."""
+        """Create the devices for slower links.
+
+        Raise LocalError if links cannot be slowed on this machine.
+        """
         self._network = network
         self._devices: list[int] = []
         self._through: set[frozenset[str]] = set()
@@ -242,8 +255,10 @@ class Links:
         return fd
 
     def slow(self, a: str, b: str, round_trip_s: float = 0.0, bytes_per_s: int | None = None) -> None:
-        """From now on a round trip between two hosts takes so much longer, half of it each way; and each way lets so
-        many bytes a second through. A slow link buffers a quarter of a second; what comes on top is dropped.
+        """Slow the link between two hosts from now on.
+
+        A round trip takes `round_trip_s` seconds longer, half of it in each direction. Each direction passes at most
+        `bytes_per_s` bytes per second. A slow link buffers a quarter of a second; packets beyond that are dropped.
         """
         if frozenset((a, b)) not in self._through:
             for here, there in ((a, b), (b, a)):
@@ -277,7 +292,7 @@ def owner_word(folder: Path) -> str:
 
 
 def remove_of(folder: Path) -> None:
-    """Removes the network of a folder whose pgdyno was killed, if there is one."""
+    """Remove the network of a folder whose pgdyno process was killed, if the network exists."""
     if not is_possible():
         return
     try:

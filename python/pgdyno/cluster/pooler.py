@@ -36,8 +36,10 @@ class Pooler:
 
 
 def find(target: Target) -> Pooler | None:
-    """The pooler between, if there is one that gives out sessions of the server's; of one that only forwards bytes
-    nothing can be seen. Raises TargetError.
+    """Return the pooler between client and server, or None if no pooler is found.
+
+    Only a pooler that hands out sessions of the server can be detected. A proxy that only forwards bytes cannot be
+    seen. Raise TargetError if the connection fails.
     """
     with ExitStack() as stack:
         # Where there is no session left it waits, and is not waited for long.

@@ -41,8 +41,10 @@ class ServerProcess:
         hold: Callable[[int], None] | None = None,
         launch: Sequence[str] = (),
     ) -> None:
-        """`hold` is told the process id as soon as there is one, and again when the server takes connections. `launch`:
-        words before the command, which take it elsewhere and make it the account's.
+        """Set up the process without starting it.
+
+        `hold` receives the process id as soon as it exists, and again when the server accepts connections. `launch`
+        holds words to put before the command. They move it to another place and make it run as the account.
         """
         self.program = program
         self.data = data
@@ -64,7 +66,7 @@ class ServerProcess:
         return self._process.pid if self._process else None
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts the server, unless it runs, and waits until it takes connections."""
+        """Start the server unless it runs, and wait until it accepts connections."""
         if self.is_alive():
             return
         dies = sys.platform == "linux" and not self._stays
@@ -93,8 +95,10 @@ class ServerProcess:
         self._hold(self._process.pid)
 
     def stop(self, *, discard: bool = False) -> None:
-        """Stops the server: fast shutdown; then, unless we are patient, immediate and by force. `discard`: its data go,
-        so nothing needs to be written.
+        """Stop the server by fast shutdown.
+
+        Unless the process is patient, an immediate shutdown and then a kill follow. If `discard` is true, the data are
+        about to be removed, so the server need not write anything.
         """
         process = self._process
         if process is None:
@@ -130,7 +134,7 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of the server's log."""
+        """Return the last lines of the server's log."""
         return last_words(self.log, lines, self._words_from)
 
     def _is_ready(self) -> bool:
@@ -170,7 +174,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:
-    """The end of a server's log, from byte `begin` on."""
+    """Return the last lines of a server's log, from byte `begin` on."""
     try:
         text = log.read_bytes()[begin:].decode("utf-8", "replace")
     except OSError:
@@ -179,7 +183,7 @@ def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:
 
 
 def carried_out(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:
-    """Runs one of the server's programs to its end, as the account."""
+    """Run one of the server's programs as the account and wait for its end."""
     return subprocess.run(
         argv, capture_output=True, text=True, cwd="/", env=environment(), check=False, **account.popen()
     )
@@ -192,8 +196,10 @@ def environment() -> dict[str, str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], patience_s: float | None) -> None:
-    """Popen.wait, which looks every 50 ms where its patience is limited, as soon as the process has ended. Raises
-    subprocess.TimeoutExpired.
+    """Wait for a process and return as soon as it ends.
+
+    Popen.wait alone checks only every 50 ms if it has a timeout. Raise subprocess.TimeoutExpired after `patience_s`
+    seconds; None means no timeout.
     """
     if patience_s is not None and sys.platform == "linux":
         # Kernels before 5.3 have no descriptors of processes.
@@ -210,7 +216,7 @@ def _wait_for(process: subprocess.Popen[bytes], patience_s: float | None) -> Non
 
 
 def run_while_we_live(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:
-    """Runs a program that works on files of ours, as the account; it ends when pgdyno does, however that ends."""
+    """Run a program as the account on files of pgdyno's; it ends when pgdyno ends, however that happens."""
     return subprocess.run(
         argv,
         capture_output=True,

@@ -1,8 +1,10 @@
-"""The register of temporary things: each is written down for as long as it is there, so that whichever verb comes next
-finds what a pgdyno has left that was killed, wherever it lies.
+"""Register of temporary things.
 
-An entry is a file in the user's own state folder, locked by the pgdyno that the thing belongs to. Where there is no
-such folder (an account without a home), what is left is found only by the next call that works in the same place.
+Each thing has an entry as long as it exists. So the next command of any kind finds what a killed pgdyno process left,
+wherever it lies.
+
+An entry is a file in the user's own state folder, locked by the pgdyno process to which the thing belongs. Some
+accounts have no such folder (no home). Then only the next call that works in the same place finds what is left.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Entry:
             self._file = file
 
     def done(self) -> None:
-        """It is gone, or is to stay."""
+        """Delete the entry, because the thing is gone or is to stay."""
         if self._file is not None:
             self._path.unlink(missing_ok=True)
             self._file.close()
@@ -73,8 +75,10 @@ class Entry:
 
 
 def sweep(remove: Callable[[Leftover], bool]) -> None:
-    """Lets `remove` take each thing whose pgdyno is dead, and say if it is gone. What is not stays written down.
-    Entries that anybody else could have written are not believed: root would remove what they name.
+    """Call `remove` for each thing whose pgdyno process is dead.
+
+    `remove` returns True if the thing is gone; otherwise the entry stays in the register. Entries that another account
+    could have written are ignored, because root would remove what they name.
     """
     with contextlib.suppress(OSError):
         if not _is_ours_alone(_folder().lstat()):

@@ -1,5 +1,7 @@
-"""Remedies for errors of a server, or of a connection: by SQLSTATE; where there is none (libpq has none
-of a connection that failed), by what libpq says from its beginning. A value in a message never chooses a remedy.
+"""Remedies for errors of a server or of a connection.
+
+The SQLSTATE selects the remedy. If there is none, the beginning of libpq's message selects it; libpq has no SQLSTATE
+for a failed connection. A value inside a message never selects a remedy.
 """
 
 from __future__ import annotations
@@ -63,8 +65,9 @@ _STATE = re.compile(r" \(SQLSTATE ([0-9A-Z]{5})\)")
 
 
 def remedy_for(reason: str, sqlstate: str | None = None) -> str:
-    """Return what to do about an error; empty: nothing is known. `reason` is the message, whose words count only
-    where the error has no `sqlstate` that says enough.
+    """Return what to do about an error; empty if nothing is known.
+
+    `reason` is the message. Its words count only if the error has no `sqlstate` that says enough.
     """
     if sqlstate and (found := _BY_STATE.get(sqlstate)):
         return found

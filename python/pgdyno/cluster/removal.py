@@ -29,7 +29,10 @@ class Made:
 
     @classmethod
     def at(cls, path: Path) -> Made:
-        """The folder that stands at `path` now. Raises OSError, also where it is a link or no folder."""
+        """Return the folder that exists at `path` now.
+
+        Raise OSError if it cannot be read, is a link, or is not a folder.
+        """
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(f"{path} is no folder")
@@ -37,12 +40,15 @@ class Made:
 
     @classmethod
     def new(cls, path: Path, mode: int = 0o700) -> Made:
-        """Makes it. Raises OSError, also where something stands there already."""
+        """Create a folder.
+
+        Raise OSError if that fails, or if something already exists at `path`.
+        """
         path.mkdir(mode=mode)
         return cls.at(path)
 
     def moved(self, path: Path) -> Made:
-        """Renames it."""
+        """Rename the folder and return it under its new path."""
         self.path.rename(path)
         return Made(path, self.device, self.inode)
 
@@ -55,8 +61,9 @@ class Made:
         return (status.st_dev, status.st_ino) == (self.device, self.inode)
 
     def remove(self, *, last: str = "") -> bool:
-        """Removes it with all that is in it, the file `last` after everything else; returns whether it is gone. Where
-        something else stands in its place, that stays.
+        """Remove the folder with its content and return True if it is gone.
+
+        The file `last` is removed after everything else. If something else has replaced the folder, that stays.
         """
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -86,7 +93,10 @@ class Made:
 
 
 def _emptied(folder: int, last: str) -> bool:
-    """Removes all but `last`; whether that is all there is. A program that is just ending may still write there."""
+    """Remove everything in a folder except `last`; return True if nothing else is left.
+
+    A program that is about to end may still write to the folder.
+    """
     for _ in range(_PASSES):
         # By its descriptor, not by its path.
         if not (names := set(os.listdir(folder)) - {last}):

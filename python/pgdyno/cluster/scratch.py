@@ -26,13 +26,16 @@ OWNER = "owner"
 
 
 class Scratch:
-    """A folder that is gone when we are done, or when the next pgdyno finds that we are dead. Use as a context manager,
-    or remove or keep it.
+    """Temporary folder that is removed at the end, even if pgdyno is killed.
+
+    In that case the next pgdyno process finds that the owner is dead and removes the folder. Use it as a context
+    manager, or call `remove` or `keep`.
     """
 
     def __init__(self, parent: Path | None = None, prefix: str = PREFIX, account: Account | None = None) -> None:
-        """In `parent`, or in the temporary folder; made and removed with the rights of the account that owns the
-        parent, where one is given.
+        """Create the folder in `parent`, or in the temporary folder.
+
+        If `account` is given, it owns the parent. The folder is then created and removed with that account's rights.
         """
         self._rights = account.rights if account is not None else contextlib.nullcontext
         with self._rights():
@@ -57,7 +60,10 @@ class Scratch:
             self.remove()
 
     def remove(self) -> None:
-        """Removes it, the owner's file last: what is left of a removal that failed can be swept later."""
+        """Remove the folder, the owner's file last.
+
+        If the removal fails, a later call of `sweep` can remove what is left.
+        """
         with self._rights():
             gone = self._made.remove(last=OWNER)
         if gone:
@@ -72,15 +78,19 @@ class Scratch:
 
 
 def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
-    """Removes what killed pgdynos left in `parent` (the temporary folder): only folders of ours whose owner is dead."""
+    """Remove what killed pgdyno processes left in `parent`; None means the temporary folder.
+
+    Only folders of pgdyno's whose owner is dead are removed.
+    """
     for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             remove_abandoned(Made.at(folder))
 
 
 def remove_abandoned(made: Made) -> bool:
-    """Removes a folder of ours whose owner is dead, the server that still runs in it, and what is mounted there;
-    returns whether it is gone, or is nobody's to remove.
+    """Remove a folder of pgdyno's whose owner is dead, with its running server and its mounts.
+
+    Return True if the folder is gone, or if pgdyno must not remove it.
     """
     status = made.path.lstat()
     if not made.is_there() or status.st_uid != os.geteuid() or not (made.path / OWNER).exists():
@@ -115,7 +125,7 @@ def _unmount(folder: Path) -> None:
 
 
 def _kill_postmaster(folder: Path) -> None:
-    """Ends a server that still runs in `folder`."""
+    """Stop a server that still runs in `folder`."""
     with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
         process = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
         if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):

@@ -42,7 +42,7 @@ class Setting:
 
 
 def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
-    """Settings for a machine of this size that also runs the client, and so many connections.
+    """Return settings for a machine of this size that also runs the client, and for `clients` connections.
 
     Durability is PostgreSQL's default: fsync, full_page_writes and synchronous_commit stay on.
     """
@@ -74,8 +74,10 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
 
 
 def counting_statements(programs: Path) -> list[Setting]:
-    """What lets reports tell what each statement did: pg_stat_statements, if the programs come with it. It counts only
-    when it is told to: that costs too much for a measurement.
+    """Return settings that let reports show the work of each statement.
+
+    They load pg_stat_statements, if the programs include it. It counts only when it is switched on, because counting
+    costs too much during a measurement.
     """
     if not has_library(programs, STATEMENTS):
         return []

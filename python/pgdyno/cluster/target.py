@@ -75,7 +75,7 @@ class Target:
         return libpq.conninfo({k: v for k, v in values.items() if v not in (None, "")})
 
     def core_arguments(self) -> dict[str, Any]:
-        """What the native module's ConnConfig takes."""
+        """Return the arguments for the native module's ConnConfig."""
         names = (
             "hostaddr", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "options", "application_name"
         )  # fmt: skip
@@ -93,7 +93,7 @@ class Target:
 
 
 def session_settings() -> dict[str, str]:
-    """Settings that libpq takes from the environment into each session."""
+    """Return the settings that libpq takes from the environment into each session."""
     named = {name: os.environ.get(variable, "") for name, variable in _SETTINGS.items()}
     return {name: value for name, value in named.items() if value and value != "auto"}
 
@@ -110,10 +110,13 @@ def named_by_environment() -> bool:
 
 
 def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--target") -> Target:
-    """Connects once by libpq, which knows all the places that parameters come from, and reads back what it used.
-    `named`: where the connection string stands.
+    """Connect once through libpq and return the target with the parameters that libpq used.
 
-    Raises UsageError where it is no connection string, TargetError with libpq's reason and what to do about it.
+    Libpq knows all the places from which parameters come. `named` says where the connection string was given, such as
+    --target.
+
+    Raise UsageError if the text is not a connection string. Raise TargetError with libpq's reason and a remedy if the
+    connection fails.
     """
     given = conninfos.read(conninfo, named=named)
     given.setdefault("connect_timeout", max(2, round(connect_timeout_s)))
@@ -134,9 +137,11 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--t
 def connect(
     dbname: str, parameters: dict[str, str], application: str, ask: Callable[[], str] | None = None
 ) -> libpq.Connection:
-    """A libpq connection as PostgreSQL's own programs make it, time-outs and lists of hosts included: `dbname` may be a
-    whole connection string, which then wins over `parameters`; `ask` gives a password where the server wants one.
-    Blocks, and Ctrl-C ends the program meanwhile: nothing has been done yet. Raises TargetError in libpq's words.
+    """Return a libpq connection, opened as PostgreSQL's own programs do, with timeouts and host lists.
+
+    `dbname` may be a whole connection string, which then takes precedence over `parameters`. `ask` returns a password
+    if the server requires one. The call blocks, and Ctrl-C ends the program during it. This is safe, because nothing
+    has been done yet. Raise TargetError with libpq's message if the connection fails.
     """
     given: dict[str, Any] = dict(parameters)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
@@ -176,8 +181,10 @@ _WORDS = 64 << 10
 
 @contextlib.contextmanager
 def _own_words() -> Iterator[None]:
-    """What libpq prints by itself while there is no connection that could be told otherwise (notices of a server that
-    may be anybody's): bounded, and without what would steer a terminal.
+    """Collect what libpq prints by itself, and print it at the end, bounded and without terminal control characters.
+
+    Libpq prints notices itself while no connection exists on which to change that. The notices may come from any
+    server.
     """
     source, sink = os.pipe()
     kept = os.dup(2)
@@ -205,14 +212,16 @@ def _own_words() -> Iterator[None]:
 
 
 def connect_timeout_of(conn: libpq.Connection) -> float | None:
-    """The connect_timeout that a connection was made with, in seconds; none: without end."""
+    """Return the connect_timeout of a connection in seconds; None means no timeout."""
     text = next((p.value or "" for p in conn.info if p.keyword == "connect_timeout"), "").strip()
     return float(max(2, int(text))) if text.isdigit() and int(text) else None
 
 
 def target_of(conn: libpq.Connection) -> Target:
-    """What an open connection was made of; it spoke in the database's encoding. Raises TargetError where our own client
-    cannot do the same.
+    """Return the target of an open connection.
+
+    The connection uses the database's encoding. Raise TargetError if pgdyno's own client cannot connect in the same
+    way.
     """
     used = {p.keyword: p.value for p in conn.info if p.value}
     if conn.host.startswith("@"):
@@ -271,7 +280,10 @@ _HARMLESS = {
 
 
 def _refuse_what_is_not_heeded(conn: libpq.Connection, used: dict[str, str]) -> None:
-    """What libpq would heed and our client does not: ignoring it would weaken what the user asked for."""
+    """Raise TargetError for parameters that libpq applies and pgdyno's client does not.
+
+    To ignore such a parameter would weaken what the user asked for.
+    """
     compiled = {p.keyword: p.compiled or "" for p in conn.info}
     for name, value in used.items():
         if name in _HEEDED or value == compiled.get(name) or value in _HARMLESS.get(name, set()):
@@ -289,7 +301,10 @@ def _refuse_what_is_not_heeded(conn: libpq.Connection, used: dict[str, str]) -> 
 
 
 def _client_certificate(used: dict[str, str]) -> dict[str, str]:
-    """The certificate that libpq would show, and its key: each from the file that is named, or in ~/.postgresql."""
+    """Return the certificate that libpq would present, and its key.
+
+    Each comes from the file that a parameter names, or from ~/.postgresql.
+    """
     folder = Path.home() / ".postgresql"
     certificate = Path(used.get("sslcert") or folder / "postgresql.crt")
     key = used.get("sslkey") or str(folder / "postgresql.key")
@@ -300,9 +315,11 @@ def _client_certificate(used: dict[str, str]) -> dict[str, str]:
 
 
 def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
-    """Connect without psycopg's assumptions about the server; libpq's own time-out applies. The result may be a
-    connection that has failed. Raise TargetError where the server does not answer, or keeps libpq at work (a SCRAM of
-    billions of iterations) for longer than `timeout_s`.
+    """Connect without psycopg's assumptions about the server.
+
+    Libpq's own timeout applies. The returned connection may have failed. Raise TargetError if the server does not
+    respond within `timeout_s`. The same applies if it keeps libpq busy for longer, with a SCRAM of billions of
+    iterations.
     """
     conn = libpq.Connection.start(conninfo)
     given_up = threading.Event()
@@ -329,8 +346,10 @@ def _too_long(where: str, timeout_s: float) -> TargetError:
 
 @contextmanager
 def bounded(target: Target) -> Iterator[None]:
-    """End pgdyno where psycopg does not connect in time. Its own time-out does not apply while libpq computes (a SCRAM
-    of billions of iterations), and no other thread runs then: psycopg holds the interpreter's lock.
+    """End pgdyno if psycopg does not connect in time.
+
+    Psycopg's own timeout does not apply while libpq computes, such as a SCRAM of billions of iterations. No other
+    thread runs then, because psycopg holds the interpreter's lock.
     """
     from pgdyno import _core
 
@@ -362,8 +381,10 @@ def clean(message: str) -> str:
 
 
 def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection for administrative SQL; the caller closes it. No statement waits for a lock longer than LOCK_S, and
-    none takes longer than `patience_s`; None is for what takes as long as there are rows (indexes).
+    """Return a connection for administrative SQL; the caller closes it.
+
+    No statement waits for a lock longer than LOCK_S, and none takes longer than `patience_s`. None means no limit, for
+    statements whose time depends on the number of rows (indexes).
     """
     # What it needs takes long to import, and pgbench does without it.
     from pgdyno.cluster import administration

@@ -57,7 +57,7 @@ class Template:
 
 
 def store_folder(named: Path | None = None) -> Path:
-    """The store: the named one, PGDYNO_TEMPLATES, or the user's data folder."""
+    """Return the folder of the store: the one given, PGDYNO_TEMPLATES, or one in the user's data folder."""
     if named is not None:
         return named
     if os.environ.get(VARIABLE):
@@ -66,13 +66,13 @@ def store_folder(named: Path | None = None) -> Path:
 
 
 def name_of(datasets: list[str], version: str, settings: list[str]) -> str:
-    """A name by what is in it: dataset, scale, version, settings that change bytes."""
+    """Return a name for a template's content: dataset, scale, version, and settings that change bytes."""
     words = [*(d.replace(" ", "-") for d in datasets or ["empty"]), f"pg{version.split(' ')[0]}", *settings]
     return re.sub(r"[^A-Za-z0-9._=,+-]", "_", "-".join(words))
 
 
 def bytes_by_default(programs: Binaries) -> list[str]:
-    """The settings, as in a name, of a cluster that these programs' initdb makes when it is told nothing."""
+    """Return the settings, as in a template's name, of a cluster that initdb creates without options."""
     return ["checksums"] if programs.major >= 18 else ["nochecksums"]
 
 
@@ -87,11 +87,14 @@ class Store:
         return [t for path in sorted(self.folder.glob(f"*/{FACTS}")) if (t := _read(path)) is not None]
 
     def find(self, name: str) -> Template | None:
-        """A template by name."""
+        """Return the template of that name, or None."""
         return next((t for t in self.all() if t.name == name), None)
 
     def data_of(self, name: str) -> Path:
-        """The data directory in a template. Raises RefusedError when there is none of that name."""
+        """Return the data directory in a template.
+
+        Raise RefusedError if no template has that name.
+        """
         if not _NAME.match(name) or _read(self.folder / name / FACTS) is None:
             known = ", ".join(t.name for t in self.all()) or "none"
             raise RefusedError(f'there is no template "{name}" in {self.folder}', f"There are: {known}.")
@@ -107,7 +110,10 @@ class Store:
         name: str | None = None,
         watch: Callable[[int], object] = lambda _: None,
     ) -> tuple[Template, clone.Copied]:
-        """Keeps a copy of a stopped cluster. Nobody can start its server meanwhile."""
+        """Keep a copy of a stopped cluster.
+
+        No process can start its server during the copy.
+        """
         name = self._free_name(name or name_of(datasets, version, settings))
 
         def fill(folder: Path) -> clone.Copied:
@@ -131,7 +137,10 @@ class Store:
         *,
         name: str | None = None,
     ) -> tuple[Template, clone.Copied]:
-        """Keeps a base backup of a server that runs: consistent, and recovered when it is first started."""
+        """Keep a base backup of a running server.
+
+        The backup is consistent, and recovers at its first start.
+        """
         name = self._free_name(name or name_of(datasets, version, settings))
 
         def fill(folder: Path) -> clone.Copied:
@@ -160,8 +169,9 @@ class Store:
     def restore(
         self, name: str, destination: Path, account: Account, watch: Callable[[int], object] = lambda _: None
     ) -> clone.Copied:
-        """Copies a template's data to `destination`, which must not exist, for an account; it appears whole, or not at
-        all.
+        """Copy a template's data to `destination`, which must not exist, for an account.
+
+        The destination appears whole or not at all.
         """
         source = self.data_of(name)
         part = destination.with_name(f"{destination.name}{_UNFINISHED}{os.getpid()}")
@@ -183,8 +193,9 @@ class Store:
         return copied
 
     def drop(self, name: str) -> None:
-        """Removes a template: at once by name, then its bytes. Raises RefusedError where the folder of that name is not
-        one that pgdyno made, or holds more than that.
+        """Remove a template: first its name, at once, then its bytes.
+
+        Raise RefusedError if pgdyno did not make the folder of that name, or if the folder holds anything else.
         """
         folder = self.folder / name
         if not _NAME.match(name) or not os.path.lexists(folder):
@@ -204,7 +215,7 @@ class Store:
         entry.done()
 
     def _sweep(self) -> None:
-        """Removes what snapshots and removals have left that were killed."""
+        """Remove what killed snapshots and removals left."""
         for path in self.folder.glob(f"{_UNFINISHED}*"):
             with suppress(OSError):
                 made = Made.at(path)
@@ -272,7 +283,7 @@ class Store:
 
 
 def _maker(folder: Path) -> dict[str, Any]:
-    """What says that a folder is pgdyno's."""
+    """Return the facts that mark a folder as made by pgdyno."""
     return {"made": {"by": f"pgdyno {__version__}", "id": uuid.uuid4().hex, "path": str(folder.absolute())}}
 
 
@@ -284,7 +295,7 @@ def _write(path: Path, facts: dict[str, Any]) -> None:
 
 
 def _facts(path: Path) -> dict[str, Any] | None:
-    """What a template's file holds; never through a link."""
+    """Return the content of a template's file; None if it cannot be read. Never follow a link."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as f:
             if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
@@ -306,8 +317,9 @@ def _read(path: Path) -> Template | None:
 
 
 def _not_ours(folder: Path, name: str | None = None) -> str:
-    """Why a folder is not one that pgdyno made as the template `name` (None: of any), or holds more than that; empty
-    where it is.
+    """Return why pgdyno did not make the folder as the template `name`; empty if it did.
+
+    None as `name` accepts any template. Content that does not belong to a template is also a reason.
     """
     if folder.is_symlink() or not folder.is_dir():
         return "it is a link, or no folder"

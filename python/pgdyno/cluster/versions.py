@@ -23,9 +23,10 @@ VARIABLE = "PGDYNO_POSTGRES"
 
 
 def programs(version: str) -> Path | None:
-    """The folder with the programs of `version` ("17", "17.5"); None: the embedded one is of that version.
+    """Return the folder with the programs of `version` ("17", "17.5").
 
-    Raises ClusterError when there is none here and none can be fetched.
+    None means that the embedded server has that version. Raise ClusterError if the programs are not on this machine
+    and cannot be fetched.
     """
     wheel = binaries.wheel_folder()
     if wheel is not None and _is(wheel, version):
@@ -34,7 +35,10 @@ def programs(version: str) -> Path | None:
 
 
 def here(version: str) -> Path | None:
-    """The same of what is on this machine, but for the embedded one."""
+    """Return the folder with the programs of `version` on this machine, except the embedded one.
+
+    None means that no such folder exists.
+    """
     major = version.split(".")[0]
     kept = sorted(store().glob("*/native/bin"), key=lambda p: _numbers(p.parent.parent.name), reverse=True)
     for folder in [*binaries.installed(int(major)), *kept]:
@@ -91,7 +95,7 @@ def _fetched(version: str) -> Path:
 
 
 def _published(version: str) -> str:
-    """The newest published one that is of `version`."""
+    """Return the newest published version that belongs to `version`."""
     listed = json.loads(_npm("view", _PACKAGE, "versions", "--json"))
     fitting = [v for v in listed if v.split("-")[0] == version or v.startswith(f"{version}.")]
     if not fitting:

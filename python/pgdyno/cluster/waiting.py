@@ -28,8 +28,10 @@ where state = 'active' and pg_catalog.clock_timestamp() - query_start >= %s * in
 
 
 def tell(target: Target, *, backend: int = 0, application: str = "", age_s: float = 0.0) -> bool:
-    """Tell the listener what a backend, or sessions of a name that began within `age_s` seconds, wait for. Return
-    whether there was something to tell.
+    """Report to the listener what a backend waits for, or what sessions with an application name wait for.
+
+    Only sessions of that name that began within `age_s` seconds count. Return True if there was something to report,
+    or if no listener is set.
     """
     if listener is None:
         return True

@@ -57,7 +57,7 @@ def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float],
 
 
 def between(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """What happened: differences of the counters, and the sizes at the end."""
+    """Return the activity between two snapshots: differences of the counters, and the sizes at the end."""
     both = [name for name in after if name in before]
     grown = {f"{n}_growth" if n in _SIZES else n: after[n] - before[n] for n in both}
     return {**grown, **{n: after[n] for n in both if n in _SIZES}}

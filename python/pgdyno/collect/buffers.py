@@ -35,11 +35,17 @@ left join pg_class c
 
 
 def read(conn: Connection, *, is_ours: bool) -> list[Row]:
-    """A row a relation: `buffers` that hold it, of them those of its `main` fork and `dirty` ones, their mean `usage`
-    (0 to 5), and the `pages` of its main fork. Those that hold least are one row, and so are buffers that are unused,
-    and those of catalogs and of other databases. Each buffer's header is looked at: of 100 GB that takes seconds, and
-    is given up after the session's statement_timeout. Empty where pg_buffercache is not there; raises psycopg.Error
-    where it may not be asked.
+    """Return one row for each relation in shared buffers.
+
+    `buffers` counts the buffers that hold the relation; `main` and `dirty` count those of its main fork and the dirty
+    ones. `usage` is their mean usage count (0 to 5). `pages` is the size of the relation's main fork.
+
+    The relations with the fewest buffers share one row. Unused buffers, catalogs and other databases also have one row
+    each.
+
+    The query looks at each buffer's header. For 100 GB that takes seconds, and it ends at the session's
+    statement_timeout. Return an empty list if pg_buffercache is not available. Raise psycopg.Error if the role may not
+    read it.
     """
     with extensions.at_hand(conn, "pg_buffercache", make=is_ours) as schema:
         if not schema:

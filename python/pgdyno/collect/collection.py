@@ -1,5 +1,6 @@
-"""Samples sources in a thread of its own while a trial runs. It never stalls the load: what is late, or fails, is a gap
-that is told.
+"""Sampling of sources in a separate thread while a trial runs.
+
+It never stalls the load. A sample that is late or fails is a gap, and the gap is reported.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class Asked(Protocol):
         """The connection is closed."""
 
     def renew(self) -> None:
-        """Connects again; the sources begin anew. May raise whatever connecting does."""
+        """Connect again; the sources start anew.
+
+        The call may raise any error that connecting raises.
+        """
 
 
 class Collection:
@@ -56,9 +60,12 @@ class Collection:
         wait_period_s: float = 0.1,
         start_ns: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`sources` are of the machine; those `asked` of the server are made again when their connection was lost.
-        `note` is told of gaps, `event` of what happened when (nanoseconds since 1970). Waits are looked at each
-        `wait_period_s`. `start_ns`: when the load began, 0 before; samples end at whole periods since.
+        """Set up the collection without starting it.
+
+        `sources` are those of the machine. `asked` holds those of the server, which are created again after a lost
+        connection. `note` receives gaps. `event` receives events with their time in nanoseconds since 1970. Wait
+        events are read every `wait_period_s` seconds. `start_ns` returns the time at which the load began, 0 before
+        that. Samples end at whole periods since that time.
         """
         self._local = list(sources)
         self._asked = asked
@@ -88,8 +95,9 @@ class Collection:
         self._thread.start()
 
     def stop(self) -> None:
-        """End sampling: the last sample is taken, if the sources answer; otherwise the thread is left behind, and
-        nothing that it says later is passed on.
+        """End sampling and take the last sample if the sources respond.
+
+        If they do not respond, the thread is abandoned, and anything that it reports later is discarded.
         """
         self._stop.set()
         if self._thread.is_alive():
@@ -144,7 +152,7 @@ class Collection:
         self._happened("connection made again", "pgdyno asks the server again")
 
     def _look_until(self, due: float) -> None:
-        """Looks at waits as often as is due, until a moment or the end."""
+        """Read wait events as often as they are due, until the time `due` or the end of sampling."""
         step = self._wait_period_s if self._waits is not None else self._period_s
         while (left := due - time.time()) > 0 and not self._stop.is_set():
             if left < step / 2:

@@ -15,9 +15,11 @@ _PRELOADED = {"pg_stat_statements", "pg_wait_sampling"}
 
 @contextmanager
 def at_hand(conn: Connection, name: str, *, make: bool) -> Iterator[str]:
-    """The schema of an extension in this database, quoted; "": it is not there. With `make` one that is not there is
-    made, if it can be had and its library is loaded where it must be, in a transaction that is rolled back: nothing of
-    it stays. May raise psycopg.Error.
+    """Yield the quoted name of the extension's schema in this database; empty if the extension is missing.
+
+    If `make` is true, a missing extension is created, provided it is available and its library is preloaded where that
+    is necessary. This happens in a transaction that is rolled back, so nothing of it stays. The call may raise
+    psycopg.Error.
     """
     if schema := _schema_of(conn, name):
         yield schema

@@ -43,7 +43,7 @@ def _cpu_model() -> str:
 
 
 def file_system(path: Path) -> dict[str, str]:
-    """The file system that `path` is on: mount, type, device, options; empty where that is not known."""
+    """Return the file system of `path`: mount, type, device, options; empty values if it is not known."""
     best = {"mount": "", "type": "", "device": "", "options": ""}
     for p in psutil.disk_partitions(all=True):
         if (str(path) + "/").startswith(p.mountpoint.rstrip("/") + "/") and len(p.mountpoint) >= len(best["mount"]):
@@ -52,7 +52,10 @@ def file_system(path: Path) -> dict[str, str]:
 
 
 def describe(storage: Path | None = None) -> dict[str, Any]:
-    """The machine as a manifest keeps it; `storage` is where the data lie, if on this machine."""
+    """Return the facts about the machine for a manifest.
+
+    `storage` is the path of the data, if they are on this machine.
+    """
     facts: dict[str, Any] = {
         "cpu": _cpu_model(),
         "cores": cores(),

@@ -101,7 +101,10 @@ def _since_1970(text: str) -> int:
 
 
 def _clock(zone: str) -> Callable[[str], int | None]:
-    """Reads "2026-01-02 03:04:05.678 CET"; None: it is no time."""
+    """Return a function that reads a time such as "2026-01-02 03:04:05.678 CET".
+
+    The function returns nanoseconds since 1970, or None if the text is not a time.
+    """
     try:
         here = ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as e:

@@ -16,8 +16,10 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 class AtWork:
-    """Lets others see that we are at work. Use as a context manager. They see us in the same network namespace (of a
-    container they do not), on Linux.
+    """Sign that shows other pgdyno processes that this one is at work.
+
+    Use it as a context manager. Only processes in the same network namespace see it, so those in a container do not.
+    It works on Linux only.
     """
 
     def __init__(self) -> None:
@@ -35,7 +37,7 @@ class AtWork:
 
 
 def others_at_work() -> list[int]:
-    """The processes of the other pgdynos that load this machine now."""
+    """Return the process ids of other pgdyno processes that load this machine now."""
     try:
         listed = _SOCKETS.read_text(errors="replace")
     except OSError:
@@ -44,6 +46,6 @@ def others_at_work() -> list[int]:
 
 
 def words_for(processes: list[int]) -> str:
-    """What to say of them."""
+    """Return the warning that names these processes."""
     named = ", ".join(map(str, processes))
     return f"another pgdyno is at work on this machine (process {named}): each slows the other down"

@@ -107,8 +107,10 @@ def _writes_plainly(conn: Connection, text: str) -> bool | None:
 
 
 def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[str]]:
-    """The plans of statements, and of which there is none, with the reason. What is carried out takes _TOTAL_S at most,
-    all together.
+    """Return the plans of statements, and a message with the reason for each plan that could not be read.
+
+    If `carry_out` is set, statements are also executed. No execution starts later than _TOTAL_S seconds after the
+    call.
     """
     plans, missing, deadline = [], [], time.monotonic() + _TOTAL_S
     for s in statements:
@@ -167,8 +169,10 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
 
 
 def _uncounted(conn: Connection) -> None:
-    """pg_stat_statements is not to know the workload's statement by our PREPARE. Whoever may not say so is told apart
-    by the text.
+    """Hide the PREPARE that follows from pg_stat_statements.
+
+    Otherwise pg_stat_statements would store the workload's statement with the text of the PREPARE. A role without the
+    privilege for this cannot hide it; then the text itself identifies the PREPARE.
     """
     with contextlib.suppress(psycopg.Error), conn.transaction():
         conn.execute("set local pg_stat_statements.track = 'none'")
@@ -193,7 +197,7 @@ def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def shape(node: Mapping[str, Any]) -> str:
-    """The kinds of nodes and what they read: "Update on t (Index Scan on t using t_pkey)"."""
+    """Return the node types and the relations they read: "Update on t (Index Scan on t using t_pkey)"."""
     words = str(node.get("Node Type", "?"))
     if words == "ModifyTable":
         words = str(node.get("Operation", words))
@@ -225,7 +229,7 @@ def _thrown_away(scan: Mapping[str, Any]) -> float:
 
 
 def rows(before: Sequence[Plan], after: Sequence[Plan]) -> list[Row]:
-    """A row a statement: its plan before, and after."""
+    """Return one row per statement: its plan before and its plan after."""
     later = {p.statement: p for p in after}
     found: list[Row] = []
     for p in before:

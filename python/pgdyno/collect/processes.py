@@ -12,8 +12,10 @@ _NS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def cpu_ns(postmaster: int) -> int | None:
-    """CPU time of a server since it was started: of the postmaster, of its children, and of those that have ended. In
-    steps of a clock tick, 10 ms as a rule. None: it cannot be read.
+    """Return the CPU time in ns that a server has used since its start, or None if it cannot be read.
+
+    The sum covers the postmaster, its children, and the children that have ended. It grows in steps of a clock tick,
+    usually 10 ms.
     """
     try:
         ticks = sum(_ticks(postmaster))
@@ -30,8 +32,9 @@ def cpu_ns(postmaster: int) -> int | None:
 
 
 def private_bytes(postmaster: int) -> int | None:
-    """Memory that the server's processes have to themselves now, without shared buffers: of the postmaster and its
-    children. None: it cannot be read.
+    """Return the private memory of the server's processes now, in bytes, or None if it cannot be read.
+
+    The sum covers the postmaster and its children, without shared buffers.
     """
     try:
         children = (_PROC / str(postmaster) / "task" / str(postmaster) / "children").read_text().split()

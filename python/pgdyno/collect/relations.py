@@ -17,9 +17,11 @@ MOST = 50
 
 
 def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[dict[str, Any]]:
-    """A row for each table and each of its indexes: name, kind, method, rows (as the planner knows), bytes; of B-trees
-    the level by bt_metap where pageinspect is there (on servers that are ours it is made, and rolled back), and the
-    buffers that one search touches by EXPLAIN.
+    """Return one row for each table and each of its indexes.
+
+    A row holds the name, the kind, the method, the rows (as the planner estimates) and the bytes. For a B-tree it also
+    holds the level by bt_metap, if pageinspect exists, and the buffers that one search touches, by EXPLAIN. On servers
+    of pgdyno (`is_ours`) pageinspect is created and rolled back.
     """
     found = []
     for table in tables[:MOST]:
@@ -49,7 +51,10 @@ def describe(conn: Connection, tables: Sequence[str], *, is_ours: bool) -> list[
 
 
 def _level(conn: Connection, index: int, *, is_ours: bool) -> int | None:
-    """The level of the root; 0 is a tree of one page. None where pageinspect is not there, or not ours to use."""
+    """Return the level of an index's root, or None if pageinspect is missing or pgdyno may not use it.
+
+    A tree of one page has level 0.
+    """
     try:
         with conn.transaction(force_rollback=True), extensions.at_hand(conn, "pageinspect", make=is_ours) as schema:
             if not schema:

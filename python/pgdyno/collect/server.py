@@ -58,9 +58,9 @@ def is_private(name: str, value: str) -> bool:
 
 
 def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
-    """The server as a manifest keeps it, and what could not be read, with the reason.
+    """Return the server facts for a manifest, and a message with the reason for each unreadable fact.
 
-    Works with anything that speaks the protocol: each question may be refused on its own.
+    This works with any server that speaks the protocol: each query may fail on its own.
     """
     facts: dict[str, Any] = {"protocol_version": conn.info.server_version}
     missing: list[str] = []

@@ -48,8 +48,10 @@ class Log:
     """What a server writes into its log from now on, into whatever files."""
 
     def __init__(self, path: Path, read: Reader, name: str | None = None) -> None:
-        """`path`: the file that it writes into now; `name`: log_filename, where others may follow. Raises OSError: it
-        cannot be read.
+        """Start at the current end of a server log.
+
+        `path` is the file that the server writes now. `name` is log_filename, given if other files may follow. Raise
+        OSError if the file cannot be read.
         """
         self._path = path
         self._read = read
@@ -90,8 +92,10 @@ class Log:
         return kept, missing
 
     def _files(self) -> list[tuple[Path, int]]:
-        """Those that were written since, each with where to begin. The first may have another name by now (logrotate),
-        or be shorter than it was (log_truncate_on_rotation, copytruncate).
+        """Return the log files written since the start, each with the position to read from.
+
+        The first file may have a new name by now (logrotate). It may also be shorter than before
+        (log_truncate_on_rotation, copytruncate).
         """
         found: list[tuple[float, Path, int]] = []
         try:

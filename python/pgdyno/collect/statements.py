@@ -27,8 +27,10 @@ _KEPT = 1000
 
 
 def shape(text: str) -> str:
-    """A statement without comments, constants, parameters and superfluous blanks: equal for a script's statement and
-    for what pg_stat_statements has of it, whichever protocol sent it. Lists of constants are of one length.
+    """Return a statement without comments, constants, parameters and superfluous blanks.
+
+    The result is equal for a script's statement and for its entry in pg_stat_statements, whichever protocol sent it.
+    All lists of constants are reduced to the same length.
     """
     bare = _TOKEN.sub(lambda m: " " if m["comment"] else "?", _PREPARED.sub("", text))
     bare = re.sub(r"\s*([()\[\],=<>+*/%|-])\s*", r"\1", " ".join(bare.split())).rstrip("; ")
@@ -38,8 +40,10 @@ def shape(text: str) -> str:
 
 
 def attributed(rows: Sequence[Mapping[str, float | str]], statements: Sequence[Sample]) -> list[dict[str, float | str]]:
-    """The rows of pg_stat_statements with `script` and `line` of the statement that they are of; "" and 0 where they
-    are of none. Statements of several scripts that read alike are one for the server: they count for the first.
+    """Return the rows of pg_stat_statements, each with the `script` and `line` of its statement.
+
+    A row without such a statement has "" and 0. Equal statements of several scripts are one statement for the server:
+    they count for the first script.
     """
     by_shape: dict[str, Sample] = {}
     for s in statements:

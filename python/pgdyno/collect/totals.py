@@ -1,5 +1,6 @@
-"""What is read before and after a trial, and kept as differences: tables and indexes, I/O by kind of process,
-statements, and waits as pg_wait_sampling has counted them.
+"""Statistics that are read before and after a trial, and stored as differences.
+
+They cover tables and indexes, I/O by kind of process, statements, and waits as pg_wait_sampling counts them.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Totals:
         return name in self.counted
 
     def were_reset_since(self, before: Totals) -> bool:
-        """The counters began anew: what was added is not known."""
+        """Return True if the counters were reset since `before`, so that the increase is unknown."""
         return any(old and old != new for old, new in zip(before.reset, self.reset, strict=False))
 
 
@@ -136,8 +137,10 @@ def _questions(version: int) -> dict[str, _Question]:
 
 
 def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = False) -> Totals:
-    """As they stand; or of `statements_alone`. What cannot be read is named. `is_ours`: the server is one of
-    pgdyno's, where extensions whose libraries are loaded may be made for the moment of asking.
+    """Read the current totals, or only those of statements if `statements_alone` is set.
+
+    The result names totals that cannot be read. `is_ours` means that pgdyno owns the server. Extensions whose
+    libraries are loaded may then be created for the duration of the query.
     """
     totals = Totals()
     for name, q in ({} if statements_alone else _questions(conn.info.server_version)).items():
@@ -206,7 +209,10 @@ def _hide_secrets(totals: Totals) -> None:
 
 
 def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
-    """What was added, by name: a row for each that did anything. Of one whose counters were reset nothing is known."""
+    """Return the increases between two readings, by name: one row for each object with any activity.
+
+    Objects whose counters were reset are omitted, because their increase is unknown.
+    """
     found: dict[str, list[Row]] = {}
     if after.were_reset_since(before):
         return found

@@ -65,7 +65,10 @@ def _writes_wal(e: Evidence) -> bool:
 
 
 def whole_pages_share(e: Evidence) -> float | None:
-    """The part of the WAL that is whole pages; None: not known. Without compression, so at most."""
+    """Return the share of the WAL that is full-page images, or None if it is unknown.
+
+    The share ignores compression, so it is an upper bound.
+    """
     pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
     return min(1.0, pages * _PAGE / wal) if pages is not None and wal else None
 
@@ -78,8 +81,10 @@ def _of_device(e: Evidence, *columns: str) -> float | None:
 
 
 def moved(a: Evidence, b: Evidence) -> list[Moved]:
-    """States in which a transaction spends more or less time in B than in A, the largest change first: those whose
-    intervals (95% each side, as independent) leave no doubt of the direction.
+    """Return the states in which a transaction spends more or less time in B than in A, largest change first.
+
+    Only states whose intervals leave no doubt about the direction are included. The intervals are 95% on each side,
+    and the sides count as independent.
     """
     of = {name: (part(a), part(b)) for name, part in _STATES.items()}
     for name in sorted({*a.waits, *b.waits}):
@@ -96,7 +101,7 @@ def moved(a: Evidence, b: Evidence) -> list[Moved]:
 
 
 def used(a: Evidence, b: Evidence) -> list[Used]:
-    """What a transaction uses more or less of in B than in A."""
+    """Return the resources of which a transaction uses more or less in B than in A."""
     found = []
     for what, (unit, of) in _USES.items():
         x, y = of(a), of(b)

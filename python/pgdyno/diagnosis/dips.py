@@ -69,7 +69,7 @@ def dips_of(r: Recorded) -> list[Dip]:
 
 
 def explained(r: Recorded, dip: Dip) -> list[str]:
-    """What overlaps a dip and may be its cause, in words; nothing: it is not known."""
+    """Return the possible causes that overlap a dip, in words; the list is empty if none is known."""
     start, end = dip.start_ns - 200_000_000, dip.end_ns + 200_000_000
 
     def overlapping(source: str) -> list[dict[str, float | str]]:
@@ -105,13 +105,16 @@ def explained(r: Recorded, dip: Dip) -> list[str]:
 
 
 def _is_in(row: dict[str, Any], dip: Dip) -> bool:
-    """A sample lies in a dip, by half at least: its neighbours are of what is usual."""
+    """Return True if at least half of a sample lies within a dip.
+
+    Neighbouring samples with less overlap count as usual operation.
+    """
     start, end = row["start_ns"], row["end_ns"]
     return bool(2 * (min(end, dip.end_ns) - max(start, dip.start_ns)) >= end - start)
 
 
 def _waited_for(r: Recorded, dip: Dip) -> str:
-    """The wait that our clients were in for half of the time, and much less outside of it; empty: there is none."""
+    """Return the wait that took half of the clients' time in a dip and much less outside; empty if none."""
     within: dict[str, float] = {}
     outside: dict[str, float] = {}
     for row in r.rows("waits"):
@@ -128,7 +131,7 @@ def _waited_for(r: Recorded, dip: Dip) -> str:
 
 
 def _compared(r: Recorded, source: str, column: str, dip: Dip, **where: str) -> tuple[float, float] | None:
-    """A column's mean within a time, and outside of it."""
+    """Return the mean of a column within a dip and outside of it, or None if either has no samples."""
     rows = [row for row in r.rows(source) if all(row.get(k) == v for k, v in where.items())]
     within = [float(row[column]) for row in rows if _is_in(row, dip)]
     outside = [float(row[column]) for row in rows if not _is_in(row, dip)]

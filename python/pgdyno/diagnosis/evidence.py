@@ -112,7 +112,7 @@ class Evidence:
         return not self.is_open_loop or any(behind.intersection(r.trial.caveats) for r in self.trials)
 
     def setting(self, name: str) -> str:
-        """A setting of the server, as the trial had it; empty: not known."""
+        """Return a setting of the server as the trial had it; empty if unknown."""
         trial = self.trials[0].trial
         own = trial.parameters.get("settings") or {}
         if name in own:
@@ -137,8 +137,9 @@ class Evidence:
 
     @cached_property
     def commit_ns(self) -> float | None:
-        """Mean time of the statement COMMIT by the clients' clocks; None: scripts have none, each statement is its own
-        transaction.
+        """Return the mean time of the statement COMMIT in ns, by the clients' clocks, or None.
+
+        None means that the scripts have no COMMIT: each statement is its own transaction.
         """
         found = [
             s.latency
@@ -150,7 +151,7 @@ class Evidence:
         return sum(x.mean_ns * x.count for x in found) / count if count else None
 
     def statement_share(self, script: str, line: int) -> float:
-        """The part of the transactions' time that a statement takes, by the clients' own clocks."""
+        """Return the share of the transactions' time that a statement takes, by the clients' own clocks."""
         own = whole = 0.0
         for r in self.trials:
             for s in r.trial.summary.statements if r.trial.summary else ():
@@ -161,8 +162,9 @@ class Evidence:
 
     @cached_property
     def most_missed(self) -> tuple[str, float]:
-        """The table whose pages (its indexes' too) were missed in shared buffers most often, and its part of all that
-        were missed of tables; empty: not known.
+        """Return the table with the most page misses in shared buffers, and its share; empty if unknown.
+
+        Pages of its indexes count too. The share is of all page misses of tables.
         """
         missed: dict[str, float] = {}
         for row in self.whole("tables"):
@@ -173,8 +175,9 @@ class Evidence:
 
     @cached_property
     def most_whole_pages(self) -> tuple[str, float]:
-        """The statement that wrote most pages whole to WAL, and its part of all that the server wrote; empty: not
-        known.
+        """Return the statement that wrote most full-page images to WAL, and its share; empty if unknown.
+
+        The share is of all full-page images that the server wrote.
         """
         pages: dict[str, float] = {}
         for row in self.whole("statements"):
@@ -199,10 +202,12 @@ class Evidence:
         of: Callable[[Wait], bool],
         within: Callable[[Recorded, int, int], bool] = lambda *_: True,
     ) -> Part | None:
-        """Return the part of the clients' time that fits (state, kind of wait, wait), by samples as units. The whole is
-        every client's time; where clients are idle on purpose (they wait for the next arrival, or it is the other turn
-        of a duet), that in which they were busy: idle time is then in no part. Only samples `within` count for it.
-        None: waits were not sampled.
+        """Return the share of the clients' time that matches `of`, with samples as units.
+
+        `of` receives the state, the kind of wait, and the wait. The whole is the time of all clients. Clients may be
+        idle on purpose: they wait for the next arrival, think, or the other side of a duet has its turn. The whole is
+        then the time in which clients were busy, so idle time is in no share. Only samples `within` count for the
+        share. None means that waits were not sampled.
         """
         own, whole = [], []
         for s in (s for r in self.trials for s in r.client_time):
@@ -214,8 +219,9 @@ class Evidence:
         return ratio(own, whole)
 
     def waiting(self, *waits: str) -> Part | None:
-        """The part of the clients' time in these waits: "Lock", or "LWLock:WALWrite". Versions write their names in
-        large and small letters each in its own way (WALSync, WalSync): that is not looked at.
+        """Return the share of the clients' time in these waits: "Lock", or "LWLock:WALWrite".
+
+        Upper and lower case are ignored, because server versions spell the names differently (WALSync, WalSync).
         """
         wanted = {w.lower() for w in waits}
 
@@ -251,8 +257,9 @@ class Evidence:
 
     @cached_property
     def outside(self) -> Part | None:
-        """Return the part of the clients' time in which the server had nothing to do for them: network and client.
-        Where they are idle on purpose, that within their transactions.
+        """Return the share of the clients' time in which the server had nothing to do for them: network and client.
+
+        If clients are idle on purpose, only time within their transactions counts.
         """
         return self.part(is_outside)
 
@@ -274,14 +281,16 @@ class Evidence:
         return total / seconds if seconds else None
 
     def per_transaction(self, column: str) -> float | None:
-        """Of a column of the server's counters, by our transactions (our questions commit, too);
-        None: not known, or nothing was committed.
+        """Return a server counter per transaction of pgdyno's clients, or None.
+
+        The divisor is the clients' own transactions, because pgdyno's queries commit too. None means that the counter
+        is unknown, or that nothing was committed.
         """
         amount = self.mean("counters", column)
         return amount / self.tps if amount is not None and self.tps else None
 
     def whole(self, source: str) -> list[Row]:
-        """The rows of whole trials, of all repetitions."""
+        """Return all rows of a source from all repetitions: those of the measurement, and those of whole trials."""
         return [row for r in self.trials for row in r.rows(source)]
 
     def events(self, *kinds: str) -> list[Event]:
@@ -336,8 +345,10 @@ class Evidence:
         return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
 
     def taken(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Part:
-        """A part of all processors with the interval that its samples give: what is `used`, in CPUs, by a sample of the
-        machine and the CPU of the server's kinds of processes (and pgdyno's) in it.
+        """Return a share of all processors with the interval that its samples give.
+
+        `mean` is the share. `used` computes the CPUs in use from a sample of the machine and from CPU figures. The
+        latter are the CPU of each kind of server process, and of pgdyno, in that sample.
         """
         own: list[float] = []
         whole: list[float] = []
@@ -357,8 +368,9 @@ class Evidence:
     # ------------------------------------------------------------ throughput beside something
 
     def lost(self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters") -> Part | None:
-        """The part of the throughput that is lost in samples that are disturbed, by those that are not: of all time.
-        None: there are too few of either.
+        """Return the share of throughput lost in disturbed samples, relative to the others, or None.
+
+        The share refers to all time. None means that there are too few samples of either kind.
         """
         found: list[list[tuple[float, bool]]] = []
         for r in self.trials:
@@ -373,7 +385,7 @@ class Evidence:
         self, cause: Cause, sentence: str, cost: Part, of: str, confidence: Confidence, remedy: str,
         facts: Iterable[Fact] = (), kind: Kind | None = None,
     ) -> Finding:  # fmt: skip
-        """A finding about this configuration; of the cause's kind, where no other is given."""
+        """Return a finding about this configuration, of the cause's kind unless `kind` is given."""
         p = self.plan
         return Finding(
             cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
@@ -382,10 +394,12 @@ class Evidence:
 
 
 def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
-    """The part of the throughput that is lost in the samples that are disturbed, by those that are not, of the same
-    trial, with its 95% interval. By least squares: each trial has a level and a drift of its own, all have one loss; a
-    throughput that falls anyway is no loss by what comes at its end. The error respects how alike neighbours are. None:
-    there are too few samples of either, or no trial has both.
+    """Return the share of throughput lost in disturbed samples, with its 95% interval, or None.
+
+    Least squares compares the disturbed samples with the others of the same trial. Each trial has its own level and
+    its own drift; all trials have one common loss. A throughput that falls anyway is thus not attributed to events at
+    the end of a trial. The error accounts for the autocorrelation of neighbouring samples. None means that there are
+    too few samples of either kind, or that no trial has both.
     """
     trials = [t for t in trials if len(t) >= FEWEST]
     tps = np.array([x for t in trials for x, _ in t], dtype=float)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind, MissingColumnError, NotJudged
-from pgdyno.judge.groups import Group, groups_of
-from pgdyno.store.reading import RunData
 
 _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
 #: A trouble of this size is said before what every server comes to in the end.
@@ -24,22 +22,23 @@ class Diagnosis:
     findings: list[Finding] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
 
+    @classmethod
+    def of_all(cls, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
+        """Return one diagnosis of several configurations, in their order.
+
+        A cause that fails in several of them for one reason is named once.
+        """
+        not_judged = dict.fromkeys(n for d in diagnoses for n in d.not_judged)
+        return cls([f for d in diagnoses for f in d.findings], list(not_judged))
+
     def as_json(self) -> list[dict[str, object]]:
         """For the run's record: findings, then what was not judged."""
         return [*(f.as_json() for f in self.findings), *(n.as_json() for n in self.not_judged)]
 
 
-def of_run(data: RunData, groups: Sequence[Group] | None = None) -> Diagnosis:
-    """Judge every cause in each configuration, in the order of the configurations."""
-    found = [of_configuration(data, g) for g in (groups_of(data) if groups is None else groups)]
-    # Of a cause that fails in all configurations for one reason one is enough.
-    not_judged = dict.fromkeys(n for d in found for n in d.not_judged)
-    return Diagnosis([f for d in found for f in d.findings], list(not_judged))
-
-
-def of_configuration(data: RunData, group: Group) -> Diagnosis:
+def of_configuration(observed: Evidence) -> Diagnosis:
     """Judge every cause in one configuration: troubles of some size first, then limits, each by what it costs."""
-    return _judged(Evidence(data, group.trials), every_cause())
+    return _judged(observed, every_cause())
 
 
 def _judged(evidence: Evidence, causes: Iterable[Cause]) -> Diagnosis:

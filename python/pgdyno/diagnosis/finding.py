@@ -49,8 +49,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of diagnosis. `of` says what `cost` is a part of: the clients' time, or the throughput that there would
-    be.
+    """One line of diagnosis.
+
+    `of` names the whole of which `cost` is a share. It is the clients' time, or the throughput without the cause.
     """
 
     cause: str
@@ -87,8 +88,9 @@ class MissingColumnError(KeyError):
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A cause that was not judged in some configuration: what is `missing` in the record, or which `defect` of pgdyno
-    kept it from that.
+    """Cause that was not judged in some configuration.
+
+    `missing` names what the record lacks. `defect` names the defect of pgdyno that prevented the judgement.
     """
 
     cause: str

@@ -113,7 +113,7 @@ class Recorded:
         return (self.window[1] - self.window[0]) / 1e9
 
     def rows(self, source: str) -> list[Row]:
-        """What a source says of the measurement."""
+        """Return the rows of a source for the measurement."""
         if source not in self._rows:
             every = self.data.samples[self.trial.plan.number, source]
             found = [Row(row) for row in every if self._is_within(row)]
@@ -121,7 +121,7 @@ class Recorded:
         return self._rows[source]
 
     def before(self, source: str) -> list[Row]:
-        """What a source says of the warm-up."""
+        """Return the rows of a source for the warm-up."""
         rows = self.data.samples[self.trial.plan.number, source]
         return [Row(row) for row in rows if row.get("end_ns") is not None and 0 < row["end_ns"] <= self.window[0]]
 
@@ -151,13 +151,15 @@ class Recorded:
 
     @cached_property
     def client_time(self) -> list[Sampled]:
-        """Of each sample, our clients by state, kind of wait, and wait: what the sentences and the pictures of the
-        clients' time are made of.
+        """Return the number of clients by state, kind of wait, and wait, for each sample.
 
-        PostgreSQL says "active", without a wait, of a backend that runs or waits for a processor. But one that was just
-        sent a statement, and has no processor to read it with, is idle for PostgreSQL. Where the kernel knows of more
-        time on processors and in their queues than that, the difference is taken from those that are idle, or wait for
-        their client, sample by sample.
+        The sentences and the pictures of the clients' time are derived from these numbers.
+
+        PostgreSQL reports "active", without a wait, for a backend that runs or waits for a processor. A backend may
+        have just received a statement, without a processor to read it. PostgreSQL still reports that backend as idle.
+
+        The kernel may count more time on processors and in their queues than PostgreSQL reports. The difference is
+        then subtracted from the backends that are idle or wait for their client, sample by sample.
         """
         time, clients = self._told_time, float(self.trial.plan.clients)
         backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
@@ -218,8 +220,10 @@ class Sampled:
         return sum(n for what, n in self.counts.items() if of(what))
 
     def with_hidden(self, seen: float) -> Sampled:
-        """With those that are outside of the server, and for the kernel among the part that is `seen` on processors
-        and in their queues, among those that run.
+        """Return a copy in which clients that only the kernel sees running count as running.
+
+        These clients are outside of the server according to PostgreSQL. For the kernel they belong to the share `seen`
+        on processors and in their queues.
         """
         outside = self.count(is_outside)
         part = min(1.0, max(0.0, seen * self.count(_all) - self.count(runs)) / outside) if outside else 0.0
@@ -229,7 +233,10 @@ class Sampled:
 
 
 def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
-    """The ratio of two sums over samples with its 95% interval (delta method, neighbours' resemblance respected)."""
+    """Return the ratio of two sums over samples with its 95% interval.
+
+    The interval comes from the delta method and accounts for the autocorrelation of neighbouring samples.
+    """
     a, b = np.asarray(own, dtype=float), np.asarray(whole, dtype=float)
     if len(a) == 0 or b.sum() <= 0:
         return None

@@ -8,7 +8,7 @@ from pgdyno.diagnosis.finding import Part
 
 
 def percent(value: float) -> str:
-    """A part: 34%, 3.4%."""
+    """Format a share as a percentage: 34%, 3.4%."""
     return f"{value * 100:.0f}%" if value >= 0.0995 else f"{value * 100:.1f}%"
 
 
@@ -18,7 +18,7 @@ _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
 
 
 def shortened(statement: str) -> str:
-    """A statement in a sentence."""
+    """Shorten a statement so that it fits into a sentence."""
     text = " ".join(statement.split()).rstrip("; ")
     if len(text) > _STATEMENT:
         # Which table it reads says more than which columns.
@@ -27,7 +27,7 @@ def shortened(statement: str) -> str:
 
 
 def mostly(name: str, share: float) -> str:
-    """What most of something belongs to: " (62% of them of stock)"; empty where that is not known."""
+    """Return the dominant owner and its share, as " (62% of them of stock)"; empty if unknown."""
     return f" ({percent(share)} of them of {name})" if name else ""
 
 

@@ -1,5 +1,6 @@
-"""A workload beside the ledger: one of pgbench's scripts, or TPC-C, by clients of its own, so that a drill is under the
-load of a server that works.
+"""Workload that runs beside the ledger during a drill.
+
+It is one of pgbench's scripts, or TPC-C, and has its own clients. The drill thus runs on a server under load.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Beside:
     scale: int
 
     def refuse_unknown(self) -> None:
-        """Raises UsageError."""
+        """Raise UsageError if the script is unknown."""
         known = [*(b.name for b in builtins.ALL), _TPCC]
         if self.script not in known:
             raise UsageError(f"--workload: {self.script!r} is unknown", f"There are {', '.join(known)}.")
@@ -76,8 +77,10 @@ class Beside:
         return workload
 
     def sums(self, cluster: ReplicatedCluster) -> dict[str, int]:
-        """Return what no transaction of pgbench's scripts changes: by how much the balances of a table differ from the
-        deltas in the history; each transaction adds one delta to all of them. Raises psycopg.Error, TargetError.
+        """Return the difference between each table's balances and the deltas in the history.
+
+        No transaction of pgbench's scripts changes these differences: each transaction adds one delta to all of them.
+        Raise psycopg.Error or TargetError if the primary cannot be queried.
         """
         tables = _BALANCES.get(self.script, {})
         if not tables:
@@ -93,8 +96,10 @@ class Beside:
         return {table: int(total) - int(row[-1]) for table, total in zip(tables, row[:-1], strict=True)}
 
     def inconsistent(self, cluster: ReplicatedCluster, before: Mapping[str, int]) -> list[str]:
-        """Return what tells of a transaction that is there in part: TPC-C's consistency conditions that its tables
-        break on the primary, or pgbench's sums that are others than `before`. Raises psycopg.Error, TargetError.
+        """Return the signs of transactions that exist only in part.
+
+        For TPC-C they are the consistency conditions that its tables violate on the primary. For pgbench they are the
+        sums that differ from `before`. Raise psycopg.Error or TargetError if the primary cannot be queried.
         """
         if not self._is_tpcc:
             now = self.sums(cluster)

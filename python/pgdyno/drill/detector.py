@@ -17,8 +17,10 @@ FAILURES = 2
 
 
 class Detector:
-    """Looks at the primary from every other member that runs; it is down when most of them say so `FAILURES` times in a
-    row. That is what an agent on each host would do, and it takes as long.
+    """Failure detector that checks the primary from every other running member.
+
+    The primary is down when most of them report so `FAILURES` times in a row. An agent on each host would do the same,
+    and detection takes as long.
     """
 
     def __init__(self, cluster: ReplicatedCluster) -> None:
@@ -26,7 +28,10 @@ class Detector:
         self._primary = cluster.primary
 
     def wait_down(self, patience_s: float) -> bool:
-        """Waits until the primary is taken for dead; False: it was not within `patience_s`."""
+        """Wait until the primary counts as down.
+
+        Return False if that did not happen within `patience_s` seconds.
+        """
         deadline, failures = time.monotonic() + patience_s, 0
         while time.monotonic() < deadline:
             began = time.monotonic()

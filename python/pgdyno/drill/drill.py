@@ -91,7 +91,7 @@ class Drill:
         }
 
     def save(self) -> None:
-        """Writes it beside its rounds."""
+        """Write the drill to a file beside its rounds."""
         home.replace_file(self.folder / FILE, json.dumps(self.as_json(), indent=2) + "\n")
 
 
@@ -141,7 +141,10 @@ def read(folder: Path) -> Drill:
 
 @contextlib.contextmanager
 def _kept(drill: Drill, remedy: str) -> Iterator[None]:
-    """What was found is written down however the drill ends. Raises TrialError where nothing was."""
+    """Save the results however the drill ends.
+
+    Raise TrialError if there are no results.
+    """
     try:
         yield
     except (PgdynoError, psycopg.Error) as e:
@@ -167,8 +170,10 @@ def run(
     *,
     command: str = "",
 ) -> Drill:
-    """So many rounds of each fault, in each of the modes; without modes as the cluster is. Raises RefusedError before
-    anything is broken. A cluster that cannot be mended ends the drill; what was found until then is in `folder`.
+    """Run `rounds` rounds of each fault in each of the modes.
+
+    Without modes, the cluster keeps its configuration. Raise RefusedError, before anything is broken, if the drill is
+    not possible. A cluster that cannot be repaired ends the drill. The results up to that point are in `folder`.
     """
     for name in faults:
         refuse_unfit(cluster, FAULTS[name])
@@ -224,8 +229,9 @@ def run_foreign(
     *,
     command: str = "",
 ) -> Drill:
-    """So many rounds of each fault of a cluster that another tool manages. One that does not become whole again ends
-    the drill; what was found until then is in `folder`.
+    """Run `rounds` rounds of each fault on a cluster that another tool manages.
+
+    A cluster that does not become whole again ends the drill. The results up to that point are in `folder`.
     """
     foreign.refuse_unknown(cluster.description, list(faults))
     cluster.wait_whole(cluster.description.whole_s)
@@ -284,7 +290,7 @@ def _facts(primary: Target, command: str) -> dict[str, str]:
 
 
 def _checked(member: Member) -> str:
-    """What pg_amcheck finds: a first line, or nothing."""
+    """Run pg_amcheck on a member; return its findings in one line, or an empty string."""
     amcheck = member.program("pg_amcheck")
     if not amcheck.exists():
         return "not checked: it is not among the server's programs"
@@ -302,6 +308,6 @@ def _checked(member: Member) -> str:
 
 
 def folder_for(runs: Path, name: str) -> Path:
-    """A new folder for a drill of a cluster."""
+    """Return the path of a new folder for a drill of a cluster."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return runs / f"{stamp}-drill-{name}"

@@ -40,7 +40,7 @@ class Scene:
     _links: Links | None = None
 
     def happened(self, text: str) -> int:
-        """Writes it down; returns when."""
+        """Record an event; return its time in ns since 1970."""
         now = time.time_ns()
         self.events.append((now, text))
         return now
@@ -66,13 +66,13 @@ class Scene:
         return self.cluster.network
 
     def cut_standbys(self, *members: Member) -> None:
-        """The primary and these standbys do not reach each other."""
+        """Cut the links between the primary and these standbys."""
         for m in members:
             self.network.cut(self.primary.name, m.name)
         self.happened(f"cut: {self.primary.name} from {' and '.join(m.name for m in members)}")
 
     def slow_standbys(self, *members: Member) -> None:
-        """The links between the primary and these standbys carry little."""
+        """Limit the links between the primary and these standbys to a low bandwidth."""
         if self._links is None:
             self._links = Links(self.network)
         for m in members:
@@ -88,7 +88,7 @@ class Scene:
             self.cluster.network.mend_all()
 
     def look(self) -> None:
-        """Reads the ledger on the primary, as any client might."""
+        """Read the ledger on the primary, as any client could."""
         with targets.administrative(self.primary.local, patience_s=10) as conn:
             self.seen |= set(ledger.rows(conn, self.run))
         self.happened(f"{len(self.seen):,} rows were read on {self.primary.name}")
@@ -355,7 +355,10 @@ FAULTS = {
 
 
 def recover(scene: Scene, fault: Fault, *, fence: bool) -> roles.Promotion | None:
-    """What the policy does about it. Raises RefusedError where it declines."""
+    """Recover from a fault as the policy prescribes.
+
+    Raise RefusedError if the policy refuses.
+    """
     cluster = scene.cluster
     if fault.then == "nothing":
         return None

@@ -1,5 +1,7 @@
-"""Drills of clusters that another tool manages (Patroni, repmgr, an operator): the drill knows how to reach the members
-and which command breaks one; who is promoted, and how the others come back, is the tool's.
+"""Drills of clusters that another tool manages (Patroni, repmgr, an operator).
+
+The drill knows how to reach the members and which command breaks one. The tool decides which member is promoted, and
+how the others rejoin.
 """
 
 from __future__ import annotations
@@ -67,7 +69,10 @@ class Description(Strict):
 
 
 def read(path: Path) -> Description:
-    """The drill's file. Raises SpecError."""
+    """Read the drill's file.
+
+    Raise SpecError if it cannot be read or is not valid.
+    """
     try:
         return Description.model_validate(tomllib.loads(files.read_text(path)))
     except ValidationError as e:
@@ -146,7 +151,11 @@ class ForeignCluster:
     """Use as a context manager: members are looked at within it."""
 
     def __init__(self, description: Description) -> None:
-        """Raises UsageError, TargetError."""
+        """Resolve the members of a description.
+
+        Raise UsageError if a connection string is not valid, or if two members are the same server. Raise TargetError
+        if a member cannot be connected to.
+        """
         self.description = description
         self.members: list[_Member] = []
         for name, text in description.members.items():
@@ -177,7 +186,11 @@ class ForeignCluster:
         return len(found) == 1 and len(standbys) == len(self.members) - 1 <= found[0].seen.streaming
 
     def wait_whole(self, patience_s: float) -> _Member:
-        """Waits until it is; returns the primary. Raises TrialError."""
+        """Wait until the cluster is whole; return the primary.
+
+        Raise TrialError if it is not whole within `patience_s` seconds. Raise RefusedError if the role may not see
+        whether the standbys stream.
+        """
         deadline = time.monotonic() + patience_s
         while not self.is_whole():
             if not all(m.may_see for m in self.members):
@@ -195,7 +208,10 @@ class ForeignCluster:
         return self.primaries()[0]
 
     def wait_caught_up(self, patience_s: float) -> None:
-        """Waits until the standbys have replayed what the primary has now. Raises TrialError."""
+        """Wait until the standbys have replayed the primary's current WAL position.
+
+        Raise TrialError if they have not done so within `patience_s` seconds.
+        """
         deadline = time.monotonic() + patience_s
         wanted = self.wait_whole(patience_s).seen.position
         while any(m.seen.position < wanted for m in self.members):
@@ -205,7 +221,7 @@ class ForeignCluster:
 
 
 def refuse_unknown(description: Description, names: list[str]) -> None:
-    """Raises UsageError."""
+    """Raise UsageError if the description does not define one of the named faults."""
     for name in names:
         if name not in description.faults:
             raise UsageError(f"--fault: the file has no {name!r}", f"It has {', '.join(description.faults)}.")
@@ -364,8 +380,10 @@ class _Watcher:
             self._over.wait(_LOOK_S)
 
     def _look_for_two(self, now: int) -> None:
-        """Two are primaries at once where each has answered as one after the other had: a member that is frozen was
-        one until a moment ago.
+        """Record members that are primaries at the same time.
+
+        Two members are primaries at the same time if each was seen as a primary after the other had been. A single
+        observation is not enough: a frozen member was a primary until a moment ago.
         """
         for m in self._cluster.members:
             last = m.last
@@ -396,8 +414,10 @@ def _environment(cluster: ForeignCluster, primary: _Member) -> dict[str, str]:
 
 
 def _carried_out(command: str, more: Mapping[str, str], patience_s: float, what: str) -> None:
-    """A command of the user's, by the shell. What it leaves in the background goes on; one that takes too long, or is
-    interrupted, is killed with all that it has started.
+    """Run a command of the user with the shell.
+
+    Processes that it leaves in the background continue. A command that takes longer than `patience_s` seconds, or is
+    interrupted, is killed with all processes that it started. Raise TrialError if the command fails or takes too long.
     """
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(

@@ -97,7 +97,7 @@ class Audit:
 
 
 def workload(run: int, records: Path) -> _core.Workload:
-    """What the clients do, who write their records into a folder."""
+    """Return the workload of the clients, which write their records into the folder `records`."""
     return _core.Workload.ledger(run, records)
 
 
@@ -127,8 +127,10 @@ def create(conn: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def look(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> There:
-    """Read what is there of a run. Raise TrialError where one is no table any more: whoever reads a view calls what its
-    owner likes, and we may be superuser.
+    """Read the rows of a run on a member.
+
+    Raise TrialError if one of the tables is no longer a table. Reading a view calls functions that its owner chooses,
+    and pgdyno may be superuser.
     """
     for name in _TABLES:
         if is_plain_table(conn, name) is False:
@@ -220,9 +222,11 @@ def audit(
     changed: Sequence[Key] = (),
     states: Sequence[State] = (),
 ) -> Audit:
-    """Compares. `there`: the rows of the surviving primary, which of them are `changed`, and the `states` of its
-    clients; `fault_ns`: when the old one was broken, in nanoseconds
-    since 1970; `seen`: rows that were read before.
+    """Compare the clients' records with the rows of the surviving primary.
+
+    `there` holds the rows of the surviving primary, `changed` the changed ones among them, and `states` the states of
+    its clients. `fault_ns` is the time when the old primary was broken, in nanoseconds since 1970. `seen` holds rows
+    that were read before.
     """
     present = set(there)
     by_outcome: dict[str, list[Entry]] = {"acknowledged": [], "failed": [], "unknown": []}
@@ -275,8 +279,9 @@ class Outage:
 def outages(
     entries: list[Entry], clients: int, fault_ns: int, end_ns: int, lost: Set[Key] = frozenset()
 ) -> list[Outage]:
-    """Of each client the longest time behind the fault without an acknowledged commit that was not `lost`; one that
-    lasts until the end of the load has no end.
+    """Return each client's longest time after the fault without an acknowledged commit.
+
+    Commits in `lost` do not count as acknowledged. An outage that lasts until the end of the load has no end.
     """
     found = []
     good = [e for e in entries if e.outcome == "acknowledged" and e.key not in lost]

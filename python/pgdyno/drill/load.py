@@ -60,12 +60,12 @@ class Load:
         self._thread = threading.Thread(target=self._drive, daemon=True)
 
     def start(self) -> None:
-        """Connects, and begins."""
+        """Connect the clients and start the load."""
         self._thread.start()
         self._began.wait(60)
 
     def stop(self) -> None:
-        """Ends the load, and waits until it has."""
+        """End the load and wait until it has ended."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(60)
@@ -118,7 +118,7 @@ class Load:
         self._began.set()
 
     def interval(self, i: _core.Interval) -> None:
-        """A tenth of a second is over."""
+        """Record an interval of a tenth of a second."""
         self.series.append(Slice(i.start_ns / 1e9, i.committed, i.latency))
         if self._over.is_set():
             raise _OverError

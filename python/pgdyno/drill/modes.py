@@ -38,7 +38,7 @@ class Mode:
         return bool(self.synchronous_standby_names) and self.synchronous_commit not in ("off", "local")
 
     def keeps(self, fault: str) -> bool:
-        """Commits that are acknowledged survive that fault."""
+        """Return True if acknowledged commits survive that fault."""
         return self.promises and not (self.falls_back and fault == _LONELY)
 
     @property
@@ -63,8 +63,9 @@ FAULTS = ("kill-primary", "cut-primary", "cut-standbys", _LONELY)
 
 @contextlib.contextmanager
 def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
-    """Within it the cluster is in the mode; one that falls back has its manager in a thread. Afterwards the cluster's
-    own settings are back.
+    """Set the cluster to the mode during the block.
+
+    A mode that falls back has its manager in a thread. Afterwards the cluster's own settings are restored.
     """
     if not mode.name:
         # As it is.
@@ -92,9 +93,10 @@ def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
 
 
 def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) -> None:
-    """Empties synchronous_standby_names while no standby streams, as Patroni's synchronous_mode does where it is not
-    strict. Patroni writes that down first, where whoever promotes will look; here nobody is told, and a primary that
-    fails while it waits for nobody loses commits.
+    """Empty synchronous_standby_names while no standby streams.
+
+    Patroni's synchronous_mode does the same, unless it is strict. Patroni first records the change at a place that a
+    promotion reads. This manager informs no one: a primary that fails while it waits for no standby loses commits.
     """
     waits = True
     while not over.wait(_LOOK_S):

@@ -23,7 +23,7 @@ _MARKS = ["#D55E00", "#E69F00", "#009E73"]
 
 
 def written(drill: Drill) -> str:
-    """The page as HTML."""
+    """Return the drill's page as HTML."""
     cluster = f"{drill.members[0]} and {len(drill.members) - 1} standbys"
     return render(
         Page(

@@ -138,8 +138,10 @@ def play(
     *,
     falls_back: bool = False,
 ) -> Round:
-    """One round on a cluster that is whole; it is whole again afterwards, unless it is said to be broken. Its records
-    are in `folder`.
+    """Run one round on a cluster that is whole.
+
+    Afterwards the cluster is whole again, unless the round is marked as broken. The records of the round are in
+    `folder`.
     """
     refuse_unfit(cluster, fault)
     folder.mkdir(parents=True)
@@ -238,8 +240,9 @@ def speeds(found: Round, load: Load) -> None:
 
 
 def compare_copies(found: Round, load: Load, members: Mapping[str, Target]) -> None:
-    """Compare the records with every member that answers, before anything is mended: what only one of two primaries
-    has will be gone when one of them is made to follow.
+    """Compare the records with every reachable member, before any repair.
+
+    Rows that only one of two primaries has are gone once one of them is made to follow the other.
     """
     seen = copies.read(members, found.run)
     entries = ledger.read(load.records)
@@ -264,7 +267,7 @@ def _before(load: Load, fault_ns: int) -> float | None:
 
 
 def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
-    """Raises RefusedError where the cluster cannot have this fault."""
+    """Raise RefusedError if the cluster does not support this fault."""
     if len(cluster.members) - 1 < fault.standbys:
         raise RefusedError(
             f"{fault.name} needs {fault.standbys} standbys, and there are {len(cluster.members) - 1}",
@@ -283,7 +286,10 @@ def refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
 
 
 def begin(fault: str, options: Options, load: Load, found: Round, say: Say) -> None:
-    """The load goes on as it shall, and the fault's time has come. Raises TrialError."""
+    """Start the load, let it run, and set the time of the fault.
+
+    Raise TrialError if the load does not start, or if no commit is acknowledged before the fault.
+    """
     say("load")
     load.start()
     if load.error:

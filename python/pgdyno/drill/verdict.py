@@ -111,8 +111,10 @@ class Verdict:
 
     @property
     def most_losing(self) -> float:
-        """Largest part of such failures that may lose commits, at 95% confidence, one-sided (Clopper and Pearson 1934,
-        of `losing` in the rounds that count).
+        """Return the largest share of such failures that may lose commits.
+
+        It is the one-sided bound at 95% confidence of Clopper and Pearson (1934), from `losing` in the rounds that
+        count.
         """
         counted = self.rounds - len(self.errors)
         losing = min(self.losing, counted)
@@ -220,7 +222,10 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
 
 
 def _why(rounds: Sequence[Round]) -> str:
-    """The rule that was broken, as far as it is known; empty where nothing was lost or seen to vanish."""
+    """Return the rule that was broken, as far as it is known.
+
+    The text is empty if no commit was lost and no row vanished after it was read.
+    """
     audits = [r.audit for r in rounds if r.audit is not None]
     if not audits:
         return ""
@@ -271,7 +276,10 @@ def _why(rounds: Sequence[Round]) -> str:
 
 
 def _expectation(r: Round) -> dict[str, bool]:
-    """What must come of the fault; of another tool's cluster nothing is known."""
+    """Return the expected outcome of the fault.
+
+    Nothing is known about the outcome on a cluster that another tool manages.
+    """
     may_lose = r.standbys > 0 and r.fault in FAULTS and FAULTS[r.fault].must_lose
     return {
         "may_lose": may_lose,

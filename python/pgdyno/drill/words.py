@@ -40,7 +40,10 @@ FALLS_BACK = (
 
 
 def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
-    """The verdicts of each mode; of the one without a name, where the cluster was drilled as it is."""
+    """Return the verdicts of each mode.
+
+    The mode has no name if the drill kept the configuration of the cluster.
+    """
     found: dict[Mode, list[Verdict]] = {}
     for mode, v in drill.verdicts:
         found.setdefault(mode, []).append(v)
@@ -48,7 +51,7 @@ def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
 
 
 def answers(drill: Drill) -> list[Answer]:
-    """A sentence for each mode, or for each fault."""
+    """Return one sentence for each mode, or for each fault."""
     found = []
     for mode, verdicts in by_mode(drill).items():
         if mode.name:
@@ -62,7 +65,7 @@ def answers(drill: Drill) -> list[Answer]:
 
 
 def of_mode(verdicts: list[Verdict]) -> str:
-    """What a mode has lost, over all faults."""
+    """Return a sentence about the losses of a mode, over all faults."""
     lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
     rounds = sum(v.rounds - len(v.errors) for v in verdicts)
     if lost:
@@ -135,7 +138,7 @@ def timing(v: Verdict, options: Options) -> list[str]:
 
 
 def _speed(v: Verdict) -> list[str]:
-    """What became of throughput and latency, where that is worth saying."""
+    """Return sentences about the change of throughput and latency, if it is notable."""
     if not v.tps or v.after_tps is None:
         return []
     out = []

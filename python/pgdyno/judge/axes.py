@@ -33,7 +33,7 @@ class AxisComparisons:
 
 
 def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -> AxisComparisons:
-    """Compares pairs of configurations that differ in one axis only: its first value and each other one."""
+    """Compare pairs of configurations that differ in one axis only: its first value and each other one."""
     every = _pairs(groups)
     pairs, left_out = every[:_MOST], max(0, len(every) - _MOST)
     m = data.manifest
@@ -75,6 +75,6 @@ def _pairs(groups: Sequence[Group]) -> list[Pair]:
 
 
 def _parts(g: Group, axis: str) -> list[str]:
-    """A configuration in words, without what is compared."""
+    """Return the parts of a configuration in words, without the compared axis."""
     others = [f"{k}={spelled(v)}" for k, v in g.varied.items() if k != axis]
     return [g.workload, f"c={g.clients}", *([f"{g.hot_set * 100:g}%"] if g.hot_set != 1 else []), *others]

@@ -83,11 +83,13 @@ def compared(
     also: Sequence[Group] = (),
     shared: float = 0.0,
 ) -> list[Row]:
-    """Rows by pair, then figure; a figure that one side does not have has none. `seconds` is what a trial takes;
-    `also`: other groups, which only say how far units lie apart; `shared` as for analysis.compare.
+    """Compare the figures of pairs; return rows by pair, then by figure.
 
-    `by_start`: units are starts of the server, for what repetitions have in common with each other says nothing of the
-    next start.
+    A figure that one side does not have has no row. `seconds` is the duration of a trial. `also` holds other groups,
+    which only show the spread between units. `shared` has the same meaning as for analysis.compare.
+
+    With `by_start` the units are starts of the server. The common part of repetitions says nothing about the next
+    start.
     """
     found = _with_figures(pairs, figures)
     level = level_for(sum(len(of) for of in found.values()))
@@ -139,8 +141,9 @@ def _seconds(pair: Pair, units: Figures, c: Comparison, seconds: float) -> float
 
 
 def units_more(c: Comparison) -> int:
-    """Return how many more units of each side are worth asking for: of fewer than ENOUGH what they differ by is hardly
-    known, and a number that is made of it would be noise.
+    """Return the number of further units of each side that are worth measuring.
+
+    The spread of fewer than ENOUGH units is hardly known. A number derived from that spread would be noise.
     """
     n = min(c.n_a, c.n_b)
     return ENOUGH - n if n < ENOUGH else c.more or 0

@@ -22,7 +22,7 @@ _LEAST_IN_A_SLICE = 12
 
 
 def compared(data: RunData, pairs: Sequence[Pair], *, level: float, margin: float = MARGIN) -> list[Row]:
-    """A row for each figure of each pair that duets can be said of."""
+    """Return one row for each figure of each pair that duets can judge."""
     # Under load at once one side's gain is the other's loss: what the trials say of their p99 is not independent.
     figures = FIGURES[:1] if data.manifest.run.order == "simultaneous" else FIGURES
     return [row for pair in pairs for f in figures if (row := _row(data, pair, f, level, margin)) is not None]
@@ -77,8 +77,9 @@ def _value(t: TrialRecord, figure: Figure) -> float | None:
 
 
 def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
-    """Its slices by their pair: turns are counted from the run's start, and two make a pair, unless both sides have
-    each.
+    """Return the slices of a trial by the number of their pair.
+
+    Turns are counted from the start of the run. Two turns make a pair, unless both sides have load in each turn.
     """
     a_pair = 2 if data.manifest.run.order == "simultaneous" else 4
     return {r.index // a_pair: r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns}

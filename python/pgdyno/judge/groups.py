@@ -56,8 +56,10 @@ class Group:
         return [t for t in self.trials if t.summary and t.summary.regimes is not None]
 
     def over(self, name: str) -> Estimate:
-        """Return a figure of the summaries over the starts of the server, each by its repetitions' mean; of a single
-        start over its repetitions. What verdicts stand on has the same units.
+        """Return a figure of the summaries over the starts of the server.
+
+        Each start counts with the mean of its repetitions. A single start counts with its repetitions as units.
+        Verdicts use the same units.
         """
         if name not in self._known:
             starts: dict[int, list[float]] = {}
@@ -69,8 +71,10 @@ class Group:
         return self._known[name]
 
     def half_width(self, name: str = "tps") -> float | None:
-        """Of the 95% confidence interval of TPS or QPS, as a part of it: of the mean over the units by Student's t;
-        of a single repetition from within, where the neighbours' resemblance is known.
+        """Return half the width of the 95% confidence interval of TPS or QPS, as a share of the mean.
+
+        The interval is that of the mean over the units, by Student's t. For a single repetition it comes from within
+        the repetition, if the autocorrelation of neighbours is known.
         """
         e = self.over(name)
         if e.n > 1:
@@ -82,8 +86,9 @@ class Group:
 
 
 def latency_half_width(pooled: Latency, name: str, single: Latency | None = None) -> float | None:
-    """Of a latency's 95% confidence interval, as a part of it: of repetitions together, as pooled; of a `single` one
-    from within.
+    """Return half the width of a latency's 95% confidence interval, as a share of the latency.
+
+    The interval is that of pooled repetitions. For a `single` repetition it comes from within that repetition.
     """
     half = (single or pooled).half_widths.get(name)
     value = getattr(single or pooled, name)
@@ -91,8 +96,9 @@ def latency_half_width(pooled: Latency, name: str, single: Latency | None = None
 
 
 def single_latency(g: Group, statement: int | None = None, script: int | None = None) -> Latency | None:
-    """The latency of a group's only repetition, of transactions, of a statement or of a script; None: there are
-    several.
+    """Return the latency of a group's only repetition, or None if there are several.
+
+    The latency is that of transactions, of a statement, or of a script.
     """
     found = [t.summary for t in g.trials if t.summary]
     if len(found) != 1:
@@ -103,7 +109,7 @@ def single_latency(g: Group, statement: int | None = None, script: int | None = 
 
 
 def groups_of(data: RunData) -> list[Group]:
-    """Configurations in reading order; only trials that were finished count."""
+    """Return the configurations in reading order; only finished trials count."""
     found: dict[Key, list[TrialRecord]] = {}
     for t in data.trials:
         if t.summary is not None and t.state == "finished":
@@ -125,7 +131,7 @@ def groups_of(data: RunData) -> list[Group]:
 
 
 def variant_column(groups: list[Group]) -> str:
-    """The heading of the column that tells variants apart; empty where there is nothing to tell."""
+    """Return the heading of the column that distinguishes variants; empty if there are no variants."""
     # Matrices that are carried out together may vary different axes.
     names = list(dict.fromkeys(name for g in groups for name in g.varied))
     if not names:

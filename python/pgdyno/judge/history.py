@@ -51,13 +51,14 @@ class History:
     unreadable: list[str]
 
     def news(self) -> list[tuple[Series, ChangePoint]]:
-        """Changes that began among the NEWEST runs."""
+        """Return the changes that began among the NEWEST runs."""
         return [(s, c) for s in self.series for c in s.changes if c.index >= len(s.values) - NEWEST]
 
 
 def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")) -> History:
-    """Reads the runs below `folder`, by their time. Raises UsageError where there are none, or of several
-    experiments.
+    """Read the runs below `folder` in order of time.
+
+    Raise UsageError if there are none, or if they belong to several experiments and `name` is None.
     """
     figures = named(metrics)
     manifests: dict[Path, Manifest] = {}

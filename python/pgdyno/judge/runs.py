@@ -108,11 +108,16 @@ def compare_runs(
     margin: float = MARGIN,
     others: Sequence[Sequence[RunData]] = (),
 ) -> RunComparison:
-    """Compares the runs of two sides. What repetitions have in common, a start of the server, an hour, is no part of
-    their noise. The units are runs, where each side has several or one has three, or three `others` (further runs of
-    the same experiment, those of one environment together) say how far two runs lie apart; else starts of the server
-    within runs, with an allowance for what a run adds. A configuration that is in too few runs to be judged so is left
-    out, with a warning. Raises UsageError where the sides have no configuration in common.
+    """Compare the runs of two sides.
+
+    Repetitions share a start of the server, or an hour. Their noise does not include what they share.
+
+    The units are runs if each side has several runs, or if one side has three. The units are also runs if three
+    `others` show how much two runs differ. `others` are further runs of the same experiment, those of one environment
+    together. Otherwise the units are starts of the server within runs, with an allowance for what a run adds.
+
+    A configuration with too few runs for this is omitted, with a warning. Raise UsageError if the sides have no
+    configuration in common.
     """
     if any(data.manifest.capacity for data in (*a, *b)):
         return _capacities(a, b, margin)
@@ -170,7 +175,10 @@ def compare_runs(
 
 
 def _with_units(common: list[Key], left: dict[Key, Group], right: dict[Key, Group]) -> tuple[list[Key], list[str]]:
-    """Configurations with several units on both sides, where there are such; and the others' names."""
+    """Return the configurations with several units on both sides, and the names of the others.
+
+    If no configuration has several units, return all configurations and no names.
+    """
     units = {k: min(starts(left[k].trials), starts(right[k].trials)) for k in common}
     if max(units.values()) < 2:
         return common, []
@@ -200,7 +208,7 @@ def _loads(a: Sequence[RunData], b: Sequence[RunData], some: Pair, margin: float
 
 
 def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> RunComparison:
-    """Searches for the highest rate under an objective: the rates that were found, a run each."""
+    """Compare searches for the highest rate under an objective: the rates found, one per run."""
     objectives = {data.manifest.capacity.objective if data.manifest.capacity else "none" for data in (*a, *b)}
     if len(objectives) != 1:
         raise UsageError(
@@ -237,7 +245,10 @@ def _of_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparis
 
 
 def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
-    """The interval is of these searches: of how far two of one server lie apart they know nothing."""
+    """Compare single searches of each side.
+
+    The interval covers only these searches. They do not show how much two searches on one server differ.
+    """
     means = [math.exp(math.fsum(math.log(c.rate) for c in side) / len(side)) for side in sides]
     variance = sum(
         (math.log(c.high / c.low) / (2 * _Z95) / len(side)) ** 2 for side in sides for c in side if c.low and c.high
@@ -249,7 +260,10 @@ def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> C
 
 
 def _together(runs: Sequence[RunData], by_run: bool) -> list[Group]:
-    """Configurations of runs. `by_run`: these are the units, for starts of one run share an hour; else starts are."""
+    """Return the configurations of several runs.
+
+    With `by_run` the units are runs, because starts of one run share an hour. Otherwise the units are starts.
+    """
     found: dict[Key, list[TrialRecord]] = {}
     units: dict[tuple[int, int], int] = {}
     for number, data in enumerate(runs):
@@ -261,13 +275,13 @@ def _together(runs: Sequence[RunData], by_run: bool) -> list[Group]:
 
 
 def label_of(g: Group) -> str:
-    """A configuration in words."""
+    """Return a configuration in words."""
     hot = f"{g.hot_set * 100:g}%" if g.hot_set != 1 else ""
     return " ".join(filter(None, [g.workload, g.trials[0].plan.label, hot, f"c={g.clients}"]))
 
 
 def differences(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
-    """What differs between the environments of two manifests: name, in A, in B."""
+    """Return the differences between the environments of two manifests: name, in A, in B."""
     found = []
     for name, of in _ENVIRONMENT:
         if of(a) != of(b):
@@ -334,7 +348,7 @@ def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[
 
 
 def _other_load(data: RunData) -> list[str]:
-    """What a run's own findings say of others at work on its machine."""
+    """Return the findings of a run about other load on its machine."""
     try:
         found = json.loads((Path(data.path) / FINDINGS).read_text(encoding="utf-8"))
         neighbours = [str(f["sentence"]) for f in found if f["cause"] == _NEIGHBOUR]

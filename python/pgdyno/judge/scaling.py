@@ -26,7 +26,7 @@ class Fitted:
 
 
 def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
-    """A curve for each configuration of the rest; `figure` is tps or qps."""
+    """Return one curve for each configuration of the other axes; `figure` is tps or qps."""
     data = reading.read(path)
     found: dict[str, tuple[list[float], list[float]]] = {}
     places = {p.target: p for p in data.manifest.places.values()}
@@ -62,8 +62,10 @@ def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitt
 
 
 def of_csv(path: Path, x: str | None, y: str | None, group: str | None, until: float | None) -> list[Fitted]:
-    """Columns of a file: the level, the throughput, and what tells curves apart. By default the first, the last, and
-    none.
+    """Return curves from the columns of a file.
+
+    The columns are the level, the throughput, and the group that separates curves. The defaults are the first column,
+    the last column, and no group.
     """
     try:
         with path.open(newline="", encoding="utf-8") as f:

@@ -21,13 +21,19 @@ _HELD_BY = f"""select from pg_catalog.pg_locks where locktype = 'advisory' and g
 
 
 class Claim:
-    """Keeps other pgdynos off a database for as long as its session lives: they would measure into each other, and load
-    over each other. Whoever may terminate that session can end it, so it is looked at again before anything that
-    destroys. Use as a context manager.
+    """Claim on a database that keeps other pgdyno processes away while its session lives.
+
+    Without it, two of them would disturb each other's measurements and load over each other's tables. Any role that
+    may terminate the session can end the claim. Check it again before any operation that destroys data. Use it as a
+    context manager.
     """
 
     def __init__(self, target: Target, *, force: bool) -> None:
-        """Raises RefusedError where another pgdyno, or anybody else unless `force`, is at work there."""
+        """Take the claim on the database of `target`.
+
+        Raise RefusedError if another pgdyno is at work there. Without `force`, raise RefusedError also if any other
+        session is at work there.
+        """
         self.target = target
         self.conn = targets.administrative(target)
         #: The process of the session that holds it; None: the server knows no such locks.
@@ -48,8 +54,9 @@ class Claim:
         self.conn.close()
 
     def renew(self) -> None:
-        """Where it was lost, takes it again. Raises RefusedError where another pgdyno has it by now, and TargetError
-        where the server cannot be asked.
+        """Take the claim again if it was lost.
+
+        Raise RefusedError if another pgdyno holds it by now. Raise TargetError if the server cannot be queried.
         """
         if self.holder is None:
             return
@@ -63,7 +70,10 @@ class Claim:
         self._take()
 
     def guard(self) -> list[str]:
-        """SQL that fails where the claim is lost: for a transaction that destroys."""
+        """Return SQL that fails if the claim is lost.
+
+        Use it in a transaction that destroys data.
+        """
         if self.holder is None:
             return []
         message = "pgdyno's claim on this database is lost: its session was ended"
@@ -90,7 +100,10 @@ class Claim:
 
 
 def _refuse_if_busy(conn: Connection, target: Target, force: bool) -> None:
-    """A load test would slow down whoever else is at work in this database."""
+    """Raise RefusedError if other sessions are at work in the database, unless `force`.
+
+    A load test would slow them down.
+    """
     try:
         row = conn.execute(
             # What other roles do is hidden from a role that is no member of pg_monitor: it may be work that matters.

@@ -75,8 +75,10 @@ class Connected:
         self._begin = ["set standard_conforming_strings to on", f"set search_path to {quoted(schema)}"]
 
     def make(self, drop: Sequence[Table], claim: Claim | None = None) -> Loaded:
-        """Makes everything; tables in `drop` go first, as long as the `claim` on the database holds. What was made is
-        dropped again when it cannot be finished.
+        """Create, fill, index and vacuum all tables of the dataset.
+
+        The tables in `drop` are dropped first, provided that the `claim` on the database holds. If the load cannot be
+        finished, the tables that it created are dropped again.
         """
         data = self.dataset
         done = Loaded(
@@ -121,8 +123,10 @@ class Connected:
         return done
 
     def vacuum(self, statistics: Mapping[str, HandedOver] | None = None) -> None:
-        """VACUUM and ANALYZE, or the `statistics` of a table in its place. Only then it is what a run may find and use:
-        without statistics its figures would be others.
+        """Run VACUUM and ANALYZE, and mark the dataset as ready.
+
+        For a table with `statistics`, install these instead of running ANALYZE. Only after this step may a run find
+        and use the dataset. Without statistics, the results of the run would differ.
         """
         data = self.dataset
         known = statistics or {}
@@ -139,7 +143,7 @@ class Connected:
         self.carry_out(_batches(data.marks()))
 
     def fill(self) -> list[list[Step]]:
-        """The jobs that fill the tables."""
+        """Return the jobs that fill the tables."""
         jobs: list[list[Step]] = []
         for number, table in enumerate(self.dataset.tables):
             rows = table.end - table.first
@@ -181,9 +185,10 @@ class Connected:
         return lambda rows, sent: self.listener.loading(phase, rows, 0 if self.in_server else total, sent, 0)
 
     def _remove(self) -> bool:
-        """Drops what could not be finished; returns whether that failed. Only tables that carry the mark of a load that
-        is under way, which they got in the transaction that made them: another session may have made one of such a name
-        meanwhile, and that may be why we failed.
+        """Drop the tables of a load that could not be finished; return True if that failed.
+
+        Drop only tables that carry the mark of a load in progress. They got it in the transaction that created them.
+        Another session may have created a table of the same name meanwhile, which may be the reason for the failure.
         """
         with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
             for statement in self._begin:
@@ -207,15 +212,17 @@ def _batches(statements: Sequence[str], size: int = 500) -> list[list[Step]]:
 
 
 def pieces(first: int, end: int, connections: int) -> list[tuple[int, int]]:
-    """The ranges of rows that several connections take in turn."""
+    """Split the rows from `first` to before `end` into ranges that several connections take in turn."""
     n = connections * RANGES
     bounds = [first + (end - first) * i // n for i in range(n + 1)]
     return list(pairwise(bounds))
 
 
 def frozen(number: int, table: _core.Table, *guard: str) -> list[Step]:
-    """Fills a table at once, in the transaction that empties it: its rows are frozen from the start, and where
-    wal_level is minimal no WAL is written. `guard` is SQL that fails where it must not be emptied.
+    """Return the steps that fill a whole table in the transaction that truncates it.
+
+    The rows are frozen from the start. With wal_level minimal, the server writes no WAL for them. `guard` is SQL that
+    fails if the table must not be truncated.
     """
     copy = f"copy {table.name} from stdin (format binary, freeze on)"
     lock = f"lock table only {table.name} in access exclusive mode"
@@ -223,8 +230,10 @@ def frozen(number: int, table: _core.Table, *guard: str) -> list[Step]:
 
 
 def shared(number: int, table: _core.Table, ranges: Sequence[tuple[int, int]]) -> list[list[Step]]:
-    """Fills a table by several connections. Their rows are not frozen when they come, so VACUUM follows at their heels:
-    it is work for one, and done while the others still load it costs no time.
+    """Return the jobs by which several connections fill one table.
+
+    COPY does not freeze these rows, so VACUUM follows closely. VACUUM is work for one connection. It costs no time
+    while the other connections still load.
     """
     copy = f"copy {table.name} from stdin (format binary)"
     jobs: list[list[Step]] = [[(copy, number, first, end)] for first, end in ranges]
@@ -234,8 +243,9 @@ def shared(number: int, table: _core.Table, ranges: Sequence[tuple[int, int]]) -
 
 
 def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
-    """Whether several connections shall fill one table. Its rows are then not frozen, and VACUUM writes its pages
-    again: worth it while they are in memory.
+    """Return True if several connections should fill one table.
+
+    Its rows are then not frozen, and VACUUM writes its pages again. That pays off while the pages are in memory.
     """
     if connections < 2 or sum(t.end - t.first >= WORTH_SPLITTING for t in dataset.tables) >= connections:
         return False

@@ -126,7 +126,7 @@ class Dataset:
         return [n for t in self.tables for n in self._with_parent(t)]
 
     def _with_parent(self, table: _core.Table) -> list[str]:
-        """A table's name, behind that of its parent where it is the first partition."""
+        """Return a table's name, after the name of its parent if it is the first partition."""
         first = table.partition is not None and self.parents[table.partition[0]].name == table.name
         return [table.partition[0], table.name] if first and table.partition is not None else [table.name]
 
@@ -213,11 +213,17 @@ class Dataset:
         return [self._primary_key(t.name, t.key) for t in self.tables if t.key]
 
     def parent_keys(self) -> list[str]:
-        """The primary keys of partitioned tables, which take over those of their partitions."""
+        """Return the SQL that adds the primary keys of partitioned tables.
+
+        These take over the primary keys of the partitions.
+        """
         return [self._primary_key(parent, first.key) for parent, first in self.parents.items() if first.key]
 
     def parent_indexes(self) -> list[str]:
-        """The same of their other indexes."""
+        """Return the SQL that creates the other indexes of partitioned tables.
+
+        These take over the indexes of the partitions.
+        """
         named = [(p, i.removesuffix("_1"), c) for p, first in self.parents.items() for i, c, _ in first.indexes]
         return [f"create index {index} on {parent} ({', '.join(columns)})" for parent, index, columns in named]
 
@@ -226,8 +232,11 @@ class Dataset:
         return f"alter table {table} add primary key ({', '.join(key)}){space}"
 
     def indexes(self, *, written: bool | None = None, texts: bool = False) -> list[str]:
-        """CREATE INDEX for all that is no primary key; independent of each other. `written`: only those whose pages can
-        be written directly, or only the others; of those on texts that is so if `texts`.
+        """Return CREATE INDEX for all indexes that are no primary keys.
+
+        The statements are independent of each other. `written` True selects only indexes whose pages pgdyno can write
+        directly; False selects only the others. None selects all. Pages of indexes on texts can be written directly if
+        `texts` is True.
         """
         space = f" tablespace {quoted(self.index_tablespace)}" if self.index_tablespace else ""
         timed = [t for t in self.tables if t.brin and self.index != "none"] if written is not True else []
@@ -238,7 +247,7 @@ class Dataset:
         ]
 
     def finish(self) -> list[str]:
-        """What comes when tables and indexes are there: tpcc's functions and foreign keys."""
+        """Return the SQL to run once tables and indexes exist: tpcc's functions and foreign keys."""
         if self.kind != "tpcc":
             return []
         sets = self.tables_wanted
@@ -248,8 +257,10 @@ class Dataset:
         return [*functions, *comments, *keys]
 
     def marks(self, state: str = "") -> list[str]:
-        """The comments on all its tables: whose they are, and what. Each is bound to the table's name and OID, so that
-        one that was renamed, or made from a dump, is not taken for what we have made.
+        """Return the SQL that writes the marks: comments on all tables that name pgdyno and the dataset.
+
+        Each mark is bound to the table's name and OID. A table that was renamed, or restored from a dump, is therefore
+        not mistaken for one that pgdyno created.
         """
         return list(self._marks(state).values())
 
@@ -267,14 +278,16 @@ class Dataset:
         }
 
     def refuse_another(self, table: str, state: str) -> str:
-        """SQL that fails where `table` is not the one that we have marked."""
+        """Return SQL that fails if `table` is not the table that pgdyno has marked."""
         message = literal(f"{table} is another table by now")
         comment = f"pg_catalog.obj_description({literal(table)}::pg_catalog.regclass::pg_catalog.oid, 'pg_class'::name)"
         return block(f"if {comment} is distinct from {self._mark(table, state)} then raise {message}; end if;")
 
     def _mark(self, table: str, state: str) -> str:
-        """SQL's expression for a mark. All types are said: whoever may create functions or operators in this database
-        could have laid one that fits better than the server's own.
+        """Return the SQL expression for a mark.
+
+        It states all types explicitly. Otherwise a role that may create functions or operators in this database could
+        define one that fits better than the server's own.
         """
         begin, end = literal(f"{MARK} {self.name} [{table} "), literal(f"] ({state})" if state else "]")
         oid = f"{literal(table)}::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text"
@@ -299,19 +312,19 @@ class Mark:
 
 
 def mark_of(comment: str | None) -> Mark | None:
-    """What a comment says, if it is a mark of ours."""
+    """Return the mark that a table comment contains, or None if it is no pgdyno mark."""
     match = _MARK.match(comment or "")
     return Mark(match[1], match[2] or "", int(match[3] or 0), match[4] or "") if match else None
 
 
 def quoted(name: str) -> str:
-    """An identifier."""
+    """Return `name` as a quoted SQL identifier."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
 def block(body: str, declare: str = "") -> str:
-    """An anonymous block of PL/pgSQL, whatever names stand in it."""
+    """Return an anonymous block of PL/pgSQL, quoted safely whatever names `body` contains."""
     tag = "$pgdyno$"
     while tag in body:
         tag = f"{tag[:-1]}_$"
@@ -319,6 +332,6 @@ def block(body: str, declare: str = "") -> str:
 
 
 def literal(text: str) -> str:
-    """A string constant."""
+    """Return `text` as an SQL string constant."""
     doubled = text.replace("'", "''")
     return f"'{doubled}'"

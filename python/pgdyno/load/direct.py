@@ -93,7 +93,10 @@ class Direct:
         self._statistics_target = 0
 
     def make(self, drop: list[Table]) -> Loaded:
-        """Makes everything; tables in `drop` are replaced in the end. What it raises says what is left."""
+        """Load the dataset by writing the server's files.
+
+        The tables in `drop` are replaced at the end. The error of a failed load states what is left.
+        """
         data = self.dataset
         moved = False
         done = Loaded("direct", data.rows, data.total_bytes, threads=self.threads)
@@ -152,7 +155,7 @@ class Direct:
     # ------------------------------------------------------------ steps
 
     def _create(self, drop: list[Table]) -> tuple[list[_File], bool]:
-        """Makes the empty tables; returns the files to be written, and whether pages have checksums."""
+        """Create the empty tables; return the files to write, and whether pages have checksums."""
         with self._connection() as conn:
             shown = {
                 name: conn.execute(f"show {name}".encode()).fetchone()
@@ -212,7 +215,10 @@ class Direct:
         return found
 
     def _write(self, files: list[_File], checksums: bool, done: Loaded) -> None:
-        """Writes all files and syncs them: heaps, keys and other indexes in one go, so that the disk never waits."""
+        """Write all files and sync them.
+
+        Heaps, keys and other indexes are written in one pass, so that the disk never waits.
+        """
         total = self.dataset.total_bytes
 
         def watch(written: int, rows: int) -> None:
@@ -239,10 +245,10 @@ class Direct:
         self._written += [(path, homes[path.name.split(".")[0]] / path.name) for path in paths]
 
     def _put_in_place(self) -> None:
-        """Renames all files to where the server looks for them.
+        """Rename all files to the paths where the server expects them.
 
-        First segments go last: a table that has none is empty. The others go in rising order, so that whoever unlinks
-        the table finds each by the one before it.
+        First segments go last: a table without its first segment is empty. The others go in ascending order. A process
+        that unlinks the table finds each segment through the one before it.
         """
         with self.server.account.rights():
             for path, place in sorted(self._written, key=lambda x: not x[0].suffix):
@@ -255,7 +261,7 @@ class Direct:
         self._forget()
 
     def _move(self, conn: Connection, drop: list[Table]) -> None:
-        """Moves the tables to where they belong, in one transaction."""
+        """Move the tables to their final schema in one transaction."""
         data = self.dataset
         where = quoted(self.schema)
         with conn.transaction():
@@ -273,8 +279,10 @@ class Direct:
             conn.execute(f"drop schema {SCHEMA}".encode())
 
     def _tables_with_statistics(self) -> list[int]:
-        """The tables of which we hand over statistics. Of a partitioned table ANALYZE finds those of the whole, and
-        those of its partitions with them.
+        """Return the numbers of the tables whose statistics pgdyno hands over to the server.
+
+        Partitioned tables are left to ANALYZE, which finds the statistics of the whole table together with those of
+        its partitions.
         """
         if not self._statistics_target:
             return []
@@ -308,7 +316,7 @@ class Direct:
     # ------------------------------------------------------------ what killed loads left
 
     def _clean(self, *, tell: bool = True) -> None:
-        """Removes what a load that was killed has left."""
+        """Remove everything that a killed load has left."""
         # With our own rights: what a pgdyno of old has left may be root's. It is removed by its descriptor.
         for folder in self._staging_folders():
             # A link is not ours; what it leads to stays.

@@ -38,8 +38,10 @@ where c.oid = any(%s::oid[]) and r.rolname = current_user"""
 
 
 def doubts(conn: psycopg.Connection[Any], tables: Sequence[Table]) -> Iterator[tuple[Table, str]]:
-    """Of tables that bear a mark of ours, those that another role owns, whose columns are others than the dataset's,
-    or with a row that it cannot have (in up to 1,000 pages of each); each with that reason.
+    """Yield tables that bear a pgdyno mark but may not be pgdyno's, each with the reason.
+
+    The reasons are: another role owns the table, its columns differ from the dataset's, or it has a row that the
+    dataset cannot have. The rows of up to 1,000 pages of each table are checked.
     """
     by_oid = {t.oid: t for t in tables}
     for oid, owner, is_mine, pages, columns in conn.execute(_LOOKED_AT, [list(by_oid)]).fetchall():
@@ -53,7 +55,7 @@ def doubts(conn: psycopg.Connection[Any], tables: Sequence[Table]) -> Iterator[t
 
 
 def _stem(name: str) -> str:
-    """A table's name without the number of its set, and of its partition."""
+    """Return a table's name without the number of its set and that of its partition."""
     return re.sub(r"\d*(_\d+)?$", "", name)
 
 

@@ -44,5 +44,8 @@ def statements(tables: Sequence[Table]) -> list[str]:
 
 
 def batches(tables: Sequence[Table]) -> list[list[str]]:
-    """The same for many tables, in as many transactions as it takes."""
+    """Return SQL that drops many tables, in as many transactions as necessary.
+
+    Each transaction locks its tables, fails if one of them is another table by now, and drops them.
+    """
     return [statements(tables[i : i + BATCH]) for i in range(0, len(tables), BATCH)]

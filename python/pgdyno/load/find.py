@@ -1,4 +1,4 @@
-"""Is the dataset there already? And whose are the tables that stand in its place?"""
+"""Detect whether the dataset exists, and whether pgdyno created the tables in its place."""
 
 from __future__ import annotations
 
@@ -105,8 +105,9 @@ class Found:
 
 
 def find(conn: Connection, dataset: Dataset) -> Found:
-    """Looks for the dataset's tables in the schema where they would be made; also for those of its kind that another
-    size had.
+    """Find the dataset's tables in the schema where they would be created.
+
+    Tables that belong to the same kind of dataset at another size are found too.
     """
     rows = conn.execute(_TABLES, [schema_of(conn), dataset.relations, f"{MARK} {dataset.kind} %"]).fetchall()
     wanted = set(dataset.relations)
@@ -132,8 +133,11 @@ def find(conn: Connection, dataset: Dataset) -> Found:
 
 
 def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, replace: bool) -> Found:
-    """As `find`. Raise RefusedError where somebody else's objects are tied to our tables; and where other tables stand
-    in the dataset's place: somebody else's, unless `force`; a dataset of ours of another size, unless `replace`.
+    """Find the dataset's tables as `find` does, and raise RefusedError if they must not be replaced.
+
+    Raise RefusedError if objects that pgdyno did not create are tied to its tables. Raise RefusedError if other tables
+    stand in the dataset's place. For tables that pgdyno did not create, `force` prevents this error. For a pgdyno
+    dataset of another size, `replace` prevents it.
     """
     try:
         found = find(conn, dataset)
@@ -206,7 +210,7 @@ def listed_names(names: Sequence[str]) -> str:
 
 
 def _by_number(name: str) -> tuple[str, int]:
-    """A name without the number at its end, and that; -1 where it has none."""
+    """Split a name into its stem and the number at its end; the number is -1 if the name has none."""
     stem = name.rstrip("0123456789")
     digits = name[len(stem) :]
     # What begins with 0 would not be spelled the same again.
@@ -254,12 +258,18 @@ def subscribers(conn: Connection) -> list[str]:
 
 
 def schema_sql(conn: Connection) -> str:
-    """The same as SQL takes it, where the tables are known to be there."""
+    """Return the schema for the user's tables as an SQL identifier.
+
+    Call this only if the tables are known to exist.
+    """
     return quoted(schema_of(conn) or "public")
 
 
 def schema_for(conn: Connection, target: Target) -> str:
-    """The schema where tables would be made."""
+    """Return the schema where tables would be created.
+
+    Raise TargetError if no schema of the search path exists.
+    """
     schema = schema_of(conn)
     if schema is None:
         raise TargetError(

@@ -7,7 +7,7 @@ class LoadListener:
     """Hears everything; does nothing."""
 
     def note(self, text: str) -> None:
-        """A line for the reader."""
+        """Receive a line of text for the user."""
 
     def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
         """How far a phase is. A total of 0: it cannot be told."""
@@ -16,4 +16,4 @@ class LoadListener:
         """Check `number` (from 0) of `of` begins."""
 
     def loaded(self) -> None:
-        """The dataset is there, or will not be."""
+        """Receive the end of loading, whether the dataset exists then or not."""

@@ -41,7 +41,7 @@ def over_connections(
     claim: Claim | None = None,
     listener: LoadListener,
 ) -> Loaded:
-    """The methods copy and server, as long as the `claim` on the database holds."""
+    """Load a dataset by the method copy or server, provided that the `claim` on the database holds."""
     find.refuse_unfit(conn, target)
     tell_subscribers(conn, listener)
     schema = find.schema_for(conn, target)
@@ -71,7 +71,10 @@ def over_connections(
 def into_files(
     server: Server, dataset: Dataset, found: Found, schema: str, *, threads: int | None = None, listener: LoadListener
 ) -> Loaded:
-    """The method direct. The server runs before and after; who is connected to it is cut off."""
+    """Load a dataset by the method direct.
+
+    The server runs before and after the load. Its client connections are cut off.
+    """
     if dataset.tablespace or dataset.index_tablespace:
         listener.note(
             "the disks of tablespaces are not checked for space beforehand; they are when their files are made"
@@ -100,7 +103,7 @@ def into_server(
     threads: int | None = None,
     listener: LoadListener,
 ) -> Loaded | None:
-    """The method direct, unless the dataset is there already: then None."""
+    """Load a dataset by the method direct; return None if it exists already."""
     target = server.target
     with targets.administrative(target) as conn:
         found = find.look(conn, target, dataset, force=force, replace=replace)
@@ -126,7 +129,7 @@ def dataset_of(
     foreign_keys: bool = False,
     check: bool = True,
 ) -> Dataset:
-    """A dataset by what a user says of its size."""
+    """Return the dataset of the size that the user specifies."""
     if kind not in KINDS:
         raise UsageError(f'there is no dataset "{kind}"', f"There are {', '.join(KINDS)}.")
     if scale is not None and rows is not None:
@@ -175,7 +178,7 @@ def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:
-    """The data directory, if it is on this machine and its server lets us know."""
+    """Return the data directory if it is on this machine and its server reveals it, else None."""
     if not target.host.startswith("/"):
         return None
     try:

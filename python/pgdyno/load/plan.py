@@ -99,7 +99,7 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
 
 
 def refuse_if_too_small(folder: Path, need: int, what: str) -> None:
-    """Raises LocalError when `need` bytes do not fit on the disk of `folder`."""
+    """Raise LocalError if `need` bytes do not fit on the disk of `folder`."""
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(folder).free
         if free < need + RESERVE:

@@ -15,7 +15,10 @@ from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, 
 
 
 def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener) -> None:
-    """Raises TargetError where the tables are not what they should be; they stay."""
+    """Check that the loaded tables satisfy the rules of TPC-C.
+
+    Raise TargetError if they do not. The tables stay.
+    """
     try:
         with targets.administrative(target, patience_s=None) as conn:
             wanted = [of_warehouses(dataset.size), *POPULATION, *CONSISTENCY]

@@ -32,7 +32,7 @@ class Loaded:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Times what is done within it; the same phase may come several times."""
+        """Measure the time of the block as that of a phase; the same phase may occur several times."""
         start = time.monotonic()
         try:
             yield

@@ -78,7 +78,7 @@ def _arguments(words: Iterable[tuple[str, str]]) -> str:
 
 
 def array(kind: str, values: Iterable[float | str]) -> str:
-    """The text of an array of values of a column of that type, as a string constant."""
+    """Return an array of values of a column of type `kind`, as an SQL string constant."""
     return literal("{" + ",".join(_element(kind, value) for value in values) + "}") + "::text"
 
 

@@ -82,7 +82,10 @@ def _run(o: Options, workload: _core.Workload, files: _Files) -> int:
 
 
 def compile_workload(o: Options) -> _core.Workload:
-    """The scripts over one set of variables. Raises Exit."""
+    """Compile the scripts over one set of variables.
+
+    Raise Exit if a script is invalid.
+    """
     workload = _core.Workload(o.variables, strict=False, marks=o.per_command or o.debug)
     try:
         for script in o.scripts:
@@ -104,7 +107,10 @@ def _target(connection: Connection) -> Target:
 
 
 def prepare(o: Options, connection: Connection) -> Setup:
-    """The banner, the scale, VACUUM. Raises Exit."""
+    """Print the banner, determine the scale, and run VACUUM.
+
+    Raise Exit if the preparation fails.
+    """
     conn = connection.pgconn
     server = conn.parameter_status("server_version") or ""
     same = conn.server_version == VERSION_NUMBER
@@ -129,8 +135,10 @@ def prepare(o: Options, connection: Connection) -> Setup:
 
 
 def threads(o: Options) -> int:
-    """Worker threads: what -j says, else what the machine needs. A log has as many files as there are threads, and
-    whoever reads it expects one; so does whoever fixes a seed.
+    """Return the number of worker threads: the value of -j, else as many as the machine needs.
+
+    A log has one file for each thread, and its readers expect one file. With a log, the default is therefore one
+    thread.
     """
     if o.jobs is None:
         return 1 if o.log else workers_for_clients(o.clients, os.cpu_count() or 1)
@@ -185,7 +193,10 @@ class _Files:
             fail(f'could not open file "{named}": {e.strerror}')
 
     def write_histograms(self, text: str) -> None:
-        """A disk that is full ends this file, not the run."""
+        """Write histograms to their file.
+
+        A full disk ends this file, not the run.
+        """
         if self.histograms is None:
             return
         try:
@@ -196,7 +207,7 @@ class _Files:
             self.histograms, self.failed = None, True
 
     def write_json(self, everything: dict[str, Any]) -> None:
-        """Puts the document in its place."""
+        """Write the JSON document and move it to its final path."""
         try:
             with self.json as f:
                 json.dump(everything, f, indent=2)
@@ -208,7 +219,7 @@ class _Files:
             self.failed = True
 
     def tidy(self) -> None:
-        """Removes what was begun and not finished."""
+        """Remove the JSON file that was begun and not finished."""
         if self.json is not None and self.path != Path(self.json.name):
             self.json.close()
             Path(self.json.name).unlink(missing_ok=True)
@@ -268,7 +279,7 @@ class _Observer:
 
 
 def _plan(o: Options, setup: Setup) -> Plan:
-    """What the engine shall do, to behave as pgbench does."""
+    """Return the plan that makes the engine behave as pgbench does."""
     transactions = None
     if o.log:
         prefix = o.log_prefix if o.log_prefix is not None else "pgbench_log"

@@ -7,13 +7,16 @@ from pgdyno.spec.builtins import ALL, Builtin
 
 
 def listing() -> None:
-    """Shows what there is."""
+    """Show the available built-in scripts."""
     lines = "".join(f"  {b.name:>13}: {b.description}\n" for b in ALL)
     plain(f"Available builtin scripts:\n{lines}\n")
 
 
 def find(name: str) -> Builtin:
-    """The script whose name begins with `name`. Raises Exit when there is none, or more than one."""
+    """Return the script whose name begins with `name`.
+
+    Raise Exit if no script matches, or more than one.
+    """
     found = [b for b in ALL if b.name.startswith(name)]
     if len(found) == 1:
         return found[0]

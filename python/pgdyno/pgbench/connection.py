@@ -38,7 +38,10 @@ class Connection:
         return self.pgconn.db
 
     def execute(self, sql: str) -> libpq.Result:
-        """The last result of `sql`. Raises RefusedError. Ctrl-C cancels it in the server."""
+        """Execute `sql` and return its last result.
+
+        Raise RefusedError if the command fails. Ctrl-C cancels it in the server.
+        """
         self._send(sql)
         return self._result()
 
@@ -105,7 +108,7 @@ class Connection:
         return last
 
     def close(self) -> None:
-        """Ends the session."""
+        """Close the session."""
         self.pgconn.finish()
 
 
@@ -121,18 +124,24 @@ def _refused(result: libpq.Result | None) -> RefusedError:
 
 
 def parameters(o: Options) -> dict[str, str]:
-    """Connection parameters that the command line names."""
+    """Return the connection parameters that the command line specifies."""
     given = {"host": o.host, "port": o.port, "user": o.user}
     return {k: v for k, v in given.items() if v}
 
 
 def database(o: Options) -> str:
-    """The database, or a whole connection string: pgbench's own order, which does not ask -U."""
+    """Return the database name, or a whole connection string.
+
+    The order of the sources is pgbench's own, which ignores -U.
+    """
     return o.dbname or os.environ.get("PGDATABASE") or os.environ.get("PGUSER") or getpass.getuser()
 
 
 def open_connection(o: Options, target: str | None = None) -> Connection:
-    """Connects as pgbench does: the database's name may be a whole connection string. Raises Exit."""
+    """Open a connection as pgbench does.
+
+    The database name may be a whole connection string. Raise Exit if the connection fails.
+    """
     try:
         conn = connect(target or database(o), parameters(o), "pgbench", _ask)
     except TargetError as e:

@@ -10,7 +10,7 @@ from pgdyno.pgbench.options import DEFAULT_PERCENTILES, Options
 
 
 def latency(h: _core.Histogram) -> dict[str, Any]:
-    """A distribution, in milliseconds."""
+    """Return the figures of a distribution, in milliseconds."""
     mean, deviation = mean_and_deviation(h)
     return {
         "count": h.count,

@@ -107,7 +107,7 @@ class Figures:
         *,
         shared: bool = True,
     ) -> Figures:
-        """The figures of what the engine measured, to the end of its last transaction."""
+        """Return the figures of the engine's measurements, up to the end of its last transaction."""
         parts = [p for p in (result.phase("measure"), result.phase("drain")) if p is not None]
         if not parts:
             raise ValueError("the run ended before it began")

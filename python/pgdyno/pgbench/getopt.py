@@ -1,5 +1,7 @@
-"""GNU getopt_long: joined short options, unambiguous abbreviations of long ones, options after operands, and its
-complaints. Python's own getopt words them differently and knows no optional arguments.
+"""Command-line parser that behaves like GNU getopt_long.
+
+It accepts joined short options, unambiguous abbreviations of long options, and options after operands, and it prints
+getopt's error messages. Python's own getopt words these differently and supports no optional arguments.
 """
 
 from __future__ import annotations
@@ -23,16 +25,17 @@ class Option:
 
 
 def complain(text: str) -> Exit:
-    """What getopt itself says, and the hint that follows it."""
+    """Print an error message of getopt and the hint that follows it; return the exception to raise."""
     plain(f"{PROGRAM}: {text}\n")
     log("hint", HELP_HINT)
     return Exit(1)
 
 
 def scan(arguments: list[str], options: tuple[Option, ...]) -> Iterator[tuple[Option | None, str]]:
-    """The options with their arguments in order, then the operands (as `(None, operand)`).
+    """Yield the options with their arguments in order, then the operands (as `(None, operand)`).
 
-    An option is handed out before the next is looked at, so that its effects come first. Raises Exit.
+    Each option is yielded before the next one is parsed, so that its effects come first. Raise Exit if an option is
+    invalid.
     """
     letters = {o.letter: o for o in options if o.letter}
     operands: list[str] = []

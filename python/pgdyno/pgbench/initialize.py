@@ -155,7 +155,10 @@ class _Initializer:
         progress.clear()
 
     def generate_partitions(self) -> None:
-        """Fills range partitions side by side: each is a table of its own, which its own connection can freeze."""
+        """Fill range partitions in parallel.
+
+        Each partition is a table of its own, which its own connection can freeze.
+        """
         data = _core.Dataset("tpcb", self.o.scale, partitions=self.o.partitions)
         accounts = [t for t in data.tables if t.name.startswith("pgbench_accounts")]
         rows = sum(t.end - t.first for t in accounts)
@@ -171,8 +174,10 @@ class _Initializer:
         progress.clear()
 
     def connections(self) -> int:
-        """How many fill pgbench_accounts. Several only into tables that this command made: else what was there before
-        would be lost when we are stopped; and foreign keys let nobody empty them one by one.
+        """Return the number of connections that fill pgbench_accounts.
+
+        Several connections fill only tables that this command created. Otherwise an interruption would lose the
+        previous contents of the tables. Foreign keys also prevent truncating the tables one by one.
         """
         before = (self.o.steps or "").replace(" ", "").partition("g")[0]
         host = self.connection.pgconn.host
@@ -181,8 +186,10 @@ class _Initializer:
         return min(8, os.cpu_count() or 1)
 
     def fits(self, heap_bytes: int) -> bool:
-        """Whether one table is worth several connections: VACUUM must follow, for it freezes their rows as those of one
-        are from the start, and find the pages in memory.
+        """Return True if it pays off to fill one table over several connections.
+
+        VACUUM must follow, because it freezes their rows. The rows of a single connection are frozen from the start.
+        VACUUM must also find the pages in memory.
         """
         if "v" not in (self.o.steps or "").replace(" ", "").partition("g")[2]:
             return False

@@ -29,13 +29,16 @@ def plain(text: str) -> None:
 
 
 def log(level: str, text: str) -> None:
-    """A message of a level (`error`, `warning`, `detail`, `hint`; empty for information and debugging output)."""
+    """Print a message of a level.
+
+    The levels are `error`, `warning`, `detail` and `hint`. The level is empty for information and debugging output.
+    """
     label = f"{level}: " if level else ""
     plain(f"{PROGRAM}: {label}{text.rstrip()}\n")
 
 
 def fail(text: str, *, detail: str = "", hint: str = "", code: int = 1) -> NoReturn:
-    """An error that ends the program."""
+    """Print an error message and end the program."""
     log("error", text)
     if detail:
         log("detail", detail)

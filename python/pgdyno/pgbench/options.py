@@ -164,7 +164,10 @@ _BOTH = {"dbname", "host", "port", "username", "initialize", "no-vacuum", "scale
 
 
 def integer(value: str, name: str, low: int, high: int) -> int:
-    """An integer as libpq's programs read it. Raises Exit."""
+    """Parse an integer as libpq's programs do.
+
+    Raise Exit if the text is no integer, or if it is out of range.
+    """
     match = re.fullmatch(r"\s*([+-]?\d+)\s*", value)
     if match is None:
         fail(f'invalid value "{value}" for option {name}')
@@ -176,7 +179,7 @@ def integer(value: str, name: str, low: int, high: int) -> int:
 
 
 def leading_number(value: str) -> float:
-    """The number that a text begins with, else 0: C's atof."""
+    """Return the number that a text begins with, else 0, as C's atof does."""
     match = re.match(r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)", value)
     return float(match[0]) if match else 0.0
 
@@ -433,7 +436,10 @@ class _Reader:
 
 
 def parse(arguments: list[str], environment: Mapping[str, str]) -> Options:
-    """The options, checked as pgbench checks them. Raises Exit."""
+    """Parse the options and check them as pgbench does.
+
+    Raise Exit if they are invalid.
+    """
     reader = _Reader()
     o = reader.o
     seed = environment.get("PGBENCH_RANDOM_SEED")
@@ -511,7 +517,10 @@ def _check_benchmark(o: Options, initialization: bool) -> None:
 
 
 def _read(name: str) -> bytes:
-    """A script: a file, standard input, or a pipe that somebody writes to (of the shell, `-f <(...)`)."""
+    """Read a script from a file, from standard input, or from a pipe.
+
+    The shell creates such a pipe for `-f <(...)`.
+    """
     if name == "-":
         return sys.stdin.buffer.read(LONGEST)
     if stat.S_ISCHR(Path(name).stat().st_mode):

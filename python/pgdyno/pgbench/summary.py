@@ -10,13 +10,13 @@ SERIALIZATION, DEADLOCK = "40001", "40P01"
 
 
 def _count(failed: dict[str, int]) -> tuple[int, int, int]:
-    """Serialization failures, deadlocks, and all others."""
+    """Count serialization failures, deadlocks, and all other failures."""
     serialization, deadlock = failed.get(SERIALIZATION, 0), failed.get(DEADLOCK, 0)
     return serialization, deadlock, sum(failed.values()) - serialization - deadlock
 
 
 def progress_line(o: Options, i: _core.Interval, start_ns: int) -> str:
-    """The line of one interval."""
+    """Return the progress line of one interval."""
     seconds = (i.end_ns - i.start_ns) / 1e9
     when = f"{(start_ns + i.end_ns) / 1e9:.3f} s" if o.progress_timestamp else f"{i.end_ns / 1e9:.1f} s"
     mean, deviation = mean_and_deviation(i.latency)
@@ -62,7 +62,7 @@ def _failure_kinds(o: Options, prefix: str, failed: dict[str, int], total: int) 
 
 
 def text(o: Options, f: Figures) -> str:
-    """The summary."""
+    """Return the text of the summary."""
     single = o.scripts[0].description if len(o.scripts) == 1 else "multiple scripts"
     lines = [f"transaction type: {single}", f"scaling factor: {f.scale}"]
     if f.partition_method:
@@ -87,7 +87,7 @@ def text(o: Options, f: Figures) -> str:
 
 
 def _outcomes(o: Options, prefix: str, f: Figures | ScriptFigures) -> list[str]:
-    """What became of transactions that were not simply processed: of the whole run, or of a script."""
+    """Return the lines on failed, retried and skipped transactions, of the whole run or of a script."""
     lines = [f"{prefix}number of failed transactions: {_share(sum(f.failed.values()), f.total)}"]
     if o.failures_detailed:
         lines += _failure_kinds(o, prefix, f.failed, f.total)

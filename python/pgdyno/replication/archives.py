@@ -39,15 +39,17 @@ def snapshots_of(base: Path) -> Path:
 
 
 def make(folder: Path, account: Account) -> None:
-    """The folder, the account's own."""
+    """Create the archive folder and make the account its owner."""
     if not folder.exists():
         folder.mkdir(mode=0o700)
         account.own(folder)
 
 
 def settings(folder: Path) -> list[Setting]:
-    """What archives. A segment that is there already is the same one, or somebody else's: then the server says so and
-    keeps it.
+    """Return the settings that archive WAL.
+
+    A segment that the archive already has is either identical or of another origin. In the second case, the server
+    reports it and keeps its segment.
     """
     to = f"{_quoted(folder)}/%f"
     part = f"{_quoted(folder)}/.%f.part"
@@ -81,9 +83,12 @@ def failing(primary: Target) -> str:
 
 
 def save(segments: Path, folder: Path, account: Account, before: int, *, was_primary: bool) -> int:
-    """Segments of a stopped server that the archive has not, of timelines before one: what is of that one its primary
-    archives, and what a standby has of it may be half received. Of a server that was the primary all count, also where
-    a standby's shorter copy is there already. Returns how many. They are the account's, as both folders are.
+    """Copy segments that the archive lacks from a stopped server; return the number copied.
+
+    Only segments of timelines before `before` are copied. The segments of that timeline itself are archived by its
+    primary, and a standby's copy may be incomplete. If the server was the primary, copy all its segments of earlier
+    timelines. They replace a shorter copy by a standby that the archive already has. The copies belong to the account,
+    as both folders do.
     """
     saved = 0
     with account.rights(), contextlib.suppress(OSError):
@@ -99,7 +104,7 @@ def save(segments: Path, folder: Path, account: Account, before: int, *, was_pri
 
 
 def restore_command(folders: list[Path]) -> str:
-    """Takes a segment from the first of these folders that has it."""
+    """Return a command that copies a segment from the first of these folders that has it."""
     return " || ".join(f"cp {_quoted(f)}/%f %p 2>/dev/null" for f in folders)
 
 
@@ -121,7 +126,7 @@ def unfinished_snapshots(base: Path) -> list[Path]:
 
 
 def remove_unfinished_snapshots(base: Path) -> int:
-    """Returns how many are gone."""
+    """Remove unfinished snapshots; return their number."""
     return sum(Made.at(folder).remove() for folder in unfinished_snapshots(base))
 
 

@@ -40,8 +40,11 @@ def pg_basebackup(
     launch: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> None:
-    """Into the empty folder `data`; `watch` is told how many bytes there are. `launch`: words that take the program to
-    a host and make it the account's; `more`: further words. Raises LocalError, ClusterError.
+    """Take a base backup into the empty folder `data`.
+
+    `watch` receives the number of bytes so far. `launch` is the command prefix that runs the program on a host under
+    the account. `more` contains further arguments. Raise LocalError if no space is left, and ClusterError if
+    pg_basebackup fails for another reason.
     """
     words: list[str | Path] = [
         *launch, program, "-D", data, "-d", conninfo, "-X", "stream", "-C", "-S", slot, "-c", "fast", "-R", "--no-sync",
@@ -76,7 +79,7 @@ def pg_basebackup(
 
 
 def quoted(value: str) -> str:
-    """A value in a connection string."""
+    """Quote a value for a connection string."""
     plain = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{plain}'"
 

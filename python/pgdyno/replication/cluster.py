@@ -1,5 +1,6 @@
-"""A primary and its standbys, in a folder: made, started, stopped, removed; and finished, where a pgdyno was killed
-in the middle of it.
+"""Primary and its standbys in a folder: create, start, stop and remove them.
+
+The module also finishes operations during which pgdyno was killed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ class ReplicatedCluster:
         return member
 
     def member(self, name: str) -> Member:
-        """The member of that name. Raises RefusedError."""
+        """Return the member with that name.
+
+        Raise RefusedError if no such member exists.
+        """
         for m in self.members:
             if m.name == name:
                 return m
@@ -118,7 +122,10 @@ class ReplicatedCluster:
 
     @contextlib.contextmanager
     def doing(self, what: str, primary: str) -> Iterator[None]:
-        """Notes what is begun, until it has ended well: whoever is killed within leaves the note."""
+        """Record an operation as unfinished until the block ends successfully.
+
+        If pgdyno is killed within the block, the record stays.
+        """
         self.record.unfinished = (what, primary)
         self.record.save(self.base)
         yield
@@ -128,14 +135,14 @@ class ReplicatedCluster:
         self.record.save(self.base)
 
     def begin_again(self) -> None:
-        """What was begun is undone."""
+        """Clear the record of the unfinished operation, because it has been undone."""
         self.record.unfinished = None
         self.record.save(self.base)
 
     # ------------------------------------------------------------ configuration
 
     def settings_for(self, member: Member, primary: Member) -> list[Setting]:
-        """What a member is configured with while `primary` is the primary."""
+        """Return the settings of a member while `primary` is the primary."""
         settings = [self._expanded(Setting(*s)) for s in self.record.settings]
         if self.archive is not None:
             settings += archives.settings(self.archive)
@@ -164,11 +171,11 @@ class ReplicatedCluster:
         return replace(setting, value=self.names_of(setting.value))
 
     def names_of(self, synchronous_standby_names: str) -> str:
-        """The setting with members for `*`."""
+        """Return the setting with the names of the members in place of `*`."""
         return synchronous_standby_names.replace("*", ", ".join(self.record.members))
 
     def configure(self, member: Member, primary: Member) -> None:
-        """Writes a member's configuration."""
+        """Write a member's configuration."""
         self._write_passfile(member)
         member.configure(self.settings_for(member, primary), self._access())
 
@@ -192,7 +199,7 @@ class ReplicatedCluster:
         return replace(self.target_of(self.primary), host=pooler.address, port=pooler.port)
 
     def lead_clients(self) -> None:
-        """The pooler leads to the primary."""
+        """Point the pooler to the primary."""
         if (pooler := self.pooler) is not None:
             pooler.lead_to(self.primary.address, self.primary.port)
 
@@ -219,7 +226,7 @@ class ReplicatedCluster:
         member.cluster.account.own(path)
 
     def set(self, **values: str) -> None:
-        """Settings of all members that need no restart; they take them at once."""
+        """Change settings of all members that need no restart; the members apply them at once."""
         unlike = [s for s in self.record.settings if s[0] not in values]
         self.record.settings = [*unlike, *((name, value, "set later", 0) for name, value in values.items())]
         self.record.synchronous_standby_names = values.get(
@@ -231,7 +238,7 @@ class ReplicatedCluster:
             m.reload()
 
     def setting(self, name: str) -> str:
-        """What the primary has."""
+        """Return the value of a setting on the primary."""
         with targets.administrative(self.primary.local) as conn:
             row = conn.execute("select current_setting(%s)", [name]).fetchone()
         return str(row[0]) if row else ""
@@ -239,8 +246,10 @@ class ReplicatedCluster:
     # ------------------------------------------------------------ made and removed
 
     def build(self, watch: Callable[[str, int], object]) -> list[BaseBackup]:
-        """Makes the members that are not there yet, and starts all. `watch` is told of each base backup which member it
-        is for and how many bytes there are. What is half done is done again.
+        """Create the members that do not exist yet, and start all members.
+
+        During each base backup, `watch` receives the member's name and the number of bytes so far. A half-finished
+        member is created again.
         """
         backups = []
         with self.doing("create", self.record.primary):
@@ -292,8 +301,9 @@ class ReplicatedCluster:
                 conn.execute(sql.SQL("grant create on schema public to {}").format(sql.Identifier(CLIENT_ROLE)))
 
     def base_backup(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
-        """A standby from nothing: pg_basebackup of the running primary, over the network, with a slot that is made by
-        it.
+        """Create a standby from nothing.
+
+        pg_basebackup copies the running primary over the network and creates a slot for the standby.
         """
         began, spaces = time.monotonic(), self.record.tablespaces
         member.cluster.prepare()
@@ -326,7 +336,7 @@ class ReplicatedCluster:
         return BaseBackup(member.name, bytes_in(member.data), time.monotonic() - began)
 
     def _discard(self, member: Member) -> None:
-        """Removes a member that is not whole."""
+        """Remove a member that is not complete."""
         member.stop()
         folder = self.base / member.name
         tablespaces.remove(self.record.tablespaces, self.record.identity, member.name)
@@ -339,12 +349,12 @@ class ReplicatedCluster:
             (folder / file).unlink(missing_ok=True)
 
     def rebuild(self, member: Member, source: Member, watch: Callable[[str, int], object]) -> BaseBackup:
-        """A member anew, from a base backup."""
+        """Create a member again from a base backup."""
         self._discard(member)
         return self.base_backup(member, source, watch)
 
     def destroy(self) -> None:
-        """Stops all members and removes the folder."""
+        """Stop all members and remove the folder."""
         if (pooler := self.pooler) is not None:
             pooler.remove()
         for m in self.members:
@@ -373,9 +383,10 @@ class ReplicatedCluster:
     # ------------------------------------------------------------ started and stopped
 
     def start(self) -> list[str]:
-        """Starts all: the primary, then its standbys, and waits until they stream. Left alone, and returned, are one
-        that was the primary before and has not joined again, which would take writes, and one whose pg_rewind was cut
-        off, whose blocks are of two times.
+        """Start the primary, then its standbys, and wait until they stream; return the members left alone.
+
+        A former primary that has not joined again is left alone, because it would accept writes. A member whose
+        pg_rewind was interrupted is left alone, because its blocks are of two points in time.
         """
         if self.network is not None:
             self.network.up()
@@ -401,7 +412,10 @@ class ReplicatedCluster:
         return [m.name for m in self.others(primary) if m not in standbys]
 
     def stop(self) -> None:
-        """Stops all: the primary first, so that its standbys get all of it; then the network."""
+        """Stop all members, then the network.
+
+        The primary stops first, so that its standbys receive all of its WAL.
+        """
         if (pooler := self.pooler) is not None:
             pooler.stop()
         for m in [self.primary, *self.others(self.primary)]:
@@ -427,7 +441,10 @@ class ReplicatedCluster:
         return found is not None and state.received_timeline(member) == found[0]
 
     def wait_streaming(self, member: Member, patience_s: float = STREAMING_S) -> None:
-        """Waits until the primary streams to it, on its own timeline. Raises ClusterError."""
+        """Wait until the primary streams to a member on the primary's own timeline.
+
+        Raise ClusterError if that takes longer than `patience_s` seconds.
+        """
         deadline = time.monotonic() + patience_s
         with targets.administrative(self.primary.local, patience_s=5.0) as conn:
             while not self._streams(conn, member):
@@ -443,9 +460,10 @@ class ReplicatedCluster:
             self.record.save(self.base)
 
     def wait_receiving(self, patience_s: float = STREAMING_S) -> None:
-        """Wait until every other member that runs has received what the primary writes now. A connection over a link
-        that was cut counts as streaming until the time-out of one of its ends, and is made anew only then. Raise
-        ClusterError.
+        """Wait until every other running member has received the WAL that the primary writes now.
+
+        A connection over a cut link counts as streaming until the timeout of one of its ends. Only then is the
+        connection made anew. Raise ClusterError if the wait takes longer than `patience_s` seconds.
         """
         deadline = time.monotonic() + patience_s
         names = [m.name for m in self.others(self.primary) if m.process_id is not None]
@@ -461,7 +479,10 @@ class ReplicatedCluster:
                 time.sleep(0.02)
 
     def wait_caught_up(self, patience_s: float = STREAMING_S) -> None:
-        """Waits until all standbys that stream have replayed what the primary has now. Raises ClusterError."""
+        """Wait until all streaming standbys have replayed the WAL that the primary has now.
+
+        Raise ClusterError if that takes longer than `patience_s` seconds.
+        """
         deadline = time.monotonic() + patience_s
         ask = "select bool_and(replay_lsn >= %s::pg_lsn) from pg_stat_replication where state = 'streaming'"
         with targets.administrative(self.primary.local, patience_s=5.0) as conn:
@@ -487,7 +508,10 @@ def create(
     pg_bin: Path | None = None,
     checksums: bool | None = None,
 ) -> ReplicatedCluster:
-    """Writes down a new cluster; `build` makes it. Raises RefusedError where something is in the folder."""
+    """Record a new cluster, which `build` creates.
+
+    Raise RefusedError if the folder is not empty.
+    """
     members = [f"node{n + 1}" for n in range(standbys + 1)]
     promise = quorum.read(synchronous_standby_names, members, members[0])
     if synchronous_standby_names.strip() and not 0 < promise.wanted <= len(promise.candidates):

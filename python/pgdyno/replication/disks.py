@@ -1,5 +1,6 @@
-"""Disks of members' own: a file system in a file, mounted where the member's folder is, so that it can be filled and
-this machine's is not. Only root may.
+"""Disks of members' own: a file system in a file, mounted at the member's folder.
+
+Such a disk can be filled without filling the disk of this machine. Only root can use these disks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _FILLER = "pgdyno-filler"
 
 
 def make(folder: Path, size: int) -> None:
-    """A disk of so many bytes at `folder`, mounted; nothing, where it is there. Raises LocalError."""
+    """Create a disk of `size` bytes and mount it at `folder`.
+
+    A disk that exists already is not created again. Raise LocalError if it cannot be created or mounted.
+    """
     image = _image(folder)
     if not image.exists():
         program, kind = shutil.which("mkfs.xfs"), "xfs"

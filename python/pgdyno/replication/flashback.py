@@ -1,5 +1,6 @@
-"""Snapshots of a standby while it replays, and clusters as they were at a time: a snapshot, and archived WAL from there
-on.
+"""Snapshots of a standby while it replays, and clusters as they were at a point in time.
+
+Such a cluster begins with a snapshot and replays the archived WAL after it.
 """
 
 from __future__ import annotations
@@ -121,8 +122,9 @@ def snapshots(base: Path) -> list[Snapshot]:
 
 
 def prune(cluster: ReplicatedCluster, keep: int) -> tuple[int, int]:
-    """Removes all snapshots but the last so many, and archived WAL from before the first of these; returns how many of
-    each.
+    """Remove all snapshots except the last `keep`, and archived WAL from before the first of these.
+
+    Return the numbers of removed snapshots and of removed WAL files.
     """
     every = snapshots(cluster.base)
     gone, kept = every[: max(0, len(every) - keep)], every[max(0, len(every) - keep) :]
@@ -211,8 +213,11 @@ def restore(
     timeline: str = "latest",
     watch: Callable[[str, int], object] = lambda *_: None,
 ) -> Flashback:
-    """A new cluster in `into`, started: as `cluster` was at a time, or at a position in its WAL, or as far as there is
-    any ("latest"). Nothing is left of one that does not come to that. Raises UsageError, RefusedError, ClusterError.
+    """Create and start a new cluster in `into`, in the state that `cluster` had at `to`.
+
+    `to` is a time, a position in the WAL, or "latest" for the end of the WAL. If the new cluster does not reach that
+    state, nothing of it is left. Raise UsageError if `to` or `timeline` is invalid. Raise RefusedError if no snapshot
+    or no WAL leads to that state. Raise ClusterError if archiving or the new server fails.
     """
     if cluster.archive is None:
         raise RefusedError(f"{cluster.base} archives no WAL", "Make a cluster with --archive.")
@@ -245,7 +250,7 @@ def restore(
 
 
 def _target(to: str) -> tuple[str, str] | None:
-    """The setting that ends recovery, and its value; None: the end of WAL."""
+    """Return the setting that ends recovery, with its value, or None for the end of WAL."""
     if to == "latest":
         return None
     if _LSN.fullmatch(to):
@@ -262,7 +267,10 @@ def _target(to: str) -> tuple[str, str] | None:
 
 
 def _before(found: list[Snapshot], to: str, target: tuple[str, str] | None) -> Snapshot:
-    """The last that is whole before the target."""
+    """Return the last snapshot that was complete before the target.
+
+    Raise RefusedError if no such snapshot exists.
+    """
 
     def is_before(s: Snapshot) -> bool:
         if target is None:
@@ -284,7 +292,11 @@ def _position(lsn: str) -> int:
 
 
 def _archive_all(cluster: ReplicatedCluster) -> None:
-    """What was written until now is archived; where no primary runs, its pg_wal is looked into as well."""
+    """Archive all WAL that the primary has written so far.
+
+    Do nothing if no primary runs: the restore command also searches the pg_wal of each member. Raise ClusterError if
+    the last segment is not archived in time.
+    """
     primary = cluster.primary
     if state.of_member(primary).role != "primary":
         return

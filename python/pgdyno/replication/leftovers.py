@@ -1,5 +1,6 @@
-"""What a pgdyno that was killed has left of a cluster: seen here, and mended by `roles.repair`. Only whoever holds the
-cluster's lock may look, or what another is at now is taken for left.
+"""Leftovers of a killed pgdyno in a cluster: found by this module, mended by `roles.repair`.
+
+Only the holder of the cluster's lock may look. Otherwise the current work of another pgdyno would count as a leftover.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from pgdyno.replication.member import Member
 
 
 def begun(cluster: ReplicatedCluster) -> list[str]:
-    """What was begun and not ended, in words: nothing else may be begun until it is."""
+    """Describe each operation that began and did not end.
+
+    No other operation may begin until these have ended.
+    """
     found, record = [], cluster.record
     if record.unfinished is not None:
         verb, primary = record.unfinished
@@ -23,7 +27,10 @@ def begun(cluster: ReplicatedCluster) -> list[str]:
 
 
 def every(cluster: ReplicatedCluster) -> list[str]:
-    """The same, and all else that is not as it was: a drill would not find what it believes to find."""
+    """Describe each unfinished operation and every other leftover in the cluster.
+
+    With any of them a drill would not find the state that it expects.
+    """
     found = begun(cluster)
     if cluster.network is not None and cluster.network.is_up():
         for a, b in cluster.network.links_cut():

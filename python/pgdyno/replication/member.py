@@ -61,8 +61,9 @@ class Member:
         return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0, options=options)
 
     def program(self, name: str) -> Path:
-        """One of the programs that it runs. Those that speak to any version may be the embedded ones: what was
-        fetched is without them.
+        """Return the path of one of the programs that this member runs.
+
+        Programs that support any server version may be the embedded ones, because fetched programs come without them.
         """
         own = self.cluster.programs() / name
         if own.exists() or name not in _OF_ANY_VERSION:
@@ -77,7 +78,10 @@ class Member:
     # ------------------------------------------------------------ its configuration
 
     def configure(self, settings: Sequence[Setting], access: Sequence[str]) -> None:
-        """Writes all its settings and who gets in; a server that runs has to be told."""
+        """Write all settings of the member and its access rules.
+
+        A running server must be told to reload them.
+        """
         own = [
             Setting("port", str(self.port), "this member's"),
             Setting("listen_addresses", self.address, "the cluster's own network"),
@@ -94,7 +98,7 @@ class Member:
             return (self.data / "standby.signal").exists()
 
     def mark_as_standby(self) -> None:
-        """It starts as a standby."""
+        """Mark the member so that it starts as a standby."""
         with self.cluster.account.rights():
             (self.data / "standby.signal").touch(mode=0o600)
 
@@ -108,11 +112,11 @@ class Member:
         return self._rewinding.exists()
 
     def begin_rewinding(self) -> None:
-        """Notes it."""
+        """Record that pg_rewind has begun."""
         self._rewinding.touch()
 
     def end_rewinding(self) -> None:
-        """It is done, or the member built anew."""
+        """Record that pg_rewind has ended, or that the member was rebuilt."""
         self._rewinding.unlink(missing_ok=True)
 
     # ------------------------------------------------------------ its processes
@@ -123,8 +127,9 @@ class Member:
         return self.cluster.process_id()
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts the server, unless it runs, and waits until it takes connections: a standby must have reached a
-        consistent state. It goes on when pgdyno ends.
+        """Start the server unless it runs, and wait until it accepts connections.
+
+        A standby must have reached a consistent state before that. The server continues when pgdyno ends.
         """
         if self.process_id is not None:
             return
@@ -142,8 +147,9 @@ class Member:
         ).start(timeout_s)
 
     def _wait_reaped(self) -> None:
-        """A postmaster that was killed keeps its number until it is waited for by whoever has to; until then the next
-        takes it for alive.
+        """Wait until the process of a killed postmaster is reaped.
+
+        Such a process keeps its ID until its parent waits for it. Until then the next postmaster takes it for alive.
         """
         with self.cluster.account.rights():
             try:
@@ -160,7 +166,7 @@ class Member:
             os.kill(pid, signal.SIGHUP)
 
     def stop(self) -> None:
-        """Stops it in order; after a while by force."""
+        """Stop the server in an orderly way; force it after a timeout."""
         pid = self.process_id
         if pid is None:
             return
@@ -201,14 +207,14 @@ class Member:
                     os.kill(child.pid, sig)
 
     def last_words(self) -> str:
-        """The end of its log."""
+        """Return the end of the server's log."""
         return last_words(self.log)
 
     def refuse_if_unbuilt(self) -> None:
-        """Raises ClusterError where it is not whole."""
+        """Raise ClusterError if the member has no complete data directory."""
         if not (self.data / "PG_VERSION").exists():
             raise ClusterError(f"{self.name} has no data directory", "Build it again: pgdyno cluster repair.")
 
     def take_programs_of(self, other: Member) -> None:
-        """Notes which programs it runs: those of another member."""
+        """Record that the member runs the same programs as another member."""
         self.cluster.remember(binaries.Binaries(other.cluster.programs(), other.cluster.version(), "of the primary"))

@@ -35,7 +35,10 @@ _POOL, _CLIENTS = 40, 2000
 
 
 def find() -> Path:
-    """The program. Raises LocalError."""
+    """Return the path of the pgbouncer program.
+
+    Raise LocalError if it is not found.
+    """
     # Debian's is where only root looks.
     found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if found is None:
@@ -87,7 +90,10 @@ class PgBouncer:
         return None
 
     def start(self, host: str, port: int) -> None:
-        """Starts it, unless it runs, before a server. Raises LocalError, ClusterError."""
+        """Start PgBouncer in front of a server unless it runs.
+
+        Raise LocalError if the program is not found. Raise ClusterError if PgBouncer does not start.
+        """
         program = find()
         if not self.folder.exists():
             self.folder.mkdir(mode=0o700)
@@ -148,7 +154,7 @@ class PgBouncer:
             write(self._configuration, "\n".join(lines) + "\n")
 
     def stop(self) -> None:
-        """Ends it, if it runs."""
+        """Stop PgBouncer if it runs."""
         if (pid := self.process_id) is None:
             return
         # SIGTERM waits for clients from 1.23 on.
@@ -163,7 +169,7 @@ class PgBouncer:
         raise ClusterError(f"pgbouncer (process {pid}) does not end")
 
     def remove(self) -> None:
-        """Ends it, and removes its folder."""
+        """Stop PgBouncer and remove its folder."""
         self.stop()
         with contextlib.suppress(OSError):
             Made.at(self.folder).remove()
@@ -189,7 +195,10 @@ class PgBouncer:
             self._console("resume")
 
     def _console(self, command: str, patience_s: float = 5.0) -> None:
-        """Raises ClusterError."""
+        """Execute a command on the console of PgBouncer.
+
+        Raise ClusterError if the command fails or exceeds the timeout.
+        """
         try:
             self._ask(command, patience_s)
         except psycopg.Error as e:

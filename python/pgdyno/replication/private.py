@@ -1,5 +1,7 @@
-"""A private server with standbys, for the length of a run: each on a host of its own where namespaces can be made, so
-that the network between them can be made slower; else beside it, by its socket.
+"""Private server with standbys for the duration of a run.
+
+Each server has a host of its own if namespaces can be created, so that the network between them can be slowed.
+Otherwise a standby runs beside the primary and connects by its socket.
 """
 
 from __future__ import annotations
@@ -47,8 +49,10 @@ class ReplicatedServer(EmbeddedCluster):
         watch: Callable[[str, int], object] = lambda *_: None,
         **more: Any,
     ) -> None:
-        """`watch` is told of each base backup which standby it is for and how many bytes there are; the rest as for
-        EmbeddedCluster.
+        """Initialize the server without its standbys.
+
+        `watch` receives the name of the standby and the number of bytes so far of each base backup. The other
+        parameters are those of EmbeddedCluster.
         """
         super().__init__(settings, **more)
         self.names = [f"standby{n + 1}" for n in range(standbys)]
@@ -88,7 +92,7 @@ class ReplicatedServer(EmbeddedCluster):
         return self._server is not None and self._server.is_alive()
 
     def start(self) -> None:
-        """Starts the primary and its standbys, and waits until these stream."""
+        """Start the primary and its standbys, and wait until the standbys stream."""
         if not self._is_up:
             super().start()
         for s in self._standbys:
@@ -97,13 +101,16 @@ class ReplicatedServer(EmbeddedCluster):
             self._wait_streaming()
 
     def stop(self, *, discard: bool = False) -> None:
-        """The primary first, so that its standbys get all of it."""
+        """Stop the primary, then its standbys.
+
+        The primary stops first, so that its standbys receive all of its WAL.
+        """
         super().stop(discard=discard)
         for s in self._standbys:
             s.server.stop(discard=discard)
 
     def crash(self) -> None:
-        """The primary is killed; its standbys are stopped."""
+        """Kill the primary and stop its standbys."""
         super().crash()
         for s in self._standbys:
             s.server.stop()
@@ -113,7 +120,7 @@ class ReplicatedServer(EmbeddedCluster):
         return self._is_up and all(s.server.is_alive() for s in self._standbys)
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of the log of whoever is gone."""
+        """Return the end of the log of the server that has died."""
         gone = next((s for s in self._standbys if not s.server.is_alive()), None)
         if gone is not None and self._is_up:
             return f"{gone.name}: {gone.server.last_words(lines)}"
@@ -130,7 +137,7 @@ class ReplicatedServer(EmbeddedCluster):
         self._reload()
 
     def _reload(self) -> None:
-        """The primary takes its configuration, and whom commits wait for is settled."""
+        """Reload the primary's configuration, and wait until synchronous_standby_names takes effect."""
         self._write_configuration()
         with targets.administrative(self.target) as conn:
             conn.execute("select pg_reload_conf()")
@@ -155,7 +162,10 @@ class ReplicatedServer(EmbeddedCluster):
         return {s.name: s.layout.target for s in self._standbys}
 
     def attach(self) -> list[BaseBackup]:
-        """A base backup for each standby, from which it follows; nothing, where they are attached already."""
+        """Take a base backup for each standby, and start the standby from it.
+
+        Return an empty list if the standbys are attached already.
+        """
         if self._standbys:
             return []
         if self._network is not None:
@@ -195,7 +205,10 @@ class ReplicatedServer(EmbeddedCluster):
             links.close()
 
     def launch(self, name: str, dies_by: str) -> list[str]:
-        """The words before a command that runs it on a standby's host."""
+        """Return the command prefix that runs a program on the host of a standby.
+
+        The prefix is empty if the standby shares this machine's network.
+        """
         return [] if self._network is None else self._network.launch(name, self.account, dies_by=dies_by)
 
     def _source(self, name: str) -> str:

@@ -19,18 +19,22 @@ class Promise:
     candidates: tuple[str, ...]
 
     def must_be_seen(self) -> int:
-        """How many of the candidates must be looked at so that every acknowledged commit is on one of them: each is on
-        `wanted`, so any set that leaves out fewer than these holds one. More than there are: nothing is promised. None:
-        more are wanted than there are, so no commit is ever answered.
+        """Return how many candidates must be inspected so that every acknowledged commit is on one of them.
+
+        Each such commit is on `wanted` candidates. So any set that leaves out fewer than `wanted` candidates contains
+        one that has the commit. A result above the number of candidates means that nothing is promised. A result of 0
+        means that more standbys are wanted than exist, so no commit is ever acknowledged.
         """
         return max(0, len(self.candidates) - self.wanted + 1)
 
 
 def read(text: str, members: list[str], primary: str) -> Promise:
-    """Reads synchronous_standby_names, for a cluster of these members. Raises UsageError.
+    """Parse synchronous_standby_names for a cluster of these members.
 
-    https://www.postgresql.org/docs/current/runtime-config-replication.html: `ANY n (list)`, `FIRST n (list)`,
-    `n (list)`, a list alone is FIRST 1; `*` is any name.
+    The forms are `ANY n (list)`, `FIRST n (list)` and `n (list)`. A list alone means FIRST 1, and `*` is any name.
+    Raise UsageError if the text has no such form or names an unknown member.
+
+    Source: https://www.postgresql.org/docs/current/runtime-config-replication.html
     """
     standbys = [m for m in members if m != primary]
     if not text.strip():

@@ -65,12 +65,15 @@ class Record:
     unfinished: tuple[str, str] | None = None
 
     def save(self, base: Path) -> None:
-        """Writes it; only we may read it."""
+        """Write the record; only its owner may read the file."""
         home.replace_file(base / FILE, json.dumps({"format": 1, **asdict(self)}, indent=2) + "\n", mode=0o600)
 
 
 def load(base: Path) -> Record:
-    """Reads it. Raises RefusedError."""
+    """Read the record of a cluster from its folder.
+
+    Raise RefusedError if the record does not exist, cannot be read or cannot be trusted.
+    """
     try:
         refuse_others_folder(base)
         fd = os.open(base / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -98,14 +101,20 @@ def load(base: Path) -> Record:
 
 
 def refuse_others_folder(base: Path) -> None:
-    """Raises RefusedError where others may put files into the folder, or it is a link: root works in it."""
+    """Raise RefusedError if other users may write to the folder, or if it is a link.
+
+    The check matters because root works in this folder.
+    """
     status = base.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise RefusedError(f"{base} is not a folder of our own that nobody else may write to", "Name another.")
 
 
 def _check(record: Record) -> None:
-    """Raises ValueError where it names what no record of ours does: folders are removed by these names."""
+    """Raise ValueError if the record contains names that pgdyno never writes.
+
+    The check matters because pgdyno removes folders by these names.
+    """
     members = set(record.members)
     named = {record.primary, *record.built, *record.following, *record.ports}
     if not members or not all(_MEMBER.fullmatch(m) for m in members) or not named <= members:

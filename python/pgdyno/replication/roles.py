@@ -42,11 +42,13 @@ class Promotion:
 
 
 def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named: str = "") -> tuple[Member, list[str]]:
-    """The most advanced standby, or the one that is `named`, and whose positions were compared: of those that have
-    followed this primary, so that their positions are on its timeline. What a standby says of its timeline when its WAL
-    receiver is gone is that of its last restartpoint, and must not be compared. Raises RefusedError where too few
-    answer to be sure that one of them has every acknowledged commit, or the named one has less than another, unless
-    `despite_quorum`.
+    """Return the most advanced standby, or the `named` one, and the members whose positions were compared.
+
+    Only standbys that have followed this primary count, because their positions are on its timeline. Without a WAL
+    receiver a standby reports the timeline of its last restartpoint. That timeline must not be compared.
+
+    Raise RefusedError if too few standbys respond to be sure that one of them has every acknowledged commit. Raise
+    RefusedError also if the named standby has less WAL than another. `despite_quorum` disables both checks.
     """
     if named and despite_quorum:
         return cluster.member(named), [named]
@@ -83,8 +85,10 @@ def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named
 def failover(
     cluster: ReplicatedCluster, *, to: str = "", force: bool = False, fence: bool = True, watch: Watch = nobody
 ) -> Promotion:
-    """Promotes the most advanced standby, or `to`; the old primary is killed first, so that nobody writes there any
-    more, unless `fence` is False. The others follow; the old primary is left as it is.
+    """Promote the most advanced standby, or `to`.
+
+    The old primary is killed first, so that no client writes to it any more, unless `fence` is False. The other
+    standbys follow the new primary. The old primary is left as it is.
     """
     old = cluster.primary
     _refuse_bad_choice(cluster, to, force=force)
@@ -123,8 +127,9 @@ def _refuse_bad_choice(cluster: ReplicatedCluster, to: str, *, force: bool) -> N
 
 
 def _end_receiver(member: Member) -> None:
-    """Ends a standby's WAL receiver, which flushes what it has written: with remote_write commits are acknowledged
-    before that, and positions are compared by what is flushed.
+    """Stop the WAL receiver of a standby, which flushes the WAL that it has written.
+
+    With remote_write, commits are acknowledged before this flush. Positions are compared by flushed WAL.
     """
     ask = "select pid from pg_stat_wal_receiver"
     try:
@@ -143,8 +148,9 @@ def _end_receiver(member: Member) -> None:
 
 
 def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobody) -> Promotion:
-    """The primary is stopped in order, so that a standby has all of it, which is promoted then; the old primary follows
-    it. Raises RefusedError where that standby does not stream.
+    """Stop the primary in an orderly way and promote a standby that has all of its WAL.
+
+    The old primary then follows the new one. Raise RefusedError if that standby does not stream.
     """
     old = cluster.primary
     if to == old.name:
@@ -207,7 +213,7 @@ def _lacks(old: Member, chosen: Member) -> str:
 
 
 def promote(member: Member) -> float:
-    """Makes a standby the primary; returns how many seconds that took until it takes writes."""
+    """Promote a standby to primary, and return the seconds until it accepts writes."""
     began = time.monotonic()
     with targets.administrative(member.local) as conn:
         row = conn.execute("select pg_is_in_recovery()").fetchone()
@@ -219,8 +225,9 @@ def promote(member: Member) -> float:
 
 
 def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) -> str:
-    """Makes a member a standby of the primary, in the cheapest way that works; says which: "streams", "rewound", "built
-    anew".
+    """Make a member a standby of the primary, in the cheapest way that works.
+
+    Return the way: "streams", "rewound" or "built anew".
     """
     if member.name == cluster.primary.name:
         raise RefusedError(f"{member.name} is the primary")
@@ -236,8 +243,9 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
 
 
 def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *, ahead: bool = False) -> str:
-    """A standby that runs turns to the primary; where its WAL has parted from it (`ahead`: that is known), it is
-    rewound.
+    """Let a running standby follow the primary.
+
+    Rewind the standby if its WAL has diverged from the primary. `ahead` means that this is known.
     """
     if ahead:
         member.stop()
@@ -302,8 +310,10 @@ def _rewind(source: Member, member: Member) -> None:
 
 
 def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
-    """Brings a cluster that a pgdyno was killed over to an order: one primary, whom all others follow. What was begun
-    is finished where its primary-to-be is promoted, and undone where it is not. Says what was done.
+    """Repair a cluster after pgdyno was killed: one primary that all other members follow.
+
+    An unfinished operation is completed if its future primary is promoted, and undone if not. Return a description of
+    each step.
     """
     record = cluster.record
     if len(record.built) < len(record.members):

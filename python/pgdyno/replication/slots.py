@@ -12,7 +12,10 @@ _PATIENCE_S = 5.0
 
 
 def ensure(server: Target, name: str) -> None:
-    """Makes a standby's slot, unless it is there; it holds WAL back from now on."""
+    """Create the slot of a standby unless it exists.
+
+    The slot retains WAL from now on.
+    """
     with targets.administrative(server) as conn:
         there = conn.execute("select 1 from pg_replication_slots where slot_name = %s", [name]).fetchone()
         if there is None:
@@ -20,8 +23,9 @@ def ensure(server: Target, name: str) -> None:
 
 
 def drop(server: Target, name: str) -> None:
-    """Removes a slot, if it is there. Whoever uses it still is ended: what a pgdyno that was killed has left of a
-    pg_basebackup streams on.
+    """Remove a slot if it exists.
+
+    Terminate the backend that still uses it: a pg_basebackup left by a killed pgdyno would continue to stream.
     """
     with targets.administrative(server) as conn:
         conn.execute(
@@ -31,8 +35,9 @@ def drop(server: Target, name: str) -> None:
 
 
 def drop_all(server: Target) -> None:
-    """Removes the slots of a standby, of when it was the primary: they would hold back WAL for ever. Whoever still uses
-    one turns away soon.
+    """Remove all slots of a standby that date from its time as the primary.
+
+    They would retain WAL forever. A server that still uses one of them soon switches to another primary.
     """
     _drop(server, "true", [])
 

@@ -82,7 +82,7 @@ def of_member(member: Member) -> State:
 
 
 def received_timeline(member: Member) -> int | None:
-    """The timeline that a standby's WAL receiver takes now; None: it takes none."""
+    """Return the timeline that a standby's WAL receiver streams now, or None if it does not stream."""
     try:
         with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
             row = conn.execute("select received_tli from pg_stat_wal_receiver where status = 'streaming'").fetchone()
@@ -112,5 +112,5 @@ def of_all(members: list[Member]) -> list[State]:
 
 
 def primary_of(states: list[State]) -> State | None:
-    """The primary; of several the one on the latest timeline."""
+    """Return the primary; of several primaries, the one on the latest timeline."""
     return max((s for s in states if s.role == "primary"), key=lambda s: s.timeline or 0, default=None)

@@ -38,7 +38,10 @@ def folder_of(parent: str, cluster: str, member: str) -> Path:
 
 
 def make(spaces: Mapping[str, str], cluster: str, member: str, account: Account) -> None:
-    """A member's folders, empty. Raises RefusedError, LocalError."""
+    """Create the empty tablespace folders of a member.
+
+    Raise RefusedError if a folder exists already or has another owner. Raise LocalError if a folder cannot be created.
+    """
     for name, parent in spaces.items():
         home = folder_of(parent, cluster, member)
         try:
@@ -74,7 +77,7 @@ def mapping(spaces: Mapping[str, str], cluster: str, source: str, member: str) -
 
 
 def remove(spaces: Mapping[str, str], cluster: str, member: str) -> None:
-    """A member's folders, with what is in them."""
+    """Remove the tablespace folders of a member with their contents."""
     for name, parent in spaces.items():
         folder = folder_of(parent, cluster, member)
         with contextlib.suppress(OSError):

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.figures import COMPARED, PERCENTILES, TPS, is_known
 from pgdyno.format import integer, milliseconds, plus_minus, span
-from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.compared import ENOUGH, Pair, Row, starts, units_more
 from pgdyno.judge.groups import Group
 from pgdyno.model import Regimes, spelled
 from pgdyno.report import verdicts
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
 
@@ -36,10 +36,10 @@ _RISKY = {
 }
 
 
-def without_work(data: RunData, groups: Sequence[Group]) -> list[str]:
+def without_work(run: RunAnalysis) -> list[str]:
     """Return what the answer begins with where statements did nothing: the throughput counts them all the same."""
     found: dict[str, tuple[int, int, list[str]]] = {}
-    for g in groups:
+    for g in run.groups:
         for s in (s for t in g.trials if t.summary for s in t.summary.statements if s.does_nothing):
             empty, count, where = found.get(s.title, (0, 0, []))
             where = where if g.workload in where else [*where, g.workload]
@@ -51,9 +51,9 @@ def without_work(data: RunData, groups: Sequence[Group]) -> list[str]:
     ]
 
 
-def without_one_level(data: RunData, groups: Sequence[Group]) -> list[str]:
+def without_one_level(run: RunAnalysis) -> list[str]:
     """Return what the answer begins with where the throughput changed its level, or stood still."""
-    mixed = [g for g in groups if g.mixed] if data.manifest.capacity is None else []
+    mixed = [g for g in run.groups if g.mixed] if run.data.manifest.capacity is None else []
     out = []
     for g in mixed[:_SOME]:
         some = g.mixed
@@ -83,32 +83,45 @@ def _happened(r: Regimes) -> str:
     return ", and ".join(said)
 
 
-def of_run(data: RunData, groups: Sequence[Group], found: AxisComparisons) -> list[str]:
-    """What a run says: of a search for capacity its rate, of a comparison its verdicts, of a matrix its best."""
-    capacity = data.manifest.capacity
+def of_run(run: RunAnalysis) -> list[str]:
+    """Return the main result of a run in sentences.
+
+    A capacity search reports its rate, a comparison its verdicts, and a matrix its best results.
+    """
+    found = run.comparisons
+    capacity = run.data.manifest.capacity
     if capacity is not None:
-        return _capacity(data, capacity)
+        return _capacity(run.data, capacity)
     if found.rows:
-        written = data.manifest.run.order == "written" or data.manifest.batched
+        written = run.data.manifest.run.order == "written" or run.data.manifest.batched
         drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
         said = of_rows(found.rows, _values)
-        return [*said, *_unfinished(data), *(drift if written else []), *_advice(data, found.rows), *_risk(found.rows)]
-    return _levels(data, groups)
+        return [
+            *said,
+            *_unfinished(run.data),
+            *(drift if written else []),
+            *_advice(run.data, found.rows),
+            *_risk(found.rows),
+        ]
+    return _levels(run)
 
 
 # -------------------------------------------------------------------- comparisons
 
 
 def _values(pair: Pair) -> tuple[str, str]:
-    """A and B as the axis has them: a number or a switch needs its name beside it."""
+    """Return the names of A and B on the compared axis.
+
+    A number or a switch needs the name of its axis before it.
+    """
     a, b = (spelled(g.varied[pair.axis]) for g in (pair.a, pair.b))
     return (a, b) if pair.axis in _NAMED_BY_VALUE else (f"{pair.axis} = {a}", f"{pair.axis} = {b}")
 
 
 def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[str, str]]) -> list[str]:
-    """A sentence for each pair, the clearest first; those that nothing is known of last, together.
+    """Return a sentence for each of the clearest pairs, and one that counts the other pairs.
 
-    `names` gives what A and B are called in a pair.
+    Pairs whose verdict is not known come last. `names` returns the names of A and B in a pair.
     """
     by_pair: dict[int, dict[str, Row]] = {}
     for row in rows:
@@ -199,7 +212,7 @@ def _by(near: float, far: float) -> str:
 
 
 def _and_more(rows: Mapping[str, Row]) -> str:
-    """What becomes of p99, and of what a transaction costs, where that is known and worth saying."""
+    """Return the changes of p99 and of the costs of a transaction that are known and not negligible."""
     return "".join(f"; {_moved(rows[f.name])}" for f in _BESIDES if f.name in rows and _is_known(rows[f.name]))
 
 
@@ -227,7 +240,7 @@ def _unfinished(data: RunData) -> list[str]:
 
 
 def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
-    """What to type where the first figure is not known yet."""
+    """Return the options to run again with if the verdict on throughput is not known yet."""
     unknown = [r for r in rows if r.figure is TPS and r.comparison.verdict is Verdict.UNKNOWN and r.comparison.more]
     if not unknown:
         return []
@@ -262,7 +275,7 @@ def _below_what_can_be_told(unknown: Sequence[Row]) -> str:
 
 
 def _risk(rows: Sequence[Row]) -> list[str]:
-    """Settings whose price is paid in a crash."""
+    """Return a warning for each compared setting that trades safety in a crash for speed."""
     found = dict.fromkeys(
         f"{r.pair.axis} = {value}"
         for r in rows
@@ -276,10 +289,13 @@ def _risk(rows: Sequence[Row]) -> list[str]:
 # -------------------------------------------------------------------- levels
 
 
-def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
-    """The best of each workload over its hot sets and numbers of clients, and how few clients come near it."""
+def _levels(run: RunAnalysis) -> list[str]:
+    """Return the best throughput of each workload and hot set over the numbers of clients.
+
+    Each sentence also names the smallest number of clients that comes near this throughput.
+    """
     curves: dict[tuple[str, float], list[Group]] = {}
-    for g in groups:
+    for g in run.groups:
         curves.setdefault((g.workload, g.hot_set), []).append(g)
     several = len({hot for _, hot in curves}) > 1
     out = []
@@ -298,8 +314,8 @@ def _levels(data: RunData, groups: Sequence[Group]) -> list[str]:
             own = sorted(t.summary.tps for t in best.trials if t.summary)
             sure = f" ({integer(own[0])} to {integer(own[-1])} in {len(own)} trials)" if len(own) > 1 else ""
         # Of all repetitions' transactions together, as in the tables.
-        latency = data.pooled[best.key].p99_ns
-        known = is_known(data.pooled[best.key].count, PERCENTILES[2])
+        latency = run.data.pooled[best.key].p99_ns
+        known = is_known(run.data.pooled[best.key].count, PERCENTILES[2])
         p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency and known else ""
         rows = best.trials[0].rows_per_transaction
         speed = f"{integer(most * rows)} rows/s" if rows else f"{integer(most)} {TPS.name}"

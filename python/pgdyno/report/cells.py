@@ -33,7 +33,7 @@ class Cell:
 
 
 def linked(text: str, trials: Sequence[TrialRecord], value: float | None = None) -> Cell:
-    """A figure of these trials."""
+    """Return a cell with a figure and the numbers of the trials behind it."""
     return Cell(text, tuple(t.plan.number for t in trials), value)
 
 
@@ -73,11 +73,14 @@ class Table:
         return set(self.optional[: max(0, over)])
 
     def texts(self) -> list[list[str]]:
-        """The cells as text."""
+        """Return the cells as text."""
         return [[str(c) for c in row] for row in self.cells]
 
     def numbers(self) -> list[list[float | None]]:
-        """The cells as numbers in base units; None where a cell is text, or in a column of text."""
+        """Return the cells as numbers in base units.
+
+        A cell is None if it holds text or stands in a text column.
+        """
 
         def number(cell: str | Cell, column: int) -> float | None:
             if column < self.text_columns:
@@ -117,7 +120,10 @@ def _base_heading(name: str) -> str:
 
 
 def _base(cell: str | Cell, heading: str) -> str:
-    """A cell as a number in base units, exact where it is known; nothing for a dash; text where it is no number."""
+    """Return a cell as a number in base units, exact if its value is known.
+
+    Return an empty string for a dash, and the text itself if it is not a number.
+    """
     if isinstance(cell, Cell) and cell.value is not None:
         return f"{cell.value:.9g}"
     text = str(cell)

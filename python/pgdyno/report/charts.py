@@ -10,6 +10,7 @@ from pgdyno.format import count
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import IntervalRow
 from pgdyno.report import replication, tpcc
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -32,44 +33,44 @@ _CONFIG: dict[str, object] = {
 }
 
 
-def all_charts(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
+def all_charts(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
     """Name, title, note and description of each chart."""
-    if not groups:
+    if not run.groups:
         return []
-    some = _representative(groups)
+    some = _representative(run.groups)
     return [
-        *_standbys(data, groups),
-        *_by_configuration(data, groups),
+        *_standbys(run),
+        *_by_configuration(run),
         (
             "throughput",
             "Throughput over time",
             "Each line is one trial; the warm-up is left of zero. Where there are more intervals than points, the "
             "lowest and "
-            "the highest of each stretch are shown." + _of(some, groups),
-            _over_time(data, some, ["tps"], "TPS", 0),
+            "the highest of each stretch are shown." + _of(some, run.groups),
+            _over_time(run.data, some, ["tps"], "TPS", 0),
         ),
         (
             "latency-time",
             "Latency percentiles over time",
             "First repetition of each configuration; of each interval's own transactions, logarithmic scale. Where "
             "there are "
-            "more intervals than points, the highest of each stretch." + _of(some, groups),
-            _over_time(data, some, ["p50", "p95", "p99"], "latency (ms)", 1),
+            "more intervals than points, the highest of each stretch." + _of(some, run.groups),
+            _over_time(run.data, some, ["p50", "p95", "p99"], "latency (ms)", 1),
         ),
         (
             "latency",
             "Latency distribution",
             "All repetitions together. Read: so many percent of the transactions took longer than so long."
-            + _of(some, groups),
-            _distribution(data, some),
+            + _of(some, run.groups),
+            _distribution(run.data, some),
         ),
     ]
 
 
-def _by_configuration(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
+def _by_configuration(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
     """QPS of scripts; of TPC-C new orders a minute: the same transactions may take few statements or many."""
-    orders = {id(g): r for g in groups if (r := tpcc.rates(data, g)) is not None}
-    scripts, others = [g for g in groups if id(g) not in orders], [g for g in groups if id(g) in orders]
+    orders = {id(g): r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None}
+    scripts, others = [g for g in run.groups if id(g) not in orders], [g for g in run.groups if id(g) in orders]
     note = "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known."
     found = []
     if bars := scripts[:MOST_BARS]:
@@ -83,9 +84,9 @@ def _by_configuration(data: RunData, groups: Sequence[Group]) -> list[tuple[str,
     return found
 
 
-def _standbys(data: RunData, groups: Sequence[Group]) -> list[tuple[str, str, str, dict[str, object]]]:
+def _standbys(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
     """Throughput by what commits wait for, and whom, a panel for each network."""
-    values = replication.bars(data, groups)[:MOST_BARS]
+    values = replication.bars(run)[:MOST_BARS]
     if not values:
         return []
     sync = [
@@ -132,7 +133,7 @@ def _of(shown: Sequence[Group], groups: Sequence[Group]) -> str:
 
 
 def line_of(g: Group, groups: Sequence[Group]) -> str:
-    """What a colour stands for: the variant, and the hot set where there are several."""
+    """Return the label of a group's colour: the variant, and the hot set if there are several."""
     hot = [_hot(g.hot_set)] if len({x.hot_set for x in groups}) > 1 or not g.varied else []
     return ", ".join([*([g.variant] if g.varied else []), *hot])
 
@@ -142,7 +143,7 @@ def _legend(groups: Sequence[Group]) -> str:
 
 
 def base(values: list[dict[str, object]], width: int, height: int, **more: Any) -> dict[str, object]:
-    """What all charts begin with."""
+    """Return the part of a chart description that all charts share."""
     return {
         "$schema": SCHEMA,
         "config": _CONFIG,
@@ -168,7 +169,10 @@ def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> di
 
 
 def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str) -> dict[str, object]:
-    """A bar a configuration: its figure and half the width of its interval, as a part."""
+    """Return a bar chart with one bar for each configuration.
+
+    `figures` holds each configuration with its figure and half the width of its interval, as a ratio of the figure.
+    """
     values: list[dict[str, object]] = []
     groups = [g for g, _, _ in figures]
     for g, mean, part in figures:
@@ -230,7 +234,11 @@ def _points(series: Sequence[IntervalRow]) -> Iterator[tuple[float, list[Interva
 
 
 def _figures(stretch: Sequence[IntervalRow], what: str) -> list[float]:
-    """What is drawn of a stretch: percentiles are never averaged, and of throughput a dip must not be lost."""
+    """Return the values to draw for a stretch of intervals.
+
+    Percentiles are never averaged, so the highest is drawn. For throughput the lowest and the highest are drawn, so
+    that no dip is lost.
+    """
     if what != "tps":
         return [max(getattr(r, f"{what}_ns") for r in stretch) / 1e6]
     rates = [r.committed / ((r.end_ns - r.start_ns) / 1e9) for r in stretch]
@@ -297,7 +305,10 @@ def _over_time(
 
 
 def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
-    """The share of transactions that took longer, on logarithmic axes: a straight view into the tail."""
+    """Return a chart of the share of transactions that took longer than each latency.
+
+    Both axes are logarithmic, which shows the tail directly.
+    """
     values = []
     for g in groups:
         counts: dict[int, int] = {}

@@ -15,7 +15,7 @@ from pgdyno.report.cells import Cell, Table, linked
 
 
 def table(found: AxisComparisons) -> Table:
-    """A row for each figure of each pair."""
+    """Return the table of comparisons, with a row for each figure of each pair."""
     cells: list[list[str | Cell]] = []
     # Of what nothing can be said: only where it is what was asked for.
     rows = [r for r in found.rows if not math.isnan(r.comparison.low) or r.figure is TPS]

@@ -27,8 +27,9 @@ _RESAMPLES = 150
 
 
 def scaling(groups: Sequence[Group]) -> dict[str, object] | None:
-    """Throughput by clients: each repetition a point, the fitted law with its interval, and its knee. None where there
-    are too few levels.
+    """Return a chart of throughput by clients, or None if there are too few levels.
+
+    The chart shows each repetition as a point, the fitted law with its interval, and its knee.
     """
     # SciPy takes half a second to import; most reports do not need it.
     from pgdyno.analysis.scaling import fit
@@ -89,7 +90,10 @@ def law_chart(
 
 
 def ratios(found: AxisComparisons) -> dict[str, object] | None:
-    """What was compared: the interval of each ratio, about no difference. None where nothing has an interval."""
+    """Return a chart of the compared ratios, or None if no ratio has an interval.
+
+    The chart shows the interval of each ratio relative to no difference.
+    """
     # One that nothing is known of would stretch the axis until the others cannot be read.
     rows = [r for r in found.rows if verdicts.is_readable(r.comparison.low, r.comparison.high)]
     if not rows:
@@ -143,7 +147,7 @@ def ratios(found: AxisComparisons) -> dict[str, object] | None:
 
 
 def latency_by_throughput(data: RunData) -> dict[str, object] | None:
-    """What a search for the capacity tried: latency by throughput that was done, and the objective."""
+    """Return a chart of the trials of a capacity search: latency by achieved throughput, and the objective."""
     found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
     values: list[dict[str, object]] = []

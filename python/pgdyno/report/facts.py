@@ -53,7 +53,7 @@ def loading(data: RunData) -> Table:
 
 
 def _labels(places: Sequence[str]) -> dict[str, str]:
-    """The labels of places without what all of them have."""
+    """Return the labels of places without the parts that all of them share."""
     parts = {label: label.split(", ") for label in places}
     common = set.intersection(*(set(p) for p in parts.values())) if parts else set()
     return {label: ", ".join(x for x in p if x not in common) for label, p in parts.items()}
@@ -96,7 +96,7 @@ def sizes(data: RunData) -> Table:
 
 
 def storage(data: RunData) -> Table:
-    """The storage probes' fio jobs."""
+    """Return the table of the storage probes' fio jobs."""
     cells: list[list[str | Cell]] = []
     for name, probe in (data.manifest.storage_probes or {}).items():
         for job in probe.jobs:
@@ -128,7 +128,7 @@ def storage(data: RunData) -> Table:
 
 
 def syncs(data: RunData) -> Table:
-    """The storage probes' pg_test_fsync: one page made durable, by each method."""
+    """Return the table of the storage probes' pg_test_fsync results: one durable page, by sync method."""
     cells: list[list[str | Cell]] = []
     for name, probe in (data.manifest.storage_probes or {}).items():
         for s in probe.syncs:
@@ -159,7 +159,7 @@ def _measured(m: Manifest) -> str:
 
 
 def _varied(m: Manifest, name: str, value: object) -> str:
-    """A value, or those that it has in turn."""
+    """Return a value, or all its values if the run varies it."""
     values = m.varied.get(name)
     return f"{', '.join(map(spelled, values))} (varied)" if values else str(value)
 
@@ -211,7 +211,7 @@ _SHOWN_SETTINGS = (
 
 
 def settings(data: RunData) -> list[tuple[str, str]]:
-    """The server's settings that are not its defaults, with where they come from."""
+    """Return the server's non-default settings, with the reasons for those that pgdyno chose."""
     m = data.manifest
     known = {s.name: s.reason for s in m.chosen_settings}
     found = [(n, s) for n, s in sorted(m.server.settings.items()) if s.source not in (None, "", "default", "override")]
@@ -221,7 +221,7 @@ def settings(data: RunData) -> list[tuple[str, str]]:
 
 
 def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """The workloads' scripts, with the part of the transactions that each is chosen for."""
+    """Return the scripts of each workload, with the share of transactions that runs each script."""
     out = []
     for name, of in data.manifest.scripts.items():
         whole = sum(weight for _, _, weight in of) or 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.judge.groups import Group
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.report.findings import fastest
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 #: Within this part figures are said to agree.
@@ -53,9 +53,9 @@ def _production(data: RunData, workload: str) -> Mapping[str, Any] | None:
     return production if isinstance(production, dict) and production.get("scripts") else None
 
 
-def _compared(data: RunData, g: Group, production: Mapping[str, Any]) -> list[_Script]:
+def _compared(run: RunAnalysis, g: Group, production: Mapping[str, Any]) -> list[_Script]:
     counted: dict[str, dict[str, float]] = {}
-    for row in Evidence(data, g.trials).whole("statements"):
+    for row in run.observed(g.trials).whole("statements"):
         name = PurePath(str(row.get("script") or "")).name
         if not name:
             continue
@@ -63,11 +63,11 @@ def _compared(data: RunData, g: Group, production: Mapping[str, Any]) -> list[_S
         for key in ("calls", "ms", "rows", "blocks_hit", "blocks_read", "wal_bytes"):
             total[key] = total.get(key, 0.0) + float(row.get(key) or 0.0)
     # How often a script was carried out is known exactly; of its statements the server counted some.
-    executed = {PurePath(s.name).name.removesuffix(".sql"): s.latency.count for s in data.pooled_scripts[g.key]}
+    executed = {PurePath(s.name).name.removesuffix(".sql"): s.latency.count for s in run.data.pooled_scripts[g.key]}
     whole = sum(executed.values()) or 1
     plans = {
         PurePath(str(row.get("script") or "")).name.removesuffix(".sql"): str(row.get("plan") or "")
-        for row in Evidence(data, g.trials).whole("plans")
+        for row in run.observed(g.trials).whole("plans")
     }
     found = []
     for name, there in production["scripts"].items():
@@ -90,12 +90,12 @@ def _text(value: float | None, percent: bool = False) -> str:
     return f"{value * 100:.3g}%" if percent else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def table(data: RunData, groups: Sequence[Group]) -> Table:
+def table(run: RunAnalysis) -> Table:
     """By script, what a call was in production and is here."""
     cells: list[list[str | Cell]] = []
-    for g in fastest(groups):
-        production = _production(data, g.workload)
-        for s in _compared(data, g, production) if production is not None else ():
+    for g in fastest(run.groups):
+        production = _production(run.data, g.workload)
+        for s in _compared(run, g, production) if production is not None else ():
             row: list[str | Cell] = [s.name, _text(s.there.get("share"), True), _text(s.here.get("share"), True)]
             row.append({True: "same", False: "other", None: "–"}[s.has_the_same_plan])
             for figure in _FIGURES:
@@ -114,14 +114,14 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
     )  # fmt: skip
 
 
-def sentences(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
+def sentences(run: RunAnalysis, lang: str) -> list[str]:
     """How much of production's time is in the workload, and for how many scripts its rows agree."""
     out = []
-    for g in fastest(groups)[:1]:
-        production = _production(data, g.workload)
+    for g in fastest(run.groups)[:1]:
+        production = _production(run.data, g.workload)
         if production is None:
             continue
-        scripts = _compared(data, g, production)
+        scripts = _compared(run, g, production)
         compared = [(s, agrees) for s in scripts if (agrees := s.agrees("rows")) is not None]
         others = [s.name for s, agrees in compared if not agrees]
         names = ", ".join(others[:_SOME]) + (", ..." if len(others) > _SOME else "")
@@ -168,16 +168,18 @@ def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:
     return f" Production did {there:,.4g} a second, this run {here:,.4g}."
 
 
-def _changed(data: RunData, groups: Sequence[Group]) -> list[tuple[str, float, float]]:
-    """Tables whose rows became more or fewer in a captured workload's trials: name, rows at first, rows at last. By the
-    server's statistics, which lag a little.
+def _changed(run: RunAnalysis) -> list[tuple[str, float, float]]:
+    """Return the tables whose number of rows changed in the trials of a captured workload.
+
+    Each item has the name, the rows at the start and the rows at the end. The numbers come from the server's
+    statistics, which lag slightly.
     """
-    captured = [g for g in groups if _production(data, g.workload) is not None]
+    captured = [g for g in run.groups if _production(run.data, g.workload) is not None]
     trials = sorted((t for g in captured for t in g.trials), key=lambda t: t.plan.number)
     change: dict[str, float] = {}
     first: dict[str, float] = {}
     for t in trials:
-        for row in Evidence(data, [t]).whole("tables"):
+        for row in run.observed([t]).whole("tables"):
             name = str(row.get("table") or "")
             made, gone = (float(row.get(key) or 0.0) for key in ("rows_inserted", "rows_deleted"))
             # Of a database that was copied the server counts what came since; the planner's estimate is older.
@@ -187,18 +189,21 @@ def _changed(data: RunData, groups: Sequence[Group]) -> list[tuple[str, float, f
     return [(name, first[name], max(0.0, first[name] + n)) for name, n in change.items() if round(n)]
 
 
-def lost(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
-    """What an answer begins with where a captured workload emptied tables: later trials found other work."""
-    gone = [(name, a, b) for name, a, b in _changed(data, groups) if a - b > _LOST * a]
+def lost(run: RunAnalysis, lang: str) -> list[str]:
+    """Return the first sentence of an answer if a captured workload removed many rows from tables.
+
+    Later trials then found other work.
+    """
+    gone = [(name, a, b) for name, a, b in _changed(run) if a - b > _LOST * a]
     said = ", ".join(f"{name} {a:,.0f} -> {b:,.0f}" for name, a, b in gone[:_SOME])
     if not gone:
         return []
     return [f"运行中表的行减少:{said}。"] if lang == "zh" else [f"Tables lost rows while it ran: {said}."]
 
 
-def gained(data: RunData, groups: Sequence[Group], lang: str) -> list[str]:
+def gained(run: RunAnalysis, lang: str) -> list[str]:
     """How many rows tables gained or lost, the largest part first."""
-    changed = sorted(_changed(data, groups), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
+    changed = sorted(_changed(run), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
     said = ", ".join(
         f"{name} {b - a:+,.0f}" + (f" ({(b - a) / a * 100:+,.3g}%)" if a >= abs(b - a) else "")
         for name, a, b in changed[:_SOME]

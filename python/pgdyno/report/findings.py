@@ -16,6 +16,7 @@ from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 #: Configurations whose findings are told one by one; the table has all.
@@ -49,15 +50,17 @@ class Explained:
 
 
 def title_of(f: Finding | Group) -> str:
-    """A configuration in words."""
+    """Return the title of a configuration."""
     varied = [f"{k} = {spelled(v)}" for k, v in f.varied.items()]
     hot = [f"{f.hot_set * 100:g}% hot"] if f.hot_set != 1 else []
     return ", ".join([f.workload, *varied, *hot, f"{f.clients} client{'s' if f.clients != 1 else ''}"])
 
 
 def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME) -> list[Explained]:
-    """By configuration: of each workload, and of each value of what else varies, the fastest; at most so many (None:
-    all configurations).
+    """Return the findings of selected configurations.
+
+    Of each workload, and of each value of the other varied axes, the fastest configuration is selected. `most` limits
+    their number; None means all configurations.
     """
     chosen = list(groups) if most is None else fastest(groups)[:most]
     by_title: dict[str, list[Finding]] = {}
@@ -79,7 +82,7 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
 
 
 def in_words(f: Finding) -> FindingText:
-    """A finding as it is told."""
+    """Return a finding as reports show it."""
     cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
     facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
     return FindingText(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy), _role(f))
@@ -116,8 +119,10 @@ def value(x: Fact) -> str:
 
 
 def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
-    """Return what limits the fastest configurations, for the answer, of at most two: the largest share; and, where that
-    is another one, the largest of what need not be.
+    """Return what limits the fastest configurations, in sentences for the answer.
+
+    The answer covers at most two configurations. Each reports the cause with the largest share, and the largest
+    avoidable cause if that is another one.
     """
     out = []
     leading = fastest(groups)[:2]
@@ -160,7 +165,9 @@ def _in(state: str) -> str:
     return state if state.startswith("on ") else f"in {state.replace(':', ' ')}"
 
 
-def of_comparisons(left: RunData, right: RunData, rows: Sequence[Row], most: int = _PAIRS) -> list[tuple[Row, str]]:
+def of_comparisons(
+    left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS
+) -> list[tuple[Row, str]]:
     """Of the first pairs that differ in some figure, why; a difference that is not known has no reason."""
     first: dict[int, Row] = {}
     for r in rows:
@@ -168,7 +175,7 @@ def of_comparisons(left: RunData, right: RunData, rows: Sequence[Row], most: int
             first.setdefault(id(r.pair), r)
     found = []
     for r in list(first.values())[:most]:
-        words = why_they_differ(Evidence(left, r.pair.a.trials), Evidence(right, r.pair.b.trials))
+        words = why_they_differ(left.observed(r.pair.a.trials), right.observed(r.pair.b.trials))
         found += [(r, words)] if words else []
     # Of several reasons each says what of.
     if len(found) > 1:

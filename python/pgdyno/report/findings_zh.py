@@ -261,7 +261,10 @@ _SETTING = {"not known": "未知", "the default": "默认值"}
 
 
 def _compiled(texts: dict[str, str]) -> list[tuple[re.Pattern[str], str]]:
-    """The most specific first: those with the most English in them."""
+    """Return the patterns with their translations, the most specific first.
+
+    The most specific patterns are those with the most English text.
+    """
     ordered = sorted(texts.items(), key=lambda x: -len(x[0]))
     return [(re.compile(re.escape(en).replace(r"\{\}", "(.*?)"), re.DOTALL), zh) for en, zh in ordered]
 
@@ -270,17 +273,17 @@ _PATTERNS = {"sentence": _compiled(_SENTENCES), "remedy": _compiled(_REMEDIES), 
 
 
 def sentence(text: str) -> str | None:
-    """A finding's sentence; None: it is of no cause that is known here."""
+    """Return a finding's sentence in Chinese, or None if this module does not know it."""
     return _translated(text, "sentence")
 
 
 def remedy(text: str) -> str:
-    """What to try; as it is where it is not known here."""
+    """Return the remedy in Chinese, or unchanged if this module does not know it."""
     return _translated(text, "remedy") or text
 
 
 def facts(text: str) -> str:
-    """The figures, separated by semicolons."""
+    """Return the figures in Chinese, separated by semicolons."""
     return ";".join(_fact(part) for part in text.split("; "))
 
 
@@ -301,7 +304,7 @@ def _translated(text: str, what: str) -> str | None:
 
 
 def _part(text: str) -> str:
-    """A figure, a name, or a part of a sentence with words of its own."""
+    """Translate a figure, a name, or a part of a sentence that has a translation of its own."""
     if (known := _SETTING.get(text)) is not None:
         return known
     figure = re.fullmatch(r"(\S+%) \((\S+) to (\S+%)\)", text)

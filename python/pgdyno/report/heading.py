@@ -50,7 +50,7 @@ def instance(m: Manifest, place: Place | None = None) -> str:
 
 
 def version_of(m: Manifest) -> str:
-    """The server's version."""
+    """Return the server's version."""
     return m.server.setting("server_version") or str(m.server.protocol_version or "?")
 
 
@@ -84,9 +84,11 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
 
 
 def drifting(data: RunData) -> list[int]:
-    """Of configurations whose throughput rose or fell over the repetitions, how many trials they have: the last
-    third lies far from the first, and the order is no chance (Kendall's tau, one of 20 by chance); with fewer than
-    five, that the change is large.
+    """Return the number of trials of each configuration whose throughput drifts over the repetitions.
+
+    The throughput drifts if the last third differs much from the first and the order is significant. The test is
+    Kendall's tau, with one false alarm in 20. With fewer than five repetitions, the change must be large instead, and
+    all in one direction.
     """
     found = []
     groups: dict[Key, list[TrialRecord]] = {}

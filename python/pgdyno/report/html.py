@@ -29,7 +29,7 @@ _begun: list[subprocess.Popen[bytes]] = []
 
 
 def render(view: View) -> str:
-    """The page."""
+    """Return the report as an HTML page."""
     specs = {c.name: c.spec for c in view.charts}
     return template("report.html.j2").render(
         view=view,
@@ -62,8 +62,9 @@ def template(name: str) -> jinja2.Template:
 
 
 def _as_data(t: Table) -> dict[str, object]:
-    """Return what the page's script needs of a table: a cell is its text, or its text and its trials; `values` are
-    what it is sorted by, where that is no text.
+    """Return the data that the page's script needs of a table.
+
+    A cell is its text, or its text and its trials. `values` holds the sort keys of cells that are not text.
     """
     rows = [[[c.text, c.trials] if isinstance(c, Cell) and c.trials else str(c) for c in row] for row in t.cells]
     data: dict[str, object] = {
@@ -86,8 +87,9 @@ def embedded(data: Any) -> str:
 
 
 def prepare() -> None:
-    """Begins to put the chart library together where it is not kept yet, in a process of its own: it takes a second, in
-    which nothing else of this one would run.
+    """Start to bundle the chart library in a separate process unless it is cached.
+
+    Bundling takes a second, during which this process could do nothing else.
     """
     if not _kept().exists():
         # -P: not what lies where the user is.
@@ -96,7 +98,7 @@ def prepare() -> None:
 
 
 def library() -> str:
-    """The chart library: put together once, and kept beside what else the user caches."""
+    """Return the chart library, which is bundled once and kept in the user's cache."""
     while _begun:
         _begun.pop().wait()
     kept = _kept()

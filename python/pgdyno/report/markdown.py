@@ -65,8 +65,9 @@ def _table(table: Table, say: Callable[[str], str]) -> list[str]:
 
 
 def _flat(text: str) -> str:
-    """Return a text in one line, which Markdown shows as it is: in a statement, a title, a server's words nothing is
-    HTML, a link, or what steers a terminal.
+    """Return a text in one line that Markdown shows literally.
+
+    Nothing in a statement, a title or a server message acts as HTML, a link or a terminal control sequence.
     """
     plain = html.escape(printable(" ".join(text.split())), quote=False)
     # A link, or a picture, begins with a bracket; a scheme by itself is a link where viewers look for them.

@@ -16,7 +16,7 @@ _OF_A_TRIAL = tuple(BY_NAME[name] for name in ("TPS", "p99", "max", "client CPU"
 
 
 def activity(groups: Sequence[Group]) -> Table:
-    """What the server did meanwhile."""
+    """Return the table of the server's activity during the trials."""
     column = variant_column(list(groups))
     cells: list[list[str | Cell]] = []
     for g in groups:

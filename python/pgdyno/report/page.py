@@ -44,7 +44,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The page; it needs no network."""
+    """Return the page as HTML; it needs no network."""
     specs = {c.name: c.spec for c in page.charts}
     return html.template("page.html.j2").render(
         page=page,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Part
 from pgdyno.figures import TPS
 from pgdyno.format import count, integer, milliseconds, percent, plus_minus, size
 from pgdyno.judge.groups import Group
 from pgdyno.model import Latency, spelled
 from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
 
@@ -43,34 +43,37 @@ class Cost:
     lag: Lag | None
 
 
-def costs(data: RunData, groups: Sequence[Group]) -> list[Cost]:
+def costs(run: RunAnalysis) -> list[Cost]:
     """Of all configurations, where any had a standby."""
-    return [_cost(data, g) for g in groups] if _any_standby(data, groups) else []
+    return [_cost(run, g) for g in run.groups] if _any_standby(run) else []
 
 
 def _axes(groups: Sequence[Group]) -> list[str]:
-    """What is varied, in any of them."""
+    """Return the axes that vary in any of the groups."""
     return list(dict.fromkeys(name for g in groups for name in g.varied))
 
 
 def _values(g: Group, axes: Sequence[str]) -> list[str]:
-    """A column an axis: what stands in one cell with all the others is not read."""
+    """Return the values of a group, one column for each axis.
+
+    Nobody reads values that share one cell with all others.
+    """
     return [spelled(g.varied[a]) if a in g.varied else "–" for a in axes]
 
 
-def _any_standby(data: RunData, groups: Sequence[Group]) -> bool:
+def _any_standby(run: RunAnalysis) -> bool:
     # Before histograms are read: a run may have thousands of configurations, and most have no standby. Of each target
     # one is looked at.
-    places = {t.place: g for g in groups for t in g.trials[:1]}
-    return any(data.samples[t.plan.number, "standbys"] for g in places.values() for t in g.trials)
+    places = {t.place: g for g in run.groups for t in g.trials[:1]}
+    return any(run.data.samples[t.plan.number, "standbys"] for g in places.values() for t in g.trials)
 
 
-def _cost(data: RunData, g: Group) -> Cost:
-    e = Evidence(data, g.trials)
+def _cost(run: RunAnalysis, g: Group) -> Cost:
+    e = run.observed(g.trials)
     rows = e.whole("standbys")
     seconds = [row["replay_s"] for row in rows]
     lag = Lag(sum(seconds) / len(rows), max(seconds), max(row["replay_bytes"] for row in rows)) if rows else None
-    return Cost(g, _commit(data, g), e.waiting("IPC:SyncRep") if lag else None, lag)
+    return Cost(g, _commit(run.data, g), e.waiting("IPC:SyncRep") if lag else None, lag)
 
 
 def _commit(data: RunData, g: Group) -> Latency | None:
@@ -78,11 +81,11 @@ def _commit(data: RunData, g: Group) -> Latency | None:
     return found[0] if len(found) == 1 else None
 
 
-def table(data: RunData, groups: Sequence[Group]) -> Table:
-    """A row a configuration."""
-    axes = _axes(groups)
+def table(run: RunAnalysis) -> Table:
+    """Return the table of standby costs, with a row for each configuration."""
+    axes = _axes(run.groups)
     cells: list[list[str | Cell]] = []
-    for c in costs(data, groups):
+    for c in costs(run):
         g, tps = c.group, c.group.over("tps")
         commit = [milliseconds(n) for n in (c.commit.p50_ns, c.commit.p95_ns, c.commit.p99_ns)] if c.commit else []
         waiting = [percent(c.waiting.mean), f"{c.waiting.high - c.waiting.mean:.1%}"] if c.waiting else ["–", "–"]
@@ -106,14 +109,17 @@ def table(data: RunData, groups: Sequence[Group]) -> Table:
     )
 
 
-def reads(data: RunData, groups: Sequence[Group]) -> Table:
-    """What standbys showed meanwhile: how old it was, and how fast it was read; a row a configuration and standby."""
-    axes = _axes(groups)
+def reads(run: RunAnalysis) -> Table:
+    """Return the table of reads on standbys during the trials: their staleness and speed.
+
+    The table has a row for each configuration and standby.
+    """
+    axes = _axes(run.groups)
     cells: list[list[str | Cell]] = []
-    for g in groups if _any_standby(data, groups) else []:
+    for g in run.groups if _any_standby(run) else []:
         seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
-        for name in dict.fromkeys(row["standby"] for row in Evidence(data, g.trials).whole("standbys")):
-            old, read = (data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
+        for name in dict.fromkeys(row["standby"] for row in run.observed(g.trials).whole("standbys")):
+            old, read = (run.data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
             if not old.count and not read.count:
                 continue
             done = [integer(read.count / seconds) if seconds and read.count else "–"]
@@ -135,13 +141,13 @@ def reads(data: RunData, groups: Sequence[Group]) -> Table:
     )  # fmt: skip
 
 
-def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
-    """What waiting for standbys leaves of the throughput of asynchronous ones, by network."""
+def sentences(run: RunAnalysis) -> list[str]:
+    """Return the share of asynchronous throughput that remains if commits wait for standbys, by network."""
     found = []
     waiting: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
     asynchronous: dict[tuple[str, int], list[Group]] = {}
-    for c in costs(data, groups):
-        g, e = c.group, Evidence(data, c.group.trials)
+    for c in costs(run):
+        g, e = c.group, run.observed(c.group.trials)
         names, commit = e.setting("synchronous_standby_names"), e.setting("synchronous_commit") or "on"
         trip = float(g.trials[0].parameters.get("round_trip_ms") or 0.0)
         key = (g.workload, g.clients)
@@ -172,16 +178,16 @@ def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
     return found
 
 
-def as_json(data: RunData, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def as_json(run: RunAnalysis) -> list[dict[str, Any]]:
     """For machines: seconds, bytes, parts."""
     found = []
-    for c in costs(data, groups):
-        g, e = c.group, Evidence(data, c.group.trials)
+    for c in costs(run):
+        g, e = c.group, run.observed(c.group.trials)
         names = dict.fromkeys(row["standby"] for row in e.whole("standbys"))
         seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
         shown = {}
         for name in names:
-            old, read = (data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
+            old, read = (run.data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
             shown[name] = {
                 "beats": old.count,
                 "stale_s": {p: old.percentile(float(p)) / 1e9 for p in ("50", "95", "99", "100")}
@@ -206,11 +212,11 @@ def _ms(seconds: float) -> str:
     return milliseconds(seconds * 1e9)
 
 
-def bars(data: RunData, groups: Sequence[Group]) -> list[dict[str, object]]:
+def bars(run: RunAnalysis) -> list[dict[str, object]]:
     """Of the chart: by configuration what is waited for, whom, over which network, and how fast it was."""
     found = []
-    for c in costs(data, groups):
-        e, half = Evidence(data, c.group.trials), c.group.half_width() or 0.0
+    for c in costs(run):
+        e, half = run.observed(c.group.trials), c.group.half_width() or 0.0
         trip = c.group.trials[0].parameters.get("round_trip_ms") or 0.0
         tps = c.group.over("tps").mean
         names = e.setting("synchronous_standby_names")

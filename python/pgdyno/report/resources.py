@@ -1,5 +1,6 @@
-"""What devices and processes did while the load ran, as iostat -x and iotop show it, apart by phase; what statements,
-locks and the server's files came to.
+"""Device and process activity under load, separated by phase, as iostat -x and iotop show it.
+
+Further tables show the totals of statements, locks and the server's files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pgdyno.format import integer, milliseconds, size
 from pgdyno.judge.groups import Group
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.report.findings import title_of
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 #: Configurations; the samples have all.
@@ -32,13 +34,14 @@ _OTHERS = 0.01
 _CPU, _BYTES = 0.001, 1000.0
 
 
-def devices(data: RunData, groups: Sequence[Group]) -> Table:
-    """By configuration, device and phase (in checkpoints, and otherwise): means over time. Before them the phases of
-    loading.
+def devices(run: RunAnalysis) -> Table:
+    """Return the table of devices: means over time by configuration, device and phase.
+
+    The phases are checkpoints and the time outside checkpoints. The phases of loading come first.
     """
-    cells = _while_loading(data)
-    for g in groups[:_MOST]:
-        e = Evidence(data, g.trials)
+    cells = _while_loading(run.data)
+    for g in run.groups[:_MOST]:
+        e = run.observed(g.trials)
         names = list(dict.fromkeys(row["device"] for r in e.trials for row in r.rows("devices")))
         for phase, fits in _phases(e):
             for name in names:
@@ -72,7 +75,10 @@ def _while_loading(data: RunData) -> list[list[str | Cell]]:
 
 
 def _figures(of: Mapping[str, Any]) -> list[str]:
-    """What iostat -x shows of a device: requests a second first, reads and writes."""
+    """Return the figures that iostat -x shows of a device.
+
+    Requests per second come first, reads and then writes.
+    """
     return [
         integer(of["reads_per_s"]), integer(of["writes_per_s"]),
         f"{of['read_bytes_per_s'] / 1e6:,.1f}", f"{of['write_bytes_per_s'] / 1e6:,.1f}",
@@ -116,12 +122,12 @@ def _means(e: Evidence, device: str, fits: Callable[[Recorded, int, int], bool])
     return {n: v / ((weights[n] or 1.0) if n in by else seconds) for n, v in total.items()}
 
 
-def processes(data: RunData, groups: Sequence[Group]) -> Table:
+def processes(run: RunAnalysis) -> Table:
     """By configuration, kind of process and phase (warm-up, measurement): CPU, and what went to and from the disk."""
     cells: list[list[str | Cell]] = []
-    for g in groups[:_MOST]:
-        trials = Evidence(data, g.trials).trials
-        first = "cold" if _begin_cold(data, g) else "warm-up"
+    for g in run.groups[:_MOST]:
+        trials = run.observed(g.trials).trials
+        first = "cold" if _begin_cold(run.data, g) else "warm-up"
         for phase, of in ((first, Recorded.before), ("measured", Recorded.rows)):
             means = _by_kind([of(r, "processes") for r in trials])
             for kind, (count, cpu, waiting, read, written) in sorted(means.items(), key=lambda x: -x[1][1]):
@@ -145,7 +151,7 @@ def processes(data: RunData, groups: Sequence[Group]) -> Table:
 
 
 def _begin_cold(data: RunData, g: Group) -> bool:
-    """The server was started anew before each trial: nothing was in shared buffers."""
+    """Return True if the server restarts before each trial, which leaves shared buffers empty."""
     place = data.manifest.places.get(g.trials[0].place)
     # Of a server that was running already nothing is restarted.
     is_ours = place is not None and "host" not in place.reached
@@ -169,13 +175,13 @@ def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[fl
     return means
 
 
-def statements(data: RunData, groups: Sequence[Group]) -> Table:
+def statements(run: RunAnalysis) -> Table:
     """By configuration, the statements that took the server longest, as pg_stat_statements has counted them."""
     cells: list[list[str | Cell]] = []
-    for g in groups[:_MOST]:
-        titles = {(PurePath(s.script).name, s.line): s.title for s in data.pooled_statements[g.key]}
+    for g in run.groups[:_MOST]:
+        titles = {(PurePath(s.script).name, s.line): s.title for s in run.data.pooled_statements[g.key]}
         counted: dict[str, dict[str, float]] = {}
-        for row in Evidence(data, g.trials).whole("statements"):
+        for row in run.observed(g.trials).whole("statements"):
             title = titles.get((row.get("script", ""), int(row.get("line") or 0))) or " ".join(row["statement"].split())
             total = counted.setdefault(title, {})
             for name, value in row.items():
@@ -210,11 +216,11 @@ def statements(data: RunData, groups: Sequence[Group]) -> Table:
     )  # fmt: skip
 
 
-def locks(data: RunData, groups: Sequence[Group]) -> Table:
+def locks(run: RunAnalysis) -> Table:
     """By configuration, the locks that were waited for most, then those that were held most."""
     cells: list[list[str | Cell]] = []
-    for g in groups[:_MOST]:
-        trials = [r.rows("locks") for r in Evidence(data, g.trials).trials]
+    for g in run.groups[:_MOST]:
+        trials = [r.rows("locks") for r in run.observed(g.trials).trials]
         looks = sum(len({row["end_ns"] for row in rows}) for rows in trials)
         totals: dict[tuple[str, str, str], dict[str, float]] = {}
         for row in chain.from_iterable(trials):
@@ -241,11 +247,11 @@ def locks(data: RunData, groups: Sequence[Group]) -> Table:
 _LOCKS = ("waiting", "granted", "fast_path")
 
 
-def growth(data: RunData, groups: Sequence[Group]) -> Table:
+def growth(run: RunAnalysis) -> Table:
     """By configuration, what the database and pg_wal took on the disk."""
     cells: list[list[str | Cell]] = []
-    for g in groups[:_MOST]:
-        e = Evidence(data, g.trials)
+    for g in run.groups[:_MOST]:
+        e = run.observed(g.trials)
         spans = [rows for r in e.trials if len(rows := [*r.before("sizes"), *r.rows("sizes")]) > 1]
         if not spans:
             continue
@@ -268,12 +274,12 @@ def growth(data: RunData, groups: Sequence[Group]) -> Table:
     )
 
 
-def buffers(data: RunData, groups: Sequence[Group]) -> Table:
+def buffers(run: RunAnalysis) -> Table:
     """By configuration, what shared buffers held after a trial."""
     cells: list[list[str | Cell]] = []
-    for g in groups[:_MOST]:
+    for g in run.groups[:_MOST]:
         # What they hold does not add up over repetitions: the last one.
-        rows = Evidence(data, g.trials[-1:]).whole("buffers")
+        rows = run.observed(g.trials[-1:]).whole("buffers")
         all_of_them = sum(row["buffers"] for row in rows) or 1.0
         for row in sorted(rows, key=lambda row: -row["buffers"])[:_STATEMENTS]:
             pages = row["pages"]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.judge.compared import Pair
 from pgdyno.judge.groups import Group
 from pgdyno.model import spelled
 from pgdyno.report.charts import COLOURS, base
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 _WIDTH, _HEIGHT = 285, 85
@@ -26,12 +26,12 @@ _DEVICE = (
 Values = list[dict[str, object]]
 
 
-def chart(data: RunData, pair: Pair) -> dict[str, object] | None:
+def chart(run: RunAnalysis, pair: Pair) -> dict[str, object] | None:
     """Of each side its longest trial; None: there is nothing beside the throughput to show."""
-    sides = {_name(pair, g): _longest(data, g) for g in (pair.a, pair.b)}
+    sides = {_name(pair, g): _longest(run.data, g) for g in (pair.a, pair.b)}
     if len(sides) < 2 or not all(r.intervals for r in sides.values()):
         return None
-    devices = {name: Evidence(data, [r.trial]).busiest_device for name, r in sides.items()}
+    devices = {name: run.observed([r.trial]).busiest_device for name, r in sides.items()}
     if not all(devices.values()):
         return None
     end = max(r.seconds for r in sides.values())

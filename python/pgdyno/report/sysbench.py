@@ -31,12 +31,12 @@ def text(data: RunData) -> str:
 
 
 def title(slug: str) -> str:
-    """What names a trial."""
+    """Return the comment line that names a trial."""
     return f"# {slug}"
 
 
 def heading(clients: int) -> list[str]:
-    """What parsers look for before the first interval."""
+    """Return the lines that parsers expect before the first interval."""
     threads = f"Number of threads: {clients}"
     return ["Running the test with following options:", threads, "", "", "Threads started!", ""]
 
@@ -52,7 +52,10 @@ def kinds_of(statements: Sequence[str]) -> dict[str, str]:
 
 
 def interval(clients: int, row: IntervalRow, zero_ns: int, counts: Mapping[str, int], kinds: Mapping[str, str]) -> str:
-    """The line of an interval of any length; `counts`: how often each tag was recorded."""
+    """Return the output line of an interval of any length.
+
+    `counts` holds the number of recorded values of each tag.
+    """
     seconds = (row.end_ns - row.start_ns) / 1e9
     by_kind = Counter[str]()
     for tag, n in counts.items():
@@ -78,7 +81,10 @@ def _intervals(data: RunData, t: TrialRecord) -> Iterator[str]:
 
 
 def summary(t: TrialRecord, least_ns: int, retried: int) -> Iterator[str]:
-    """What follows the intervals of a finished trial; `least_ns`: its shortest transaction."""
+    """Yield the lines after the intervals of a finished trial.
+
+    `least_ns` is the latency of its shortest transaction.
+    """
     assert t.summary is not None
     s, latency = t.summary, t.summary.latency
     of_kind = Counter[str]()

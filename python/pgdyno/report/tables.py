@@ -13,6 +13,7 @@ from pgdyno.judge.groups import Group, latency_half_width, single_latency, varia
 from pgdyno.model import Latency, TrialRecord
 from pgdyno.report import heading
 from pgdyno.report.cells import TOO_FEW, Cell, Table, all_linked, linked
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Capacity, Manifest, Place
 from pgdyno.store.reading import RunData
 
@@ -32,30 +33,30 @@ def _cells(latency: Latency, figures: Sequence[Figure], mixed: Sequence[TrialRec
 
 
 def _values(latency: Latency, figures: Sequence[Figure]) -> list[float | None]:
-    """The same in seconds."""
+    """Return the figures of a latency in seconds; None if too few transactions support a figure."""
     return [getattr(latency, f.column) / 1e9 if is_known(latency.count, f) else None for f in figures]
 
 
 def _place_of(m: Manifest, g: Group) -> Place | None:
-    """The place that a group was run at."""
+    """Return the place where a group ran."""
     return m.places.get(g.trials[0].place)
 
 
-def main(data: RunData, groups: Sequence[Group]) -> Table:
+def main(run: RunAnalysis) -> Table:
     """As vendors print it: instance, rows, hot set, and a figure a workload, each at its best number of clients."""
-    m = data.manifest
-    run = {g.workload for g in groups}
-    titles = {name: title for name, title in m.workloads.items() if name in run}
+    m = run.data.manifest
+    measured_ones = {g.workload for g in run.groups}
+    titles = {name: title for name, title in m.workloads.items() if name in measured_ones}
     best: dict[tuple[str, float, str], tuple[Estimate, Group]] = {}
-    for g in groups:
+    for g in run.groups:
         e, key = g.over("qps"), (g.variant, g.hot_set, g.workload)
         if key not in best or e.mean > best[key][0].mean:
             best[key] = (e, g)
-    column = variant_column(list(groups))
-    lines = dict.fromkeys((g.variant, g.hot_set) for g in groups)
+    column = variant_column(list(run.groups))
+    lines = dict.fromkeys((g.variant, g.hot_set) for g in run.groups)
     cells: list[list[str | Cell]] = []
     for variant, hot_set in sorted(lines, key=lambda x: (list(lines).index((x[0], x[1])), x[1])):
-        some = next(g for g in groups if (g.variant, g.hot_set) == (variant, hot_set))
+        some = next(g for g in run.groups if (g.variant, g.hot_set) == (variant, hot_set))
         place = _place_of(m, some)
         total = place.rows if place else m.rows
         row: list[str | Cell] = [heading.instance(m, place), *([variant] if column else [])]
@@ -128,13 +129,13 @@ def ingest(groups: Sequence[Group]) -> Table:
     )
 
 
-def detail(data: RunData, groups: Sequence[Group]) -> Table:
-    """A row for each configuration."""
-    column = variant_column(list(groups))
+def detail(run: RunAnalysis) -> Table:
+    """Return the table of throughput and latency, with a row for each configuration."""
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g in groups:
+    for g in run.groups:
         tps = g.over("tps")
-        pooled, alone = data.pooled[g.key], single_latency(g)
+        pooled, alone = run.data.pooled[g.key], single_latency(g)
         cells.append(
             [
                 g.workload,
@@ -180,7 +181,10 @@ def detail(data: RunData, groups: Sequence[Group]) -> Table:
 
 
 def capacity(data: RunData) -> Table:
-    """What a search for the highest rate under an objective tried; and by it, latency by throughput."""
+    """Return the table of trials of a capacity search under an objective.
+
+    The rows are sorted by rate, so they also show latency by throughput.
+    """
     found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
     cells: list[list[str | Cell]] = []
@@ -227,12 +231,12 @@ def capacity_text(found: Capacity) -> str:
     )
 
 
-def over_time(data: RunData, groups: Sequence[Group]) -> Table:
+def over_time(run: RunAnalysis) -> Table:
     """Average, lowest and highest interval of each configuration."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g in groups if len(groups) <= MOST_SERIES else []:
-        tps = [x for t in g.trials for x in tps_of(measured(data.series[t.plan.number]))]
+    for g in run.groups if len(run.groups) <= MOST_SERIES else []:
+        tps = [x for t in g.trials for x in tps_of(measured(run.data.series[t.plan.number]))]
         if not tps:
             continue
         # Of an open loop it is the latency's: its throughput is what was asked for.
@@ -254,7 +258,7 @@ def over_time(data: RunData, groups: Sequence[Group]) -> Table:
         "TPS over time",
         ["workload", *more, "hot set", "clients", "average", "lowest", "highest", "intervals", "drift"],
         cells,
-        f"Of the intervals of {_or_unknown(data.manifest.run.interval_s)} s of all repetitions. Drift: the "
+        f"Of the intervals of {_or_unknown(run.data.manifest.run.interval_s)} s of all repetitions. Drift: the "
         f"trend over a "
         "measurement, as a part of its mean; of the repetition where it is largest.",
         3 if column else 2,
@@ -266,12 +270,12 @@ def _or_unknown(value: float | None) -> str:
     return "?" if value is None else str(value)
 
 
-def scripts(data: RunData, groups: Sequence[Group]) -> Table:
+def scripts(run: RunAnalysis) -> Table:
     """Of workloads of several scripts: throughput and latency of each."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g in groups:
-        found = data.pooled_scripts[g.key]
+    for g in run.groups:
+        found = run.data.pooled_scripts[g.key]
         whole = sum(s.latency.count for s in found)
         tps = g.over("tps").mean
         for n, s in enumerate(found):
@@ -300,13 +304,14 @@ def scripts(data: RunData, groups: Sequence[Group]) -> Table:
         "all repetitions' transactions together.",
         5 if column else 4,
         ["p50 ±", "p95 ±", "p99.9 ±", "p50 ms", "p99.9 ms", "p99 ±", "clients", "hot set", "p95 ms"],
-        brief=_middle([(g, len(data.pooled_scripts[g.key])) for g in groups]),
+        brief=_middle([(g, len(run.data.pooled_scripts[g.key])) for g in run.groups]),
     )  # fmt: skip
 
 
 def _middle(sizes: Sequence[tuple[Group, int]]) -> list[int]:
-    """Of tables with so many rows for each group, those of the middle number of clients of each workload and variant,
-    over the widest hot set.
+    """Return the table rows of the middle number of clients, for each workload and variant.
+
+    Only the widest hot set counts. `sizes` holds each group with its number of table rows.
     """
     chosen = set()
     for key in dict.fromkeys((g.workload, g.variant) for g, _ in sizes):
@@ -321,13 +326,13 @@ def _middle(sizes: Sequence[tuple[Group, int]]) -> list[int]:
     return out
 
 
-def statements(data: RunData, groups: Sequence[Group]) -> Table:
+def statements(run: RunAnalysis) -> Table:
     """Each statement of each configuration."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
     sizes: list[tuple[Group, int]] = []
-    for g in groups:
-        found = data.pooled_statements[g.key] if len(cells) < MOST_STATEMENTS else []
+    for g in run.groups:
+        found = run.data.pooled_statements[g.key] if len(cells) < MOST_STATEMENTS else []
         sizes.append((g, len(found)))
         for n, s in enumerate(found):
             figures = (MEAN, *PERCENTILES)

@@ -55,7 +55,7 @@ MOST = 40
 
 
 def render(view: View, console: Console) -> None:
-    """Prints what matters."""
+    """Print the most important parts of the report."""
     say = partial(words.said, lang=view.lang)
     if view.error:
         console.print(Text(f"{say('This run went wrong:')} {view.error}", style="bold red"))
@@ -85,7 +85,7 @@ _FINDINGS = 2
 
 
 def _why(view: View, console: Console) -> None:
-    """What was found of the first configurations; pgdyno explain has all."""
+    """Print the findings of the first configurations; pgdyno explain shows all of them."""
     say = partial(words.said, lang=view.lang)
     told = [e for e in view.why if e.findings][:2]
     if not told and not view.not_judged:
@@ -164,7 +164,7 @@ def _print(table: Table, console: Console) -> None:
 
 
 def _brief(table: Table) -> list[list[str]]:
-    """The rows that a terminal shows."""
+    """Return the rows that a terminal shows."""
     texts = table.texts()
     return texts if table.brief is None else [texts[i] for i in table.brief]
 
@@ -180,7 +180,7 @@ def _heading(name: str) -> str:
 
 
 def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: int) -> list[int]:
-    """The columns for which there is room."""
+    """Return the columns that fit into the width."""
     kept = list(range(len(table.columns)))
 
     def needed() -> int:

@@ -38,7 +38,7 @@ Values = list[dict[str, object]]
 
 
 def chart(r: Recorded) -> dict[str, object] | None:
-    """The panels that there is something to show in; None: nothing was collected."""
+    """Return a chart of the panels that have data, or None if nothing was collected."""
     zero = r.window[0]
     if not r.intervals or not any(r.rows(s) for s in ("waits", "devices", "machine")):
         return None
@@ -66,7 +66,7 @@ def chart(r: Recorded) -> dict[str, object] | None:
 
 
 def _whole(r: Recorded) -> list[IntervalRow]:
-    """The intervals of the warm-up, and those of the measurement."""
+    """Return the intervals of the warm-up and of the measurement."""
     every = r.data.series[r.trial.plan.number]
     return [i for i in every if i.phase in ("warmup", "measure") and i.end_ns > i.start_ns]
 
@@ -128,7 +128,7 @@ def _heat(r: Recorded, zero: int) -> Values:
 
 
 def _cells(values: Values, x: dict[str, Any]) -> dict[str, Any]:
-    """A heat map."""
+    """Return a heat map panel."""
     y = {"field": "low", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log", "nice": False},
          "axis": {"format": "~g", "tickCount": 5}}  # fmt: skip
     colour = {"field": "n", "type": "quantitative", "title": "transactions",
@@ -241,8 +241,10 @@ def _lines(
     dots: bool = False,
     named: bool = False,
 ) -> dict[str, Any]:
-    """Lines over time; with `dots` each value is one, joined by a line only where they are few. `named`: a single line
-    has its name beside it as well.
+    """Return a panel of lines over time.
+
+    With `dots`, each value is a dot, and a line joins the dots only if they are few. With `named`, a single line also
+    has its name beside it.
     """
     names = list(dict.fromkeys(str(v["what"]) for v in values))
     colour: dict[str, object] = {"value": COLOURS[0]}

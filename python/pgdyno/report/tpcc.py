@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from pgdyno.judge.groups import Group, variant_column
 from pgdyno.model import UNCOUNTED
 from pgdyno.report import tpcc_ranges
 from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
 
@@ -90,7 +90,10 @@ def _number(value: Any, default: float) -> float:
 
 
 def rates(data: RunData, g: Group) -> Rates | None:
-    """The figures of a configuration; None where it is no TPC-C, or nothing was committed."""
+    """Return the TPC-C figures of a configuration.
+
+    Return None if the workload is not TPC-C or if nothing was committed.
+    """
     definition = _definition(data, g.workload)
     # Before histograms are read: a run may have thousands of configurations that are not.
     if definition is None:
@@ -124,9 +127,12 @@ def rates(data: RunData, g: Group) -> Rates | None:
     )
 
 
-def as_json(data: RunData, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """The figures for machines: a minute or a second as their names say; the half width is a part."""
-    found = [r for g in groups if (r := rates(data, g)) is not None]
+def as_json(run: RunAnalysis) -> list[dict[str, Any]]:
+    """Return the TPC-C figures for machines.
+
+    Each name states whether the figure is per minute or per second. The half width is a ratio of the figure.
+    """
+    found = [r for g in run.groups if (r := rates(run.data, g)) is not None]
     return [
         {
             "workload": r.group.workload,
@@ -160,8 +166,10 @@ class Limit:
     limit_s: float
 
     def verdict(self, clients: int, whole: int) -> str:
-        """A client is in the middle of a deck, of which the cards of a kind may all be dealt or none: where that
-        decides, the run was too short to say.
+        """Return the verdict on the limits: "met", "not met" or "too short to say".
+
+        Each client is in the middle of a deck, of which all cards of a kind may be dealt, or none. If that decides the
+        verdict, the run was too short to say.
         """
         if not self.count or self.p90_ns > self.limit_s * 1e9:
             return "not met"
@@ -217,16 +225,19 @@ def kind_of(sql: str) -> str:
     return "read" if word in _READS and not writes else "write"
 
 
-def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
-    """The best of each workload, for the answer; and first of all, tables that are not consistent."""
+def sentences(run: RunAnalysis) -> list[str]:
+    """Return the best result of each workload for the answer.
+
+    If tables are inconsistent, a sentence about them comes first.
+    """
     out = []
-    broken = {c["clause"] for found in data.checks.values() for c in found if not c["holds"]}
+    broken = {c["clause"] for found in run.data.checks.values() for c in found if not c["holds"]}
     if broken:
         out.append(
             f"The tables are not consistent: TPC-C's condition{'s' if len(broken) > 1 else ''} "
             f"{', '.join(sorted(broken))} did not hold after a trial."
         )
-    every = [r for g in groups if (r := rates(data, g)) is not None]
+    every = [r for g in run.groups if (r := rates(run.data, g)) is not None]
     for workload in dict.fromkeys(r.group.workload for r in every):
         best = max((r for r in every if r.group.workload == workload), key=lambda r: r.new_orders)
         sure = f" ±{plus_minus(best.half_width)}" if best.half_width is not None else ""
@@ -237,7 +248,7 @@ def sentences(data: RunData, groups: Sequence[Group]) -> list[str]:
         text += f", {best.warehouses} warehouse{'s' if best.warehouses != 1 else ''})"
         if best.waits == 1:
             text += f": {percent(best.new_orders / (_MOST_A_TERMINAL * best.group.clients))} of what these can ask for"
-        out.append(f"{text}. TPC-C-like, not audited.{_missed(data, best)}")
+        out.append(f"{text}. TPC-C-like, not audited.{_missed(run.data, best)}")
     return out
 
 
@@ -246,9 +257,9 @@ _LESS = ["transactions/min", "waits", "retried/s", "other/s", "writes/s", "reads
          "warehouses"]  # fmt: skip
 
 
-def figures(data: RunData, groups: Sequence[Group]) -> Table:
-    """New orders a minute without waits, and what else people quote."""
-    columns, cells, keys = _figures(data, groups, paced=False)
+def figures(run: RunAnalysis) -> Table:
+    """Return the table of new orders per minute without waits, and of other figures that people quote."""
+    columns, cells, keys = _figures(run, paced=False)
     return Table(
         "tpcc",
         "TPC-C: new orders a minute",
@@ -264,9 +275,12 @@ def figures(data: RunData, groups: Sequence[Group]) -> Table:
     )
 
 
-def paced(data: RunData, groups: Sequence[Group]) -> Table:
-    """The same with the standard's keying and think times, or parts of them: another thing, in a table of its own."""
-    columns, cells, keys = _figures(data, groups, paced=True)
+def paced(run: RunAnalysis) -> Table:
+    """Return the table of new orders per minute with the standard's keying and think times, or parts of them.
+
+    These figures measure something else than those without waits, so they have a table of their own.
+    """
+    columns, cells, keys = _figures(run, paced=True)
     return Table(
         "tpcc-paced",
         "TPC-C with waits: new orders a minute",
@@ -279,12 +293,12 @@ def paced(data: RunData, groups: Sequence[Group]) -> Table:
     )
 
 
-def _figures(data: RunData, groups: Sequence[Group], *, paced: bool) -> tuple[list[str], list[list[str | Cell]], int]:
+def _figures(run: RunAnalysis, *, paced: bool) -> tuple[list[str], list[list[str | Cell]], int]:
     """Columns, rows, and how many columns say which configuration."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g in groups:
-        r = rates(data, g)
+    for g in run.groups:
+        r = rates(run.data, g)
         if r is None or bool(r.waits) is not paced:
             continue
         half = "–" if r.half_width is None else plus_minus(r.half_width)
@@ -299,17 +313,17 @@ def _figures(data: RunData, groups: Sequence[Group], *, paced: bool) -> tuple[li
     return columns, cells, 3 + bool(column) + paced
 
 
-def _at_pace(data: RunData, groups: Sequence[Group]) -> list[tuple[Group, Rates]]:
+def _at_pace(run: RunAnalysis) -> list[tuple[Group, Rates]]:
     """Those with the standard's waits."""
-    return [(g, r) for g in groups if (r := rates(data, g)) is not None and r.waits == 1]
+    return [(g, r) for g in run.groups if (r := rates(run.data, g)) is not None and r.waits == 1]
 
 
-def limits(data: RunData, groups: Sequence[Group]) -> Table:
+def limits(run: RunAnalysis) -> Table:
     """Of runs at the standard's pace: its limits on the mix and on response times."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g, _ in _at_pace(data, groups):
-        found, whole = _limits_of(data, g)
+    for g, _ in _at_pace(run):
+        found, whole = _limits_of(run.data, g)
         for x in found:
             least = f"{x.least * 100:g}%" if x.least else "–"
             p90 = milliseconds(x.p90_ns) if x.count else "–"
@@ -332,11 +346,11 @@ def limits(data: RunData, groups: Sequence[Group]) -> Table:
     )  # fmt: skip
 
 
-def drawn(data: RunData, groups: Sequence[Group]) -> Table:
+def drawn(run: RunAnalysis) -> Table:
     """Of runs at the standard's pace: what clients drew, and deliveries that passed a district over."""
-    column = variant_column(list(groups))
+    column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
-    for g, r in _at_pace(data, groups):
+    for g, r in _at_pace(run):
         for x in tpcc_ranges.ranges(g, r.of_a_set):
             shown = [x.shown(v) for v in (x.value, x.low, x.high)]
             what = [g.workload, *([g.variant] if column else []), str(g.clients), x.name]
@@ -356,7 +370,7 @@ def drawn(data: RunData, groups: Sequence[Group]) -> Table:
 
 
 def checks(data: RunData) -> Table:
-    """The conditions that were checked after trials."""
+    """Return the table of the consistency conditions that were checked after trials."""
     found: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
     for number, of in data.checks.items():
         for c in of:

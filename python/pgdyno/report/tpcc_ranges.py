@@ -1,5 +1,6 @@
-"""TPC-C at the standard's pace: whether what its clients drew lies in the standard's ranges, and deliveries that found
-a district without a new order.
+"""Checks of TPC-C at the standard's pace against the standard's ranges.
+
+The checks cover the random inputs of the clients, and the deliveries that found a district without a new order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Range:
         return "met" if self.is_inside else "not met" if self.chance < _RARE else "too short to say"
 
     def shown(self, value: float) -> str:
-        """A figure of its kind."""
+        """Return a figure in the format of this range."""
         return f"{value * 100:.2f}%"
 
 
@@ -85,8 +86,9 @@ _PARTS = (
 
 
 def ranges(g: Group, warehouses: int) -> list[Range]:
-    """Of a configuration's trials together; nothing where they have not recorded it. `warehouses`: of a set, which
-    clients draw others from.
+    """Return the ranges over all trials of a configuration, or nothing if the trials did not record them.
+
+    `warehouses` is the number of warehouses in a set, from which clients draw other warehouses.
     """
     total: dict[str, float] = {}
     for t in g.trials:
@@ -106,5 +108,5 @@ def ranges(g: Group, warehouses: int) -> list[Range]:
 
 
 def missed(found: Sequence[Range]) -> list[str]:
-    """The names of those that are not met."""
+    """Return the names of the ranges that are not met."""
     return [r.name for r in found if r.verdict == "not met"]

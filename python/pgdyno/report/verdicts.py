@@ -49,8 +49,10 @@ def change(c: Comparison) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """Return an interval of a ratio in one form: two factors, or two changes. Of one that is wider than a factor of
-    WIDEST the end that is known: "3.1 times or more", "-40% or less"; where that is none, "not known".
+    """Return an interval of a ratio in one form: two factors, or two changes.
+
+    An interval wider than a factor of WIDEST shows only the end that is known: "3.1 times or more", "-40% or less". If
+    neither end is known, return "not known".
     """
     if not is_readable(low, high):
         if low > 1:
@@ -67,7 +69,10 @@ def is_readable(low: float, high: float) -> bool:
 
 
 def times(low: float, high: float) -> str:
-    """An interval of a factor: "2.4 to 2.9 times"; of a very wide one its lower end."""
+    """Return an interval of a factor in words, e.g. "2.4 to 2.9 times".
+
+    A very wide interval shows only its lower end.
+    """
     if not is_readable(low, high):
         return f"at least {_factor(low)} times"
     digits = 2 if f"{low:.2g}" != f"{high:.2g}" else 3
@@ -85,7 +90,7 @@ def _end(ratio: float) -> str:
 
 
 def margin(c: Comparison) -> str:
-    """The difference that matters: "5%"."""
+    """Return the smallest relevant difference as text, e.g. "5%"."""
     return f"{c.margin * 100:g}%"
 
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pgdyno.analysis.compare import MARGIN
-from pgdyno.diagnosis import explain
-from pgdyno.diagnosis.finding import Finding
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.format import printable
-from pgdyno.judge.axes import AxisComparisons, along_axes
-from pgdyno.judge.groups import Group, groups_of
 from pgdyno.report import (
     answer,
     charts,
@@ -32,7 +26,7 @@ from pgdyno.report import (
 )
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.findings import Explained
-from pgdyno.store.reading import RunData
+from pgdyno.results.analysis import RunAnalysis
 
 #: Trials that are drawn over time with all that was collected.
 _TIMELINES = 2
@@ -85,57 +79,54 @@ class View:
         return next((t for t in self.tables if t.name == name), None)
 
 
-def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: float = MARGIN) -> View:
-    """The view of a run, in one of words.LANGUAGES."""
-    m = data.manifest
-    groups = groups_of(data)
-    diagnosis = explain.of_run(data, groups)
-    found_causes = diagnosis.findings
-    along = along_axes(data, groups, margin)
+def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> View:
+    """Build the view of a run in one of words.LANGUAGES."""
+    data, groups, m = run.data, run.groups, run.data.manifest
+    found_causes = run.diagnosis.findings
     every = [
         findings.table(data, found_causes),
         tables.capacity(data),
-        comparisons.table(along),
-        tpcc.figures(data, groups),
-        tpcc.paced(data, groups),
-        tpcc.limits(data, groups),
-        replication.table(data, groups),
-        replication.reads(data, groups),
-        tables.main(data, groups),
+        comparisons.table(run.comparisons),
+        tpcc.figures(run),
+        tpcc.paced(run),
+        tpcc.limits(run),
+        replication.table(run),
+        replication.reads(run),
+        tables.main(run),
         tables.ingest(groups),
-        tables.detail(data, groups),
-        tables.over_time(data, groups),
-        tables.scripts(data, groups),
-        fidelity.table(data, groups),
-        tables.statements(data, groups),
+        tables.detail(run),
+        tables.over_time(run),
+        tables.scripts(run),
+        fidelity.table(run),
+        tables.statements(run),
         outcomes.activity(groups),
-        resources.devices(data, groups),
-        resources.processes(data, groups),
-        resources.statements(data, groups),
-        resources.buffers(data, groups),
-        resources.locks(data, groups),
-        resources.growth(data, groups),
+        resources.devices(run),
+        resources.processes(run),
+        resources.statements(run),
+        resources.buffers(run),
+        resources.locks(run),
+        resources.growth(run),
         facts.loading(data),
         facts.sizes(data),
         facts.storage(data),
         facts.syncs(data),
-        tpcc.drawn(data, groups),
+        tpcc.drawn(run),
         tpcc.checks(data),
         outcomes.outcomes(data),
         outcomes.trials(data),
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
-    pictures = [*_timelines(data, groups), *_charts(data, groups, along)] if with_charts else []
+    pictures = [*_timelines(run), *_charts(run)] if with_charts else []
     found = [t for t in every if t.cells]
     view = View(
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
-        answer=answered(data, groups, along, found_causes, lang),
+        answer=answered(run, lang),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
         why=findings.explained(found_causes, groups),
-        not_judged=[n.sentence for n in diagnosis.not_judged],
+        not_judged=[n.sentence for n in run.diagnosis.not_judged],
         tables=found,
         environment=facts.environment(data),
         settings=facts.settings(data),
@@ -148,21 +139,24 @@ def build(data: RunData, *, with_charts: bool = True, lang: str = "en", margin: 
     return view if lang == "en" else words.translated(view, data, lang)
 
 
-def answered(
-    data: RunData, groups: list[Group], along: AxisComparisons, causes: Sequence[Finding], lang: str = "en"
-) -> list[str]:
-    """The sentences that every form of a report begins with."""
+def answered(run: RunAnalysis, lang: str = "en") -> list[str]:
+    """Return the sentences that every form of a report begins with."""
+    return run.once(f"answer.{lang}", lambda: _answered(run, lang))
+
+
+def _answered(run: RunAnalysis, lang: str) -> list[str]:
+    of_pairs = findings.of_comparisons(run, run, run.comparisons.rows) if run.data.manifest.capacity is None else []
     return [
-        *answer.without_work(data, groups),
-        *fidelity.lost(data, groups, lang),
-        *answer.without_one_level(data, groups),
-        *tpcc.sentences(data, groups),
-        *replication.sentences(data, groups),
-        *answer.of_run(data, groups, along),
-        *(words for _, words in findings.of_comparisons(data, data, along.rows) if data.manifest.capacity is None),
-        *findings.sentences(causes, groups),
-        *fidelity.sentences(data, groups, lang),
-        *fidelity.gained(data, groups, lang),
+        *answer.without_work(run),
+        *fidelity.lost(run, lang),
+        *answer.without_one_level(run),
+        *tpcc.sentences(run),
+        *replication.sentences(run),
+        *answer.of_run(run),
+        *(words for _, words in of_pairs),
+        *findings.sentences(run.diagnosis.findings, run.groups),
+        *fidelity.sentences(run, lang),
+        *fidelity.gained(run, lang),
     ]
 
 
@@ -189,12 +183,12 @@ def _printable(view: View) -> View:
     )
 
 
-def _timelines(data: RunData, groups: list[Group]) -> list[Chart]:
+def _timelines(run: RunAnalysis) -> list[Chart]:
     """Of the fastest configuration of some workloads, its longest trial over time."""
     found = []
-    for n, g in enumerate(findings.fastest(groups)[:_TIMELINES], 1):
+    for n, g in enumerate(findings.fastest(run.groups)[:_TIMELINES], 1):
         longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
-        if spec := timeline.chart(Recorded(data, longest)):
+        if spec := timeline.chart(Recorded(run.data, longest)):
             title = f"{findings.title_of(g)}, repetition {longest.plan.repetition}"
             note = (
                 "One trial on one axis. Waits: our clients, sampled from pg_stat_activity, and the kernel's scheduler: "
@@ -205,21 +199,21 @@ def _timelines(data: RunData, groups: list[Group]) -> list[Chart]:
     return found
 
 
-def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[Chart]:
-    found = [Chart(*c) for c in charts.all_charts(data, groups)]
-    if curve := curves.latency_by_throughput(data):
+def _charts(run: RunAnalysis) -> list[Chart]:
+    found = [Chart(*c) for c in charts.all_charts(run)]
+    if curve := curves.latency_by_throughput(run.data):
         note = "Each point is a trial at a rate; the dashed line is the objective."
         # What was asked for comes first, and a search has nothing to show over clients.
         return [Chart("capacity", "Latency by throughput", note, curve), *found[1:]]
-    if ratios := curves.ratios(along):
+    if ratios := curves.ratios(run.comparisons):
         note = (
             "Lines: the interval that the verdict stands on; dots: the ratio. Of TPS more is better, of all others "
             "less. Dashed: no difference."
         )
         found.insert(0, Chart("ratios", "Each ratio with its interval", note, ratios))
-    if beside := _sides(data, along):
+    if beside := _sides(run):
         found.insert(1 if ratios else 0, beside)
-    if law := curves.scaling(groups):
+    if law := curves.scaling(run.groups):
         note = (
             "Points: repetitions. Line: the Universal Scalability Law, fitted; band: its 95% interval, by levels as "
             "units, beyond the last point by prediction; triangle: its knee."
@@ -228,12 +222,12 @@ def _charts(data: RunData, groups: list[Group], along: AxisComparisons) -> list[
     return found
 
 
-def _sides(data: RunData, along: AxisComparisons) -> Chart | None:
+def _sides(run: RunAnalysis) -> Chart | None:
     """Of the first pair that is compared along an axis, what its two sides did over time."""
-    pair = next((r.pair for r in along.rows if r.pair.axis), None)
-    if pair is None or data.manifest.run.is_duet:
+    pair = next((r.pair for r in run.comparisons.rows if r.pair.axis), None)
+    if pair is None or run.data.manifest.run.is_duet:
         return None
-    spec = sides.chart(data, pair)
+    spec = sides.chart(run, pair)
     note = (
         "The longest trial of each, on equal scales; below the throughput the device that was used most. Shaded: "
         "checkpoints."

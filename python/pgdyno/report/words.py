@@ -20,7 +20,7 @@ LANGUAGES = ("en", "zh")
 
 
 def said(text: str, lang: str = "en") -> str:
-    """A text in a language: whole, by its sentences, or by a pattern with figures in it."""
+    """Translate a text: as a whole, by its sentences, or by a pattern with figures in it."""
     if lang == "en" or not text:
         return text
     return full_width(_said(text))
@@ -53,12 +53,15 @@ def _said(text: str, lang: str = "zh") -> str:
 
 
 def _beside(sentence: str) -> str:
-    """A sentence that ends in a wide mark needs no blank behind it."""
+    """Return a sentence with a space behind it, unless it ends in a full-width mark."""
     return sentence if sentence.endswith(("。", "：", "；")) else f"{sentence} "
 
 
 def translated(view: View, data: RunData, lang: str) -> View:
-    """The view in another language. What the user wrote is theirs: titles and notes of experiments have their own."""
+    """Translate the view into another language.
+
+    Text that the user wrote stays: titles and notes of experiments have translations of their own.
+    """
     m = data.manifest
     workloads = {v: m.workloads_zh.get(k, v) for k, v in m.workloads.items()}
     note, note_zh = m.note, m.note_zh or m.note
@@ -108,7 +111,10 @@ def translated(view: View, data: RunData, lang: str) -> View:
 
 
 def _told(f: FindingText) -> FindingText:
-    """A finding. One whose sentence has no translation is told by what it is, and what it costs."""
+    """Translate a finding.
+
+    If its sentence has no translation, the text names its cause and its cost instead.
+    """
     cost, _, confidence = f.cost.partition("; confidence ")
     part, _, of = cost.partition(" of ")
     costs = f"占{OF_WHAT.get(of, of)}的 {part.replace(' to ', ' 至 ')}"
@@ -123,7 +129,10 @@ def _told(f: FindingText) -> FindingText:
 
 
 def _limit(sentence: str, short: dict[str, str]) -> str:
-    """What limits a configuration, or can be mended in it, where the sentence says that."""
+    """Translate a sentence that says what limits a configuration, or what can be mended in it.
+
+    Return an empty string for any other sentence.
+    """
     found = next((z for end, z in short.items() if sentence.endswith(end)), "")
     begin = re.match(rf"({'|'.join(ROLES)})(?: \((.*?)\))?: ", sentence)
     if not found or begin is None:
@@ -132,7 +141,7 @@ def _limit(sentence: str, short: dict[str, str]) -> str:
 
 
 def _place(title: str) -> str:
-    """A configuration."""
+    """Translate the title of a configuration."""
     return full_width(configuration(re.sub(r"(\S+%) hot", r"热数据 \1", title)))
 
 
@@ -141,7 +150,7 @@ def _cell(c: str | Cell, lang: str) -> str | Cell:
 
 
 def _spec(value: Any, lang: str) -> Any:
-    """A chart's description with its titles in the language."""
+    """Translate the titles in the description of a chart."""
     if isinstance(value, dict):
         return {k: said(v, lang) if k == "title" and isinstance(v, str) else _spec(v, lang) for k, v in value.items()}
     return [_spec(v, lang) for v in value] if isinstance(value, list) else value

@@ -35,7 +35,7 @@ def _span(n: str, unit: str) -> str:
 
 
 def configuration(where: str) -> str:
-    """A configuration as findings and verdicts name it."""
+    """Translate a configuration as findings and verdicts name it."""
     return _named(re.sub(r"(\d+) clients?", r"\1 个连接", where).replace(", ", ","))
 
 
@@ -51,7 +51,7 @@ def _named(where: str) -> str:
 
 
 def _rest(text: str) -> str:
-    """What stands behind the place: that it is little, and what becomes of p99."""
+    """Translate the text after a configuration: a negligible difference, and the change of p99."""
     text = text.replace(", as these two servers were started", "(仅就这两次启动而言)")
     text = re.sub(r", which is within (\S+%)", r",差异在 \1 以内", text)
     text = re.sub(

@@ -13,8 +13,9 @@ from pgdyno.report.view import View
 
 
 def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
-    """report.html, report.md, the pictures that the latter shows, and each table as CSV. Returns the paths of the first
-    two.
+    """Write report.html, report.md with its pictures, and each table as CSV.
+
+    Return the paths of the first two.
     """
     files = {}
     # Another language is written beside the English one, not over it.

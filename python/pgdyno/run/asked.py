@@ -58,7 +58,7 @@ class AskedSources:
         self._make()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         with contextlib.suppress(psycopg.Error):
             self.conn.close()
 

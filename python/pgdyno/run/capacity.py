@@ -27,7 +27,7 @@ _USUAL = 24
 
 
 def figure_of(latency: Latency, figure: str) -> float:
-    """A figure of a distribution by the objective's name, nanoseconds."""
+    """Return a figure of a latency distribution by the name in the objective, in nanoseconds."""
     return float(getattr(latency, BY_NAME[figure].column))
 
 
@@ -39,8 +39,10 @@ def search(
     *,
     shortest_s: float | None = None,
 ) -> tuple[Outcome, Search]:
-    """Searches, with trials of `shortest_s` at least where that is given. Raises UsageError where the experiment has
-    more than one configuration left.
+    """Search for the highest rate that holds the objective.
+
+    `shortest_s` is the minimum length of a trial; None sets no minimum. Raise UsageError if the experiment leaves more
+    than one configuration.
     """
     session = _CapacitySession(prepared, options, objective, listener, shortest_s)
     if len(session.configurations) != 1:
@@ -67,7 +69,7 @@ class _CapacitySession(Session):
         self._probes: list[Probe] = []
 
     def varied(self) -> dict[str, list[Any]]:
-        """The rates are found as it goes."""
+        """Return the axis of rates without values, because the search finds the rates during the run."""
         return {"rate": []}
 
     def _run_trials(self, servers: Servers) -> None:
@@ -95,7 +97,7 @@ class _CapacitySession(Session):
             self._remember(closed.summary.tps)
 
     def _last_for(self, seconds: float) -> None:
-        """The trials that follow are so long."""
+        """Set the length of the following trials."""
         run = self.experiment.run.model_copy(update={"duration_s": seconds})
         self.experiment = self.experiment.model_copy(update={"run": run})
 

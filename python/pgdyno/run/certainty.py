@@ -20,8 +20,9 @@ from pgdyno.store import hlog
 def with_half_widths(
     summary: TrialSummary, rows: Sequence[IntervalRow], log: Path, merged: dict[str, Histogram]
 ) -> TrialSummary:
-    """The summary, its latencies with confidence intervals. `rows` are the intervals that it stands on, `merged` their
-    histograms by tag.
+    """Return the summary with confidence intervals of its latencies.
+
+    `rows` are the intervals behind the summary, and `merged` holds their histograms by tag.
     """
     measured = [r.start_ns for r in rows if r.phase == "measure"]
     waiting = bool(summary.skipped or summary.unfinished)

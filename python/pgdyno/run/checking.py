@@ -21,8 +21,9 @@ from pgdyno.tpcc.conditions import CONSISTENCY, Condition, checked
 
 
 def after_trial(target: Target, dataset: Dataset, writers: Sequence[TrialWriter], listener: Listener) -> list[Caveat]:
-    """Check the data, and write the result into the folder of each trial that has worked on them. A server that is
-    away, or refuses, does not end the run: the trials are then marked as not checked.
+    """Check the data, and write the result into the folder of each trial that has worked on them.
+
+    A server that is unreachable or refuses the check does not end the run. The trials are then marked as not checked.
     """
 
     def began(condition: Condition, number: int, of: int) -> None:

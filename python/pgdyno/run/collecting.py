@@ -67,7 +67,7 @@ class Collecting:
         self._counting: Counting | None = None
 
     def begin(self) -> None:
-        """What is read before; and sampling begins with the load."""
+        """Read the server's state before the trial, and prepare sampling, which begins with the load."""
         if not self._wanted:
             return
         sources: list[Source] = []
@@ -110,7 +110,7 @@ class Collecting:
         self._counting.begin()
 
     def stop(self) -> None:
-        """Ends sampling; nothing is read any more."""
+        """End sampling, and read nothing more."""
         if self._counting is not None:
             self._counting.end()
         collection, self._collection = self._collection, None
@@ -121,8 +121,10 @@ class Collecting:
             asked.close()
 
     def end(self, *, attributable: bool = True) -> None:
-        """End sampling, and read what is read after. Counters that are not `attributable` to this trial alone (two
-        trials share the server) are not read.
+        """End sampling, and read the server's state after the trial.
+
+        Counters that are not `attributable` to this trial alone are not read. This is so if two trials share the
+        server.
         """
         if not self._wanted:
             return
@@ -213,7 +215,10 @@ class Collecting:
         return self._site.cluster is not None
 
     def _find_log(self, conn: Connection) -> Log | None:
-        """Raises OSError, psycopg.Error, ValueError: it cannot be read, and why."""
+        """Return the server's log.
+
+        Raise OSError, psycopg.Error or ValueError with the reason if it cannot be read.
+        """
         if not self._same_machine:
             raise ValueError("it is on another machine")
         names = ("data_directory", "log_line_prefix", "log_timezone", "lc_messages", "log_filename")
@@ -283,7 +288,7 @@ class Collecting:
 
 
 def samples_of(scripts: Sequence[tuple[str, str, int]], workload: Any, seed: int) -> list[Sample]:
-    """The statements of a workload, each with values of its own."""
+    """Return the statements of a workload, each with parameter values of its own."""
     found: list[Sample] = []
     by_place = {(c.script, c.number): c for c in workload.commands}
     for n, (name, _, _) in enumerate(scripts):

@@ -75,8 +75,9 @@ class Counting:
         conn.execute("select pg_reload_conf()")
 
     def own_reloads(self, at_ns: Sequence[int]) -> set[int]:
-        """Of the times at which the server has read its configuration, those because of this: each time the next one
-        after it was told to, however busy it was.
+        """Return the times of configuration reloads that this object caused.
+
+        Each is the first reload after a request, however busy the server was.
         """
         own: set[int] = set()
         for told in self.reloads:

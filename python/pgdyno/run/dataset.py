@@ -35,7 +35,11 @@ BYTES_PER_WAREHOUSE = 105_000_000
 
 
 def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
-    """A scale that loads in seconds: 25 a core, at most a tenth of the memory, a fifth of the free disk, and 100."""
+    """Return a scale that loads within seconds.
+
+    The scale is 25 per core, and at most 100. Its data take at most a tenth of the memory. Its data and the WAL of
+    loading them take at most a fifth of the free disk space.
+    """
     by_memory = memory_bytes // 10 // BYTES_PER_SCALE
     # Data, and the WAL of loading it.
     by_disk = free_bytes // 5 // (2 * BYTES_PER_SCALE)
@@ -43,7 +47,10 @@ def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
 
 
 def chosen(definition: spec.Dataset, *, local_data: Path | None) -> AnyDataset:
-    """The dataset that an experiment asks for; where it leaves the size to us, one that fits."""
+    """Return the dataset that an experiment requests.
+
+    If the experiment leaves the size open, choose one that fits.
+    """
     if definition.is_own or definition.adopt:
         return _own(definition)
     scale, rows = None if definition.scale == "auto" else definition.scale, definition.rows
@@ -117,7 +124,7 @@ def ensure_own(
     claim: Claim | None,
     listener: LoadListener,
 ) -> dict[str, Any]:
-    """Loads somebody's own dataset unless it is there."""
+    """Load a user's own dataset unless it exists."""
     with closing(targets.administrative(target)) as conn:
         there = own.holds(conn, wanted)
     if there:
@@ -134,7 +141,7 @@ def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
 
 
 def carry_out(conn: Connection, file: str) -> None:
-    """A file of SQL, as a whole or not at all."""
+    """Execute an SQL file as a whole or not at all."""
     with user_path(conn), conn.transaction():
         SqlFile.read(Path(file)).carry_out(conn)
 
@@ -150,7 +157,10 @@ def ensure(
     claim: Claim | None,
     listener: LoadListener,
 ) -> dict[str, Any]:
-    """Loads the dataset over connections unless it is there. Returns what was done, for the manifest."""
+    """Load the dataset over connections unless it exists.
+
+    Return what was done, for the manifest.
+    """
     found = find.look(conn, target, dataset, force=force, replace=replace)
     if found.holds(dataset):
         functions.renew(conn, dataset, listener)
@@ -164,7 +174,10 @@ def ensure(
 def ensure_in(
     server: Server, dataset: Dataset, *, force: bool, replace: bool, listener: LoadListener
 ) -> dict[str, Any]:
-    """The same for a cluster of our own, by writing its files."""
+    """Load the dataset into a server that pgdyno created, by writing its files, unless it exists.
+
+    Return what was done, for the manifest.
+    """
     done = loader.into_server(server, dataset, force=force, replace=replace, listener=listener)
     if done is not None:
         return _facts(dataset, done)
@@ -190,8 +203,9 @@ def _facts(dataset: AnyDataset, done: Loaded) -> dict[str, Any]:
 
 
 def refresh(conn: Connection, target: Target, dataset: AnyDataset) -> None:
-    """What pgbench does before a run: the small tables vacuumed, the history emptied, so that trials begin alike. What
-    is emptied is the table that pgdyno made or was given, or this fails.
+    """Prepare the tables as pgbench does before a run: vacuum the small ones and empty the history.
+
+    Trials then begin alike. Raise RefusedError if the history is not the table that pgdyno created or was given.
     """
     if isinstance(dataset, Dataset) and dataset.kind == "tpcb":
         find.schema_for(conn, target)

@@ -1,7 +1,11 @@
-"""A duet: two trials at once. Both servers are up and all clients connected; the load goes to one side at a time, in
-short slices, so that whatever the machine does meets both alike. After Bulej and others, "Duet benchmarking: improving
-measurement accuracy in the cloud" (2020); there both sides run at the same time, on cores of their own: that is the
-order "simultaneous", in which each slice of one is beside a slice of the other.
+"""Duet of two trials at once.
+
+Both servers are up and all clients are connected. The load goes to one side at a time, in short slices, so that any
+disturbance of the machine affects both sides alike.
+
+Source: Bulej and others, "Duet benchmarking: improving measurement accuracy in the cloud" (2020). There both sides run
+at the same time, on cores of their own. That is the order "simultaneous", in which each slice of one side runs beside
+a slice of the other.
 """
 
 from __future__ import annotations
@@ -54,7 +58,10 @@ def transition_of(slice_s: float) -> float:
 
 
 def turns_for(seconds: float, slice_s: float, *, together: bool = False) -> int:
-    """Turns, of both sides together, that hold so many seconds of each: a multiple of four, where they take turns."""
+    """Return the number of turns, of both sides together, that hold this many seconds of each side.
+
+    The number is a multiple of four if the sides take turns.
+    """
     if together:
         return math.ceil(seconds / slice_s - 1e-9)
     return 4 * math.ceil(seconds / slice_s / 2 - 1e-9)
@@ -93,7 +100,10 @@ class _Side:
         return [c.sql for c in self.all_commands[slice(*self.commands)] if c.is_sql]
 
     def take(self, i: _core.Interval, *, own: bool) -> None:
-        """An interval of its own turn, or of the other's, in which only what it had begun comes to its end."""
+        """Add an interval of this side's own turn, or of the other side's.
+
+        In the other side's turn, only the transactions that this side had begun come to their end.
+        """
         mine = i.of_scripts(self.scripts, self.commands)
         phase = i.phase if own or i.phase in ("warmup", "drain") else "drain"
         if phase == "drain" and not (mine.scheduled or mine.committed or mine.failed or mine.unknown):
@@ -164,8 +174,9 @@ def _typical_latency_s(t: PreparedTrial, plan: engine.Plan) -> float:
 
 
 def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRecord], BaseException | None]:
-    """Runs two trials in turns. What ended them early, if anything did, is returned beside their records, which are on
-    disk by then.
+    """Run two trials in alternating slices.
+
+    Return their records and the exception that ended them early, or None. The records are on disk by then.
     """
     a, b = trials
     run, plan = a.context.run, a.plan

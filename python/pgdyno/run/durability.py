@@ -67,8 +67,9 @@ class _OverError(Exception):
 def killed_under_load(
     cluster: HeldCluster, options: engine.Tpcc, *, clients: int, seconds: float, orders: Path
 ) -> Durability:
-    """Drives TPC-C against a server of ours, kills it after so many seconds, starts it again, and compares. `orders` is
-    written anew: the acknowledged ones.
+    """Run TPC-C against a private server, kill and restart the server, and compare the orders.
+
+    The kill comes after `seconds`. The acknowledged orders replace the contents of the file `orders`.
     """
     before = _orders_in(cluster, options)
     orders.write_text("")
@@ -104,7 +105,7 @@ def killed_under_load(
 
 
 def _read(path: Path) -> set[tuple[int, int, int, int]]:
-    """The orders that were written down: set, warehouse, district, order."""
+    """Read the acknowledged orders from the file: set, warehouse, district, order."""
     found = set()
     for line in path.read_text().splitlines():
         _, number, warehouse, district, order = (int(word) for word in line.split())
@@ -113,7 +114,7 @@ def _read(path: Path) -> set[tuple[int, int, int, int]]:
 
 
 def _orders_in(cluster: HeldCluster, options: engine.Tpcc) -> set[tuple[int, int, int, int]]:
-    """The orders since the tables were loaded."""
+    """Return the orders that were added since the tables were loaded."""
     return _select(cluster, options, "select o_w_id, o_d_id, o_id from {orders} where o_id > 3000")
 
 

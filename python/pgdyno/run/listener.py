@@ -13,16 +13,22 @@ class Listener(LoadListener):
     """Hears everything; does nothing. The terminal's progress is a subclass."""
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
-        """The trials that will be run."""
+        """Receive the trials that will run."""
 
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
-        """A trial begins; `statements`: the SQL of its scripts, in the order of hlog's tags `statement-N`."""
+        """Receive the start of a trial.
+
+        `statements` holds the SQL of its scripts, in the order of hlog's tags `statement-N`.
+        """
 
     def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
-        """An interval of it is over; `latencies` by hlog's tags, none while it is waited for that it is steady."""
+        """Receive an interval of a trial after it has ended.
+
+        `latencies` holds the latencies by hlog's tags. It is empty while the run waits for steady throughput.
+        """
 
     def trial_ended(self, record: TrialRecord) -> None:
-        """It has ended."""
+        """Receive the record of a trial after it has ended."""
 
     def close(self) -> None:
         """Nothing more will come."""

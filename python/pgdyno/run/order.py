@@ -24,8 +24,10 @@ _MOST_MORE_S = 60
 
 
 def decided(prepared: Prepared, options: Options) -> Prepared:
-    """The same with an order. A duet where two values of a setting, a version, a target or a variable are compared on
-    private servers that fit beside each other, and slices are enough; else random.
+    """Return the prepared experiment with an order of its trials.
+
+    An open order becomes a duet if two values of a setting, a version, a target or a variable are compared. The duet
+    needs private servers that fit beside each other, and enough slices. Otherwise the order is random.
     """
     experiment = prepared.experiment
     run, order = experiment.run, experiment.run.order
@@ -72,8 +74,10 @@ def _is_duet(prepared: Prepared, options: Options) -> bool:
 
 
 def _are_private(experiment: Experiment, every: list[Configuration], options: Options) -> bool:
-    """Servers of ours, with all of the machine: file systems of their own share the disk below, and flush what they
-    have written in the other's turn.
+    """Return True if all servers are private and have the whole machine to themselves.
+
+    File systems of their own share the disk below. They flush what one server has written during the other server's
+    turn.
     """
     if options.conninfo(experiment) is not None:
         return False

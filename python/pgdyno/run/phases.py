@@ -14,13 +14,14 @@ _SHORTEST_S = 0.05
 
 
 class PhasesOnDevices(LoadListener):
-    """Passes on what it hears, and reads the devices' counters whenever another phase begins. `rows` has, of each phase
-    and device, the phase's name, its seconds, and the means of iostat -x (see Devices); it is empty where the devices
-    cannot be seen.
+    """Load listener that also reads the device counters at every change of phase.
+
+    It passes on every call. `rows` has one entry per phase and device: the name of the phase, its seconds, and the
+    means of iostat -x (see Devices). `rows` is empty if the devices cannot be seen.
     """
 
     def __init__(self, listener: LoadListener, data: Path) -> None:
-        """`data`: the server's data directory."""
+        """Prepare to read the devices below `data`, the server's data directory."""
         self._listener = listener
         self._devices = Devices(places_of(data))
         self._phase = ""

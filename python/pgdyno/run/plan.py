@@ -55,7 +55,7 @@ class Configuration:
     variables: Pairs = ()
 
     def axes(self) -> dict[str, Any]:
-        """What may vary besides workload, hot set and clients."""
+        """Return the axes, besides workload, hot set and clients, that may vary, with their values."""
         p = self.place
         named: dict[str, Any] = {"target": p.target, "dataset": p.dataset, "version": p.version, "scale": p.scale}
         named |= {"protocol": self.protocol, "rate": self.rate}
@@ -76,7 +76,7 @@ Unit = tuple[Planned, ...]
 
 
 def client_counts(axes: Axes, cores: int) -> list[int]:
-    """The axis of clients: as written, or 1, 4 and 16 a core."""
+    """Return the values of the clients axis: as written, or 1, 4 and 16 clients per core."""
     return [cores, 4 * cores, 16 * cores] if axes.clients == "auto" else list(axes.clients)
 
 
@@ -127,12 +127,14 @@ def units(experiment: Experiment, cores: int, *, one_database: bool = False) -> 
 
 
 def trials(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Planned]:
-    """All trials in order. Repetitions are outermost, unless the order is "written", so that a slow drift of the
-    machine meets every configuration alike.
+    """Return all trials in order.
 
-    Where a server that is there already has several datasets, or several targets, they must share its database: they
-    come one after the other, whatever the order within each. `one_database`: the command line or the environment names
-    one for all.
+    Repetitions are the outermost loop, unless the order is "written". A slow drift of the machine then affects every
+    configuration equally.
+
+    An existing server may have several datasets, or several targets may name it. The places then share its database
+    and run one after the other, whatever the order within each. `one_database` is True if the command line or the
+    environment names one database for all places.
     """
     every = configurations(experiment, cores)
     varied = varied_axes(every)
@@ -159,7 +161,10 @@ def _planned(experiment: Experiment, number: int, c: Configuration, repetition: 
 
 
 def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
-    """The axis whose two values a duet compares. Raises SpecError where there is no such axis."""
+    """Return the axis whose two values a duet compares.
+
+    Raise SpecError if there is no such axis.
+    """
     values, order = values_of(every), experiment.run.order
     if len(values) != 1 or len(next(iter(values.values()))) != 2:
         listed = ", ".join(f"{name} has {len(v)}" for name, v in values.items()) or "nothing varies"
@@ -228,12 +233,12 @@ def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> I
 
 
 def varied_axes(every: Sequence[Configuration]) -> list[str]:
-    """The axes, besides workload, hot set and clients, that have more than one value."""
+    """Return the axes, besides workload, hot set and clients, that have more than one value."""
     return list(values_of(every))
 
 
 def values_of(every: Sequence[Configuration]) -> dict[str, list[Any]]:
-    """The values of the axes that vary, in the order that they are written in."""
+    """Return the values of the axes that vary, in the order in which they are written."""
     seen: dict[str, dict[Any, None]] = {}
     for c in every:
         for name, value in c.axes().items():

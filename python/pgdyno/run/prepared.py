@@ -59,8 +59,10 @@ class Prepared:
 
 
 def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Touched] = ()) -> dict[str, str]:
-    """The variables that scripts may use: `scale` (of tpcb, tpcc, sql; else 1), `range` (rows of the hot set),
-    `hot_set`, and `tables` (how many there are alike); of somebody's own `tables` their rows and keys.
+    """Return the variables that scripts may use.
+
+    They are `scale` (of tpcb, tpcc and sql; otherwise 1), `range` (rows of the hot set), `hot_set`, and `tables` (the
+    number of identical tables). For the user's own `tables`, their rows and keys are added.
     """
     rows = data.rows_of_key
     if isinstance(data, OwnDataset):
@@ -84,8 +86,10 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
 
 
 def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path) -> Prepared:
-    """An experiment by its name or its file; the path of a run directory continues that run. Raises SpecError,
-    UsageError.
+    """Prepare an experiment, given by its name or its file.
+
+    The path of a run directory continues that run. Raise SpecError if the experiment or a script is not valid. Raise
+    UsageError if the run cannot be continued.
     """
     if (Path(name_or_path) / manifest.FILE).exists():
         prepared = _continued(Path(name_or_path))
@@ -106,8 +110,9 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
 
 
 def shares_database(prepared: Prepared, options: Options) -> bool:
-    """Whether the command line, or the environment, names one database for all places. A run that is continued keeps
-    the order that it began with.
+    """Return True if the command line or the environment names one database for all places.
+
+    A continued run keeps the order with which it began.
     """
     if prepared.resumed is not None:
         return manifest.read(prepared.resumed).batched
@@ -141,13 +146,13 @@ def _check_scripts(prepared: Prepared) -> None:
 
 
 def _samples(experiment: Experiment, workload: str) -> list[Sample]:
-    """What the scripts of a workload, or of its reads on standbys, pick from, without rows."""
+    """Return the samples, without rows, for the scripts of a workload or of its reads on standbys."""
     of = experiment.workloads.get(workload.removesuffix(specs.standby_reads_of("")))
     return [] if of is None else columns_only(of.samples)
 
 
 def _of_scripts(experiment: Experiment, axes: Axes) -> list[str]:
-    """What the scripts that are carried out are called: workloads of scripts, and reads on standbys."""
+    """Return the names of the script sets to run: workloads that consist of scripts, and reads on standbys."""
     named = {name: experiment.workloads[name] for name in axes.workload or experiment.workloads}
     reads = [specs.standby_reads_of(name) for name, w in named.items() if w.standby_reads is not None]
     return [*(name for name, w in named.items() if w.tpcc is None), *reads]
@@ -200,7 +205,11 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
 
 
 def _continued(path: Path) -> Prepared:
-    """What the run in `path` was, and is to become."""
+    """Return the prepared experiment of the run in `path`, which is to be continued.
+
+    Raise UsageError if the manifest does not state how the run was made. Raise UsageError also if the run is a search
+    for a capacity.
+    """
     m = manifest.read(path)
     try:
         # Pydantic's ValidationError is one.

@@ -58,8 +58,11 @@ class Options:
     templates: str = "use"
 
     def conninfo(self, experiment: Experiment) -> str | None:
-        """Of the server that the command line or the environment names for an experiment that has no targets of its
-        own; empty: libpq's environment says it all. None: private servers.
+        """Return the connection string that the command line or the environment names.
+
+        It applies to an experiment without targets of its own. An empty string means that libpq's environment
+        variables define the connection. None means private servers. For an experiment with its own targets, the result
+        is None.
         """
         if experiment.targets:
             return None
@@ -93,8 +96,9 @@ class Provision:
         self._limits: dict[str, Limits | None] = {}
 
     def refused_settings(self, configurations: Sequence[Configuration], *, fetch: bool) -> list[str]:
-        """What the servers of the run would not take, before any of them is made; versions that are not on this machine
-        are looked for only if `fetch`.
+        """Return the reasons why servers would reject their settings, before any server is created.
+
+        Versions that are not on this machine are searched for only if `fetch` is True.
         """
         found: dict[str, None] = {}
         asked = dict.fromkeys((c.place.target, c.place.version, c.settings) for c in configurations)
@@ -142,7 +146,7 @@ class Provision:
         return folder
 
     def borrowed(self, configuration: Configuration, base: Path) -> BorrowedCluster:
-        """A cluster that stays, started."""
+        """Start an existing cluster, which remains after the run, and return it."""
         settings = self._named_settings_of(configuration)
         cluster = BorrowedCluster(base, settings, self._limits_of(configuration.place.target))
         self._stack.enter_context(cluster)
@@ -150,7 +154,10 @@ class Provision:
         return cluster
 
     def private(self, configuration: Configuration, wanted: AnyDataset) -> EmbeddedCluster:
-        """A private server; from a template, if there is one that holds the dataset."""
+        """Create a private server and return it.
+
+        The server is created from a template if there is one that holds the dataset.
+        """
         place = configuration.place
         pg_bin = self.options.pg_bin
         if place.version is not None:
@@ -189,7 +196,10 @@ class Provision:
         return {f"base backup for {b.member}": b.seconds for b in done}
 
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
-        """It runs, with the configuration's settings; where it ran with others, it is started anew."""
+        """Start the server with the configuration's settings.
+
+        If the server ran with other settings, it is restarted.
+        """
         named = isinstance(cluster, BorrowedCluster)
         settings = self._named_settings_of(configuration) if named else self._settings(configuration)
         if cluster.settings == settings:
@@ -274,7 +284,7 @@ class Provision:
                     ) from e
 
     def _template(self, place: Place, wanted: AnyDataset, programs: Binaries) -> Path | None:
-        """The data directory of a template that holds the dataset."""
+        """Return the data directory of a template that holds the dataset, or None."""
         if self.options.templates == "off":
             return None
         store = templates.Store(templates.store_folder())
@@ -286,7 +296,10 @@ class Provision:
         return store.data_of(found.name)
 
     def keep_as_template(self, cluster: EmbeddedCluster, loaded: AnyDataset) -> None:
-        """Keeps what was loaded; the server is stopped meanwhile."""
+        """Keep the loaded data as a template.
+
+        The server is stopped meanwhile.
+        """
         assert cluster.binaries is not None
         store = templates.Store(templates.store_folder())
         cluster.stop()

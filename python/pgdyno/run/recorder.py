@@ -16,13 +16,14 @@ from pgdyno import __version__
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
-from pgdyno.diagnosis import explain
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
+from pgdyno.report.view import View
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import plan, resume
 from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration
@@ -57,13 +58,25 @@ class Outcome:
 
     exit_code: int
     path: Path | None = None
-    data: RunData | None = None
     error: str = ""
+    #: None: there is no record that could be read.
+    analysis: RunAnalysis | None = None
+    #: The report in English; None: there is none.
+    view: View | None = None
     reports: list[Path] = field(default_factory=list)
+
+    @property
+    def data(self) -> RunData | None:
+        """The record of the run."""
+        return self.analysis.data if self.analysis is not None else None
 
 
 def _same_machine(target: Target, by_address: object) -> bool:
-    """A socket is this machine's; else the server says whether both ends of the connection have one address."""
+    """Return True if the server runs on this machine.
+
+    A Unix-domain socket always belongs to this machine. Otherwise `by_address` decides: the server reports whether
+    both ends of the connection have the same address.
+    """
     return target.host.startswith(("/", "@")) or bool(by_address)
 
 
@@ -104,7 +117,7 @@ class Recorder:
         return self._directory
 
     def knows(self, label: str) -> bool:
-        """A place is written down."""
+        """Return True if the place with this label is recorded."""
         return label in self._places
 
     def shares_machine(self, site: Site) -> bool:
@@ -116,15 +129,15 @@ class Recorder:
         return bool(self._places[site.place.label].server.pooler)
 
     def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
-        """Opens a trial's folder."""
+        """Open a trial's folder and return its writer."""
         return self.directory.begin_trial(trial, parameters)
 
     def update(self, **facts: Any) -> None:
-        """Adds facts to the manifest."""
+        """Add facts to the manifest."""
         self.directory.update_manifest(**facts)
 
     def begin(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
-        """The run directory: a new one, or the one that is continued."""
+        """Create the run directory, or open that of the continued run."""
         if self._prepared.resumed is not None:
             self._directory = RunDirectory.resume(self._prepared.resumed)
             self._places = dict(self.directory.manifest.places)
@@ -178,7 +191,7 @@ class Recorder:
         )
 
     def refuse_another_server(self, label: str, facts: dict[str, Any], where: dict[str, Any]) -> None:
-        """Raises RefusedError where a run that is continued would go on with another server."""
+        """Raise RefusedError if a continued run would go on with another server."""
         resume.refuse_another_server(self._before.get(label), str(facts.get("version") or ""), where)
 
     def record_place(self, site: Site, facts: dict[str, Any]) -> None:
@@ -239,8 +252,9 @@ class Recorder:
     # ------------------------------------------------------------ report
 
     def finish(self, outcome: Outcome) -> Outcome:
-        """Says in the manifest how the run has ended, and writes the reports. What goes wrong with these is in the
-        outcome.
+        """Record in the manifest how the run ended, and write the reports.
+
+        The returned outcome contains the errors that occur while the reports are written.
         """
         if self._directory is None:
             return outcome
@@ -252,10 +266,11 @@ class Recorder:
                 outcome.exit_code = EXIT_WITH_CAVEATS
             recorded = (outcome.error, outcome.exit_code)
             self.update(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
-            outcome.data = reading.read(self.directory.path)
-            if any(t.summary for t in outcome.data.trials):
-                self._write_findings(outcome.data)
-                outcome.reports = reports.write(view.build(outcome.data), self.directory.write_text)
+            outcome.analysis = RunAnalysis(reading.read(self.directory.path))
+            if any(t.summary for t in outcome.analysis.data.trials):
+                self._write_findings(outcome.analysis)
+                outcome.view = view.build(outcome.analysis)
+                outcome.reports = reports.write(outcome.view, self.directory.write_text)
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
             outcome.exit_code = outcome.exit_code or LocalError.exit_code
@@ -270,6 +285,6 @@ class Recorder:
                 self.update(error=outcome.error, exit_code=outcome.exit_code)
         return outcome
 
-    def _write_findings(self, data: RunData) -> None:
+    def _write_findings(self, run: RunAnalysis) -> None:
         """For those who read the record: reports find them anew."""
-        self.directory.write_text(FINDINGS, json.dumps(explain.of_run(data).as_json(), indent=2) + "\n")
+        self.directory.write_text(FINDINGS, json.dumps(run.diagnosis.as_json(), indent=2) + "\n")

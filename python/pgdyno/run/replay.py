@@ -27,12 +27,15 @@ class Replay:
     rows: Mapping[str, list[list[str | None]]]
 
     def with_rows(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples, those that are scheduled with their rows."""
+        """Return the samples; the scheduled ones get their rows."""
         return [replace(s, rows=self.rows.get(s.name, s.rows)) if s.is_scheduled else s for s in samples]
 
 
 def parsed(text: str, scripts: Sequence[tuple[str, str, int]], samples: Mapping[str, SampleOf], where: str) -> Replay:
-    """A schedule of lines, of each client in the order of the times. Raises SpecError with the line."""
+    """Parse a schedule, which has one transaction per line.
+
+    The transactions of each client are sorted by time. Raise SpecError, with the line, if the schedule is not valid.
+    """
     numbers = {name: n for n, (name, _, _) in enumerate(scripts)}
     found: dict[int, list[tuple[int, int, int]]] = {}
     rows: dict[str, list[list[str | None]]] = {}

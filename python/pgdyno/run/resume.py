@@ -14,20 +14,22 @@ from pgdyno.store.manifest import Place
 
 
 def finished(path: Path | None) -> list[TrialPlan]:
-    """The trials that need not be repeated."""
+    """Return the finished trials, which need not be repeated."""
     if path is None:
         return []
     return [t.plan for t in reading.read_records(path) if t.state == "finished"]
 
 
 def complete() -> LocalError:
-    """What is raised where nothing is left to be done."""
+    """Return the error to raise if no trial is left to run."""
     return LocalError("this run is complete: there is nothing to continue", "pgdyno report shows it.")
 
 
 def servers(path: Path, wanted: Options) -> Options:
-    """How the run reached its server. Raises UsageError where the command line says something else: trials of different
-    servers must not come under one heading.
+    """Return the options with which the run reached its server.
+
+    Raise UsageError if the command line names something else. Trials of different servers must not appear under one
+    heading.
     """
     m = manifest.read(path)
     private = m.managed
@@ -47,7 +49,10 @@ def servers(path: Path, wanted: Options) -> Options:
 
 
 def refuse_another_server(before: Place | None, version: str, where: dict[str, Any]) -> None:
-    """Raises RefusedError unless a place, which was `before`, is what it was when the run began."""
+    """Raise RefusedError unless a place is unchanged since the run began.
+
+    `before` is the place at that time. None means that the place is new, which is accepted.
+    """
     if before is None:
         return
     if before.server.version != version:

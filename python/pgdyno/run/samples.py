@@ -34,13 +34,16 @@ from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamesp
 
 
 def columns_only(samples: Mapping[str, SampleOf]) -> list[Sample]:
-    """Samples without rows, against which scripts are compiled."""
+    """Return samples without rows, against which scripts are compiled."""
     return [Sample(name, [variable_of(c) for c in s.columns], []) for name, s in samples.items()]
 
 
 def take(conn: Connection, samples: Mapping[str, SampleOf], seed: int) -> list[Sample]:
-    """Samples of tables: of their pages a part that is chosen by chance, of the rows in these as many as are asked for.
-    The same data and the same seed give the same rows. Raises SpecError, RefusedError.
+    """Read samples of tables.
+
+    A random part of the pages of each table is read, and up to the requested number of rows from these pages. The same
+    data and the same seed give the same rows. Raise SpecError if a table or a column does not exist, cannot be read or
+    has no rows. Raise RefusedError if the table is a view or has row security.
     """
     return [_taken(conn, name, s, seed) for name, s in samples.items()]
 

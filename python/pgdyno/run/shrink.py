@@ -14,9 +14,10 @@ SHORTEST_S, SHORTEST_WARMUP_S, FEWEST_CLIENTS, FEWEST_TABLES = 2.0, 0.5, 4, 4
 
 
 def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> tuple[Experiment, list[str]]:
-    """The experiment with rows, tables, durations and clients divided by `k`, and what that changed, in words.
+    """Return the experiment with rows, tables, durations and clients divided by `k`, and the changes in words.
 
-    Not below what still says something: 2 s of measurement, 4 clients a core, 4 tables, one unit of scale.
+    The values do not fall below those that still give a meaningful result: 2 s of measurement, 4 clients per core, 4
+    tables, one unit of scale.
     """
     data = experiment.model_dump()
     changes: list[str] = []

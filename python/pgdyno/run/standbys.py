@@ -83,7 +83,7 @@ class BesideStandbys:
         self._threads: list[threading.Thread] = []
 
     def begin(self) -> None:
-        """Connects, and begins."""
+        """Connect to the servers and start the heartbeat and the reads."""
         try:
             with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
                 conn.execute(f"create table if not exists {TABLE} (beat bigint not null)".encode())
@@ -102,14 +102,14 @@ class BesideStandbys:
                     self._thread(self._read, name, target, clients)
 
     def take(self) -> dict[str, _core.Histogram]:
-        """What was seen since the last time, by the log's tag."""
+        """Return the histograms recorded since the last call, by tag of the log."""
         with self._lock:
             counts, self._counts = self._counts, {name: _Counts() for name in self._standbys}
         found = {hlog.staleness(name): c.staleness for name, c in counts.items()}
         return found | {hlog.standby_reads(name): c.reads for name, c in counts.items()}
 
     def end(self) -> None:
-        """Ends it; may be called again."""
+        """Stop all activity on the standbys; it may be called again."""
         self._over.set()
         deadline = time.monotonic() + _END_S
         for thread in self._threads:
@@ -144,8 +144,10 @@ class BesideStandbys:
                 self._over.wait(due - time.monotonic())
 
     def _look(self, name: str, target: Target) -> None:
-        """Each beat counts from when it was committed until the standby shows it, or a later one: where it stands still
-        for a while, all that came meanwhile were late.
+        """Record the staleness of each beat on a standby.
+
+        The staleness of a beat counts from its commit until the standby shows this beat or a later one. If the standby
+        stands still for a while, all beats that arrived meanwhile were late.
         """
         shown = self._first
         #: Beats that were seen before the primary has answered.
@@ -164,7 +166,10 @@ class BesideStandbys:
                 self._note(f"{name} was {behind:.1f} s behind at the end: it is staler than the figures say")
 
     def _shown(self, conn: psycopg.Connection[tuple[Any, ...]]) -> int:
-        """The last beat that a standby has; of one that is behind, perhaps none of this trial."""
+        """Return the last beat that a standby has.
+
+        A standby that is behind may have no beat of this trial.
+        """
         try:
             row = conn.execute(f"select max(beat) from {TABLE}".encode(), prepare=True).fetchone()
         except (psycopg.errors.UndefinedTable, psycopg.errors.QueryCanceled, psycopg.errors.SerializationFailure):
@@ -173,7 +178,7 @@ class BesideStandbys:
         return int(row[0]) if row is not None and row[0] is not None else self._first
 
     def _recorded(self, name: str, seen: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Counts beats that were seen; returns those whose commit is not answered yet."""
+        """Count the beats that were seen, and return those whose commit is not confirmed yet."""
         left = []
         with self._lock:
             for n, when in seen:
@@ -205,7 +210,7 @@ class BesideStandbys:
             self._note(f"reads on {name} ended: {result.error or result.raised}")
 
     def take_reads(self, name: str, latency: _core.Histogram) -> None:
-        """An interval of the readers is over."""
+        """Add the latencies of an interval of the readers that has ended."""
         with self._lock:
             self._counts[name].reads.merge(latency)
         if self._over.is_set():
@@ -223,7 +228,7 @@ class _Readers:
         """All are connected."""
 
     def interval(self, i: _core.Interval) -> None:
-        """A part of a second is over."""
+        """Record an interval, a fraction of a second, that has ended."""
         self._beside.take_reads(self._name, i.latency)
 
     def event(self, e: _core.Event) -> None:

@@ -34,7 +34,10 @@ class Kept:
 
 
 def backlog_of(rows: list[IntervalRow]) -> list[int]:
-    """What was due and not done at the end of each interval; of transactions that became due within `rows`."""
+    """Return the backlog at the end of each interval: transactions due and not done.
+
+    Only transactions that became due within `rows` are counted.
+    """
     ended = (r.committed + r.failed + r.skipped + r.unknown + r.unfinished for r in rows)
     return list(itertools.accumulate(r.scheduled - n for r, n in zip(rows, ended, strict=True)))
 
@@ -94,9 +97,11 @@ def regimes_of(kept: list[IntervalRow], latency_ns: float, *, open_loop: bool = 
 def without_warmup(
     summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False, may_drop: bool = True
 ) -> Kept:
-    """The summary with what its series says of itself; where the beginning was still warm-up, throughput and latencies
-    are those of the rest. Counts of outcomes stay those of the whole measurement: nothing that failed is left out. Of
-    an open loop latency and backlog are judged: its throughput is what was asked for.
+    """Return the summary with the findings of its time series, without a warm-up at the beginning.
+
+    If the beginning was still warm-up, throughput and latencies cover only the time after it. Counts of outcomes still
+    cover the whole measurement, so that no failure is left out. For an open loop, latency and backlog are judged,
+    because its throughput is the requested rate.
     """
     kept = measured(rows)
     tps = tps_of(kept)

@@ -42,8 +42,10 @@ class TrialSteps:
         *,
         checks: bool,
     ) -> None:
-        """`before`: the server's counters; `caveats` of the trial are added to; `checks`: the dataset has conditions
-        that must hold after the load.
+        """Set up the steps of one trial.
+
+        `before` holds the server's counters before the load. The steps add to the trial's `caveats`. `checks` is True
+        if the dataset has conditions that must hold after the load.
         """
         self._site = site
         self._run = run
@@ -89,8 +91,10 @@ class TrialSteps:
             self._standbys.end()
 
     def after_load(self) -> dict[str, float]:
-        """Read what the server did during the load, record every gap, and check the data where the workload has
-        conditions. Return the server's counters; none, where they are of both sides of a duet.
+        """Read the server activity during the load, record every gap, and check the data.
+
+        The data are checked if the workload has conditions. Return the server's counters, or an empty dict if they
+        cover both sides of a duet.
         """
         if self._standbys is not None:
             self._standbys.end()
@@ -113,8 +117,10 @@ class TrialSteps:
             side._caveats.extend(caveats)
 
     def _activity(self) -> dict[str, float]:
-        """Return the difference of the server's counters. Record a gap for every counter that could not be read (a
-        server that is gone or frozen, a locked table); the trial stays valid.
+        """Return the difference of the server's counters.
+
+        Record a gap for every counter that could not be read (a server that is gone or frozen, a locked table). The
+        trial stays valid.
         """
         after: dict[str, float] = {}
         try:

@@ -86,7 +86,10 @@ class PreparedTrial:
     schedule: Schedule | None = None
 
     def compiled(self) -> _core.Workload:
-        """What its clients carry out. Raises SpecError."""
+        """Return the workload that the clients run.
+
+        Raise SpecError if a script is not valid.
+        """
         return compiled(self.scripts, self.variables, self.tpcc, self.samples, self.schedule)
 
 
@@ -97,7 +100,7 @@ class RunObserver(Protocol):
         """All clients are connected."""
 
     def interval(self, i: _core.Interval) -> None:
-        """An interval is over on all workers."""
+        """Handle an interval that has ended on all workers."""
 
     def event(self, e: _core.Event) -> None:
         """Something happened."""
@@ -129,7 +132,10 @@ class _Observer:
 
 
 def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
-    """An interval's histograms, as the log names them; `sql`: the commands that are statements."""
+    """Return an interval's histograms by tag of the log.
+
+    `sql` holds the numbers of the commands that are SQL statements.
+    """
     tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
     tags |= {hlog.statement(n): h for n, h in enumerate(_of_statements(i, sql))}
     scripts = i.scripts
@@ -145,7 +151,7 @@ def _of_statements(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
 
 
 def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
-    """An interval as the time series keeps it."""
+    """Return an interval as a row of the time series."""
     h, failed = i.latency, i.failed
     p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
     return IntervalRow(
@@ -180,7 +186,10 @@ def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
 
 
 def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
-    """Runs one trial. What ended it early, if anything did, is returned beside its record, which is on disk by then."""
+    """Run one trial and return its record, and the exception that ended it early or None.
+
+    The record is on disk when the function returns.
+    """
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
     workload = trial.compiled()
     context.listener.trial_started(plan, [c.sql for c in workload.commands if c.is_sql])
@@ -233,7 +242,10 @@ def drawn(workload: _core.Workload, side: int) -> dict[str, float]:
 def run_when_ready(
     contexts: Sequence[TrialContext], workload: _core.Workload, observer: RunObserver, plan: engine.Plan
 ) -> _core.RunResult:
-    """Runs; a server that is just restarting is waited for as long as a connection may take."""
+    """Run the workload.
+
+    A server that is just restarting is waited for, as long as a connection may take.
+    """
     deadline = time.monotonic() + contexts[0].run.connect_timeout_s
     while True:
         try:
@@ -282,8 +294,9 @@ class _WarmUp:
 def until_steady(
     context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, engine_plan: engine.Plan
 ) -> float:
-    """Runs the workload until it is steady, or for as long as the experiment allows; returns the seconds of warm-up
-    that the trial itself still needs: its sessions are new.
+    """Run the workload until it is steady, or for as long as the experiment allows.
+
+    Return the seconds of warm-up that the trial itself still needs, because its sessions are new.
     """
     run = context.run
     watcher = _WarmUp(context, plan)
@@ -300,7 +313,7 @@ def until_steady(
 
 
 def raised_by(result: _core.RunResult) -> BaseException | None:
-    """What ended a run early, if anything did."""
+    """Return the exception that ended a run early, or None."""
     if result.raised is not None or result.error is None:
         return result.raised
     if result.error_in_script:
@@ -317,8 +330,10 @@ def close(
     raised: BaseException | None,
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
-    """Return a trial's record, which is on disk. One that committed nothing has failed, though nothing ends the run;
-    and one whose statements found no rows, where the experiment expects some.
+    """Close a trial and return its record, which is on disk, and `raised`.
+
+    A trial that committed nothing has failed, even if no error ended the run. A trial whose statements found no rows
+    has also failed if the experiment expects rows.
     """
     nothing = ""
     if summary is not None and raised is None:
@@ -352,7 +367,10 @@ def _ended(
     activity: dict[str, float],
     nothing: str = "",
 ) -> tuple[TrialRecord, BaseException | None]:
-    """Closes the trial on disk; `nothing`: why it has failed, though nothing ends the run."""
+    """Close the trial on disk and return its record and `raised`.
+
+    `nothing` is the reason why the trial has failed although no error ended the run.
+    """
     context.stop_collecting()
     log = writer.folder / LOG
     kept = (
@@ -381,8 +399,9 @@ def _ended(
 
 
 def abandon(trial: PreparedTrial, reason: BaseException) -> TrialRecord:
-    """Close a trial whose load never began, because of `reason`: nothing is collected any more, and its record says
-    that it failed, or was interrupted.
+    """Close a trial whose load never began because of `reason`.
+
+    Nothing is collected any more. The record states that the trial failed or was interrupted.
     """
     with signals_held():
         record, _ = _ended(trial.context, trial.plan, trial.writer, now_text(), None, reason, {})
@@ -390,7 +409,7 @@ def abandon(trial: PreparedTrial, reason: BaseException) -> TrialRecord:
 
 
 def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
-    """An error of the engine in the program's own hierarchy."""
+    """Convert an error of the engine to pgdyno's own exception hierarchy."""
     if isinstance(e, PgdynoError):
         return e
     text = message_of(e)
@@ -418,15 +437,17 @@ class Phases:
 
 
 def summarise(result: _core.RunResult, texts: list[str]) -> TrialSummary | None:
-    """A trial's figures; `texts`: of its scripts."""
+    """Return a trial's figures; `texts` are the texts of its scripts."""
     measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
     phases = Phases(result.elapsed_ns, measured, drain, warmup, result.commands, result.scripts, texts)
     return summary_of(phases, result)
 
 
 def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
-    """Throughput is of the measurement; latencies are of all transactions that began before its end, also those that
-    the drain waited for: leaving out the slowest would flatter.
+    """Return a summary of the phases of a trial.
+
+    Throughput covers the measurement. Latencies cover all transactions that began before its end, including those that
+    the drain waited for. The result would look too good without the slowest ones.
     """
     measured, drain = phases.measured, phases.drain
     if measured is None or phases.elapsed_ns == 0:

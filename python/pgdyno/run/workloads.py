@@ -21,7 +21,10 @@ def compiled(
     samples: Sequence[engine.Sample] = (),
     schedule: Schedule | None = None,
 ) -> _core.Workload:
-    """A workload of these scripts, or of TPC-C; a mistake is a SpecError with file, line, column and caret."""
+    """Return a workload of these scripts, or of TPC-C.
+
+    Raise SpecError, with file, line, column and caret, if a script has a mistake.
+    """
     if tpcc is not None:
         return of_tpcc([(tpcc, variables)])
     workload = _core.Workload(dict(variables))
@@ -57,7 +60,7 @@ def listing(tpcc: Tpcc) -> list[tuple[str, str, int]]:
 
 
 def constants(variables: Mapping[str, str]) -> dict[str, int]:
-    """The constants of NURand of a dataset, for the record."""
+    """Return the NURand constants of a dataset, for the record."""
     names = ("last_name_load", "last_name_run", "customer", "item")
     return dict(zip(names, _core.tpcc_constants(int(variables.get("data_seed", "1"))), strict=True))
 
@@ -86,5 +89,8 @@ def _options(tpcc: Tpcc, variables: Mapping[str, str]) -> engine.Tpcc:
 
 
 def message_of(e: _core.CoreError) -> str:
-    """The message in our own words; some errors carry the classic tools' words behind it."""
+    """Return the message in pgdyno's own words.
+
+    Some errors also carry the message of the classic tools, which follows it.
+    """
     return str(e.args[0])

@@ -44,5 +44,5 @@ ALL = (
 
 
 def named(name: str) -> Builtin:
-    """The script of that whole name."""
+    """Return the built-in script with exactly this name."""
     return next(b for b in ALL if b.name == name)

@@ -17,8 +17,9 @@ TableName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$", max_length=260)]
 
 
 class Column(Strict):
-    """How the values of a column are drawn. Of a column that is not named, the catalog decides: the type, foreign keys,
-    unique constraints.
+    """Rule by which the values of a column are drawn.
+
+    For a column that is not named, the catalog decides: the type, foreign keys, unique constraints.
     """
 
     type: Literal["serial", "integer", "number", "text", "choice", "timestamp", "date", "boolean", "uuid", "reference"]

@@ -184,8 +184,9 @@ class Production(Strict):
 
 
 class SampleOf(Strict):
-    r"""Rows of a table, or given here, from which scripts draw with `\pick NAME [PREFIX]`: into a variable for each
-    column.
+    r"""Rows from which scripts draw with `\pick NAME [PREFIX]`.
+
+    The rows are those of a table, or are given in the experiment. Each column is drawn into a variable of its own.
     """
 
     #: As SQL names it: schema.table.

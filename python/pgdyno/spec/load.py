@@ -18,7 +18,7 @@ from pgdyno.spec.experiment import Experiment, Script
 
 
 def names() -> list[str]:
-    """The ready-made experiments."""
+    """Return the names of the built-in experiments."""
     folder = resources.files("pgdyno") / "experiments"
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
 
@@ -30,7 +30,10 @@ def is_ready_made(text: str) -> bool:
 
 
 def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
-    """The experiment, its file's text, and the folder that its scripts are relative to (None for a ready-made one)."""
+    """Return the experiment, the text of its file, and the folder of its scripts.
+
+    Paths of scripts are relative to this folder, which is None for a built-in experiment.
+    """
     if "/" not in name_or_path and not name_or_path.endswith(".toml"):
         if name_or_path not in names():
             raise SpecError(
@@ -50,7 +53,10 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
 
 
 def _with_paths(experiment: Experiment, folder: Path) -> Experiment:
-    """The same with whole paths of what datasets are made from: a run that is continued elsewhere has the same."""
+    """Return the experiment with absolute paths of the files from which its datasets are made.
+
+    A run that is continued in another directory then uses the same files.
+    """
 
     def whole(name: str) -> str:
         return str((folder / Path(name).expanduser()).resolve())
@@ -72,7 +78,10 @@ def _with_paths(experiment: Experiment, folder: Path) -> Experiment:
 
 
 def parse(text: str, file: str) -> Experiment:
-    """The experiment that `text` describes; each mistake names file, key and value."""
+    """Return the experiment that `text` describes.
+
+    Raise SpecError if it is not valid. Each mistake names file, key and value.
+    """
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
@@ -90,8 +99,10 @@ def parse(text: str, file: str) -> Experiment:
 
 
 def mistakes(e: ValidationError) -> list[Any]:
-    """What is wrong, without the alternatives that the user did not mean: of `"auto" or a number`, given 0, only the
-    number's complaint is of use.
+    """Return the mistakes, without those of alternatives that the user did not mean.
+
+    For example, a key takes `"auto" or a number`, and its value is 0. Then only the complaint about the number is
+    useful.
     """
     errors = e.errors()
 
@@ -119,7 +130,10 @@ def _describe(text: str, file: str, error: Any) -> str:
 
 
 def _line_of(text: str, path: list[str]) -> int | None:
-    """The line of the last key of `path` that stands in the text, as near as a search can tell."""
+    """Return the line of the last key of `path` that occurs in the text, or None.
+
+    The line is as exact as a text search can find it.
+    """
     names = [p for p in path if not p.isdigit()]
     for name in reversed(names):
         for number, line in enumerate(text.splitlines(), 1):
@@ -159,7 +173,7 @@ def schedule_texts(experiment: Experiment, folder: Path | None) -> dict[str, str
 
 
 def standby_reads_of(workload: str) -> str:
-    """What the scripts of its reads on standbys are called among those of workloads."""
+    """Return the name that a workload's standby reads have among the scripts of workloads."""
     return f"{workload} on standbys"
 
 

@@ -52,8 +52,9 @@ def run(
     seconds: float,
     watch: Callable[[str, int], object],
 ) -> list[FioJob]:
-    """Runs the jobs as the account, on one file of `size` bytes in `folder`; `watch` is told of each job's title and
-    number. Raises LocalError with fio's words.
+    """Run the fio jobs as the account, on one file of `size` bytes in `folder`.
+
+    `watch` is called with the title and the number of each job. Raise LocalError, with fio's message, if a job fails.
     """
     results = []
     for number, (name, title, (pattern, engine)) in enumerate(JOBS):

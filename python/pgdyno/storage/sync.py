@@ -15,8 +15,9 @@ _GROUP = re.compile(r"^(Compare|Test|Non-sync)")
 
 
 def run(program: Path, folder: Path, account: Account, seconds: int) -> list[SyncMethod]:
-    """Each method for so many seconds, as the account, on a file in `folder`. Raises LocalError with the program's
-    words.
+    """Run each sync method for `seconds` seconds, as the account, on a file in `folder`.
+
+    Raise LocalError, with the program's message, if it fails.
     """
     argv: list[str | Path] = [program, "-s", str(seconds), "-f", folder / "fsync"]
     done = run_while_we_live(argv, account)
@@ -27,7 +28,7 @@ def run(program: Path, folder: Path, account: Account, seconds: int) -> list[Syn
 
 
 def parse(text: str) -> list[SyncMethod]:
-    """The lines of its output, with the headings that they stand under."""
+    """Return the result lines of the program's output, with the headings above them."""
     found, group = [], ""
     for line in text.splitlines():
         if _GROUP.match(line):

@@ -66,7 +66,10 @@ METRICS = (
 
 
 def lines(data: RunData, form: str) -> Iterator[str]:
-    """A run in one of FORMATS, line by line. Raises UsageError."""
+    """Return the lines of a run in one of FORMATS.
+
+    Raise UsageError if the format does not exist, or no trial has a known start time.
+    """
     if form not in FORMATS:
         raise UsageError(f'there is no format "{form}"', f"There are {', '.join(FORMATS)}.")
     trials = [t for t in data.trials if t.start_ns]
@@ -76,7 +79,7 @@ def lines(data: RunData, form: str) -> Iterator[str]:
 
 
 def dashboard() -> str:
-    """A dashboard of Grafana's for what the first two formats hold, as JSON."""
+    """Return a Grafana dashboard, as JSON, for the data of the first two formats."""
     return (resources.files("pgdyno") / "dashboards" / "grafana.json").read_text(encoding="utf-8")
 
 

@@ -26,27 +26,27 @@ MAX_VALUE_UNIT = 1_000_000.0
 
 
 def statement(n: int) -> str:
-    """The tag of statement `n`, over the whole workload."""
+    """Return the tag of statement `n`; the numbers run over the whole workload."""
     return f"statement-{n}"
 
 
 def script(n: int) -> str:
-    """The tag of script `n`."""
+    """Return the tag of script `n`."""
     return f"script-{n}"
 
 
 def standby_reads(name: str) -> str:
-    """The tag of the reads on a standby beside the trial."""
+    """Return the tag of the reads on a standby beside the trial."""
     return f"standby-reads-{name}"
 
 
 def staleness(name: str) -> str:
-    """The tag of how old what a standby shows is."""
+    """Return the tag of a standby's staleness: the age of the data that it shows."""
     return f"staleness-{name}"
 
 
 def header(start_ns: int) -> str:
-    """What a log begins with."""
+    """Return the lines with which a log begins."""
     seconds = start_ns / 1e9
     when = datetime.fromtimestamp(seconds, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     return (
@@ -77,8 +77,9 @@ def line(tag: str, start_ns: int, end_ns: int, h: Histogram) -> str:
 
 
 def intervals(path: Path, starts_ns: Iterable[int]) -> Iterator[tuple[int, str, Histogram]]:
-    """Start, tag and histogram of the intervals that begin at `starts_ns`, line by line: the log of a long trial is
-    large. A torn last line is left out.
+    """Yield start, tag and histogram of the intervals that begin at `starts_ns`.
+
+    The log is read line by line, because that of a long trial is large. A torn last line is left out.
     """
     wanted = {f"{s / 1e9:.6f}": s for s in starts_ns}
     try:
@@ -103,12 +104,12 @@ def read_merged(path: Path, starts_ns: Iterable[int]) -> dict[str, Histogram]:
 
 
 def merged_lines(merged: dict[str, Histogram]) -> str:
-    """A line for each tag: the tag, and the histogram as in a log."""
+    """Return one line per tag: the tag, and the histogram as in a log."""
     return "".join(f"{tag},{base64.b64encode(h.encode()).decode()}\n" for tag, h in merged.items())
 
 
 def encoded_lines(path: Path) -> dict[str, str] | None:
-    """What merged_lines wrote, by tag, not yet decoded; None where there is no such file."""
+    """Return the output of `merged_lines` by tag, not decoded, or None if the file does not exist."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -117,7 +118,10 @@ def encoded_lines(path: Path) -> dict[str, str] | None:
 
 
 def decoded(data: str) -> Histogram:
-    """A histogram of such a line. Raises ValueError."""
+    """Decode a histogram from the encoded data of a line.
+
+    Raise ValueError if the data are damaged.
+    """
     try:
         return Histogram.decode(base64.b64decode(data, validate=True))
     except Exception as e:

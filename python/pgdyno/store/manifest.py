@@ -1,8 +1,9 @@
-"""manifest.json: what a run was made of, typed. Written and read here only; older files are brought to the present
-form.
+"""Typed contents of manifest.json: all that a run was made of.
 
-Schema 1 is what this version writes. Files without a `schema` are of schema 0: the same keys, some of which may be
-missing. Sizes are bytes, times RFC 3339 UTC, durations seconds.
+This module alone defines how the file is written and read. Files of older versions are converted to the present form.
+
+Schema 1 is written by this version. Files without a `schema` have schema 0: the same keys, some of which may be
+missing. Sizes are in bytes, times in RFC 3339 UTC, durations in seconds.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Server(Part):
     pooler: str = ""
 
     def setting(self, name: str) -> str | None:
-        """A setting's value."""
+        """Return the value of a setting, or None if it is not recorded."""
         return self.settings[name].value if name in self.settings else None
 
 
@@ -299,7 +300,7 @@ class Manifest(Part):
         return value
 
     def changed(self, **facts: Any) -> Manifest:
-        """The same with other facts, checked."""
+        """Return a copy with these facts replaced and validated."""
         return Manifest.model_validate({**self.model_dump(by_alias=True), **facts})
 
     def as_json(self) -> dict[str, Any]:
@@ -308,7 +309,7 @@ class Manifest(Part):
 
 
 def check_schema(schema: object) -> None:
-    """Raises ValueError where a file is of a newer version than ours."""
+    """Raise ValueError if a file has a newer schema than this version of pgdyno supports."""
     if isinstance(schema, int) and schema > SCHEMA:
         raise ValueError(f"it is of schema {schema}, and this pgdyno knows {SCHEMA}: use a newer one")
 
@@ -326,7 +327,10 @@ _MIGRATIONS = {0: _from_0}
 
 
 def parse(text: str) -> Manifest:
-    """A manifest from a file's text. Raises ValueError, which says what is wrong with which key."""
+    """Parse the text of a manifest file.
+
+    Raise ValueError, which names the key and the mistake, if the text is not valid.
+    """
     try:
         found = json.loads(text)
     except RecursionError:
@@ -344,7 +348,7 @@ def parse(text: str) -> Manifest:
 
 
 def explained(e: ValidationError) -> str:
-    """The first mistake: its key, and what is wrong."""
+    """Return the first mistake: its key and the reason."""
     first = e.errors(include_url=False, include_context=False)[0]
     key = ".".join(str(part) for part in first["loc"])
     more = f" (and {e.error_count() - 1} more)" if e.error_count() > 1 else ""
@@ -352,7 +356,11 @@ def explained(e: ValidationError) -> str:
 
 
 def text_of(path: Path) -> str:
-    """A file of ours as text. Raises ValueError where it cannot be one, OSError where it cannot be read."""
+    """Return the text of a file that pgdyno has written.
+
+    Raise ValueError if the file is too large or not UTF-8, and so is not one of pgdyno's. Raise OSError if the file
+    cannot be read.
+    """
     if path.stat().st_size > _MOST_BYTES:
         raise ValueError("it is too large to be one of pgdyno's")
     try:

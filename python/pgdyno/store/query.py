@@ -55,14 +55,14 @@ def write_csv(found: Rows, to: TextIO) -> None:
 
 
 def refuse_a_run_directory(path: Path) -> None:
-    """Raises UsageError where a file would be written into a run."""
+    """Raise UsageError if a file would be written into a run directory."""
     for folder in path.resolve().parents:
         if (folder / FILE).exists():
             raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
 
 
 def write(found: Rows, output: Path) -> None:
-    """A file of CSV, Parquet or JSON, by the end of its name."""
+    """Write a CSV, Parquet or JSON file, according to the suffix of its name."""
     refuse_a_run_directory(output)
     # A struct may have no fields, which Parquet does not know.
     rows = [[json.dumps(v, default=str) if isinstance(v, dict) else v for v in row] for row in found.rows]
@@ -163,8 +163,10 @@ def run(text: str, runs: Path) -> Rows:
 
 
 def _output(statement: str, folders: list[Path]) -> list[str]:
-    """Return the file that a COPY writes, and the one beside it that DuckDB writes first where the file exists. Raise
-    UsageError where it does anything else, or writes into a run directory.
+    """Return the file that a COPY writes, and DuckDB's temporary file beside it.
+
+    DuckDB writes the temporary file first if the named file exists. Raise UsageError if the statement does anything
+    else, or writes into a run directory.
     """
     match = _COPY_TO.search(statement)
     if match is None or re.search(r"\bfrom\s+'", statement[match.start() :], re.IGNORECASE):
@@ -187,7 +189,10 @@ def _refuse_a_mixture(text: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str, Any]]) -> None:
-    """`closed` and `open`: trials of one kind of loop; `capacity`: what searches for a capacity came to."""
+    """Create the views `closed` and `open`, and the table `capacity`.
+
+    Each view has the trials of one kind of loop. The table has the results of the searches for a capacity.
+    """
     db.execute("create view closed as select * from trials where loop = 'closed'")
     db.execute("create view open as select * from trials where loop = 'open'")
     if searches:
@@ -212,7 +217,7 @@ def _sampled_names(text: str) -> list[str]:
 
 
 def _findings(folder: Path) -> list[dict[str, Any]]:
-    """A row a finding: those that the run has written down."""
+    """Return one row per finding that the run has recorded."""
     try:
         found = json.loads(manifest.text_of(folder / reading.FINDINGS))
         names = ("workload", "hot_set", "clients", "cause", "kind", "of", "confidence", "sentence", "remedy")
@@ -228,7 +233,7 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _samples(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, files: list[dict[str, Any]]) -> None:
-    """A view of what a source has sampled, in all trials."""
+    """Create a view of the samples of one source, over all trials."""
     _table(db, scratch, f"{name}_files", files)
     paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
     db.execute(
@@ -248,7 +253,7 @@ def _damage(file: Path) -> str:
 
 
 def _trial(folder: Path, data: RunData, t: TrialRecord) -> dict[str, Any]:
-    """A row of `trials`: what it was, where it was run, and what it came to."""
+    """Return a row of `trials`: the trial, the place where it was run, and its results."""
     m: Manifest = data.manifest
     place = m.places.get(t.place)
     server = place.server if place else m.server
@@ -298,7 +303,7 @@ def _start(folder: Path, t: TrialRecord) -> int | None:
 
 
 def _configuration(facts: dict[str, Any]) -> dict[str, Any]:
-    """The part of a trial's row that each of its intervals has as well."""
+    """Return the part of a trial's row that each of its intervals has as well."""
     names = list(facts)
     return {n: facts[n] for n in names[: names.index("state")]} | {"trial_start_ns": facts["start_ns"]}
 
@@ -314,7 +319,10 @@ def _table(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, rows: list[d
 def _intervals(
     db: duckdb.DuckDBPyConnection, scratch: Path, files: list[dict[str, Any]], cut_off: list[dict[str, Any]]
 ) -> None:
-    """The view `intervals`: Parquet files where they lie, each with its trial; and the lines of those without."""
+    """Create the view `intervals`.
+
+    It consists of the Parquet files in place, each with its trial, and of the lines of trials without such a file.
+    """
     parts = []
     if files:
         _table(db, scratch, "interval_files", files)

@@ -72,7 +72,7 @@ class TrialFile:
     activity: dict[str, float] = field(default_factory=dict)
 
     def record(self) -> TrialRecord:
-        """The trial as the program has it."""
+        """Return the trial as the program represents it."""
         return TrialRecord(
             self.plan,
             "interrupted" if self.state == "running" else self.state,
@@ -175,7 +175,10 @@ class _Damage:
 
 
 def read(path: Path) -> RunData:
-    """Reads a run directory, whatever state it is in. Raises UsageError where it has no manifest that can be read."""
+    """Read a run directory, in whatever state it is.
+
+    Raise UsageError if it has no readable manifest.
+    """
     about = manifest.read(path)
     damage = _Damage(path)
     trials = _records(path, damage)
@@ -260,7 +263,7 @@ def _first(repetitions: list[TrialRecord]) -> TrialSummary:
 
 
 def read_records(path: Path) -> list[TrialRecord]:
-    """The trials of a run directory, without their series and histograms."""
+    """Return the trials of a run directory, without their time series and histograms."""
     return _records(path, _Damage(path))
 
 
@@ -281,7 +284,10 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
 
 
 def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecord:
-    """A trial that was killed, with the figures of the intervals that it has left; of its statements none."""
+    """Return a killed trial with the figures of its remaining intervals.
+
+    There are no figures of its statements.
+    """
     rows = [r for r in read_intervals(folder, damage.note) if r.phase == "measure" and r.end_ns > r.start_ns]
     if record.summary is not None or not rows:
         return record
@@ -312,7 +318,10 @@ def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecor
 
 
 def parse_trial(text: str) -> TrialFile:
-    """A trial.json. Raises ValueError, which says what is wrong with which key."""
+    """Parse the text of a trial.json file.
+
+    Raise ValueError, which names the key and the mistake, if the text is not valid.
+    """
     try:
         found = json.loads(text)
         if isinstance(found, dict):
@@ -334,8 +343,9 @@ def _counts(summary: TrialSummary | None) -> dict[str, int]:
 
 
 class _Merged:
-    """A trial's histograms by tag, of all but the warm-up; each decoded when it is asked for. Of a trial that was
-    killed, from its log.
+    """Histograms of a trial by tag, without the warm-up.
+
+    Each histogram is decoded when it is requested. The histograms of a killed trial come from its log.
     """
 
     def __init__(
@@ -355,7 +365,7 @@ class _Merged:
         self._logged: dict[str, Histogram] | None = None
 
     def get(self, tag: str) -> Histogram | None:
-        """The histogram, if anything was recorded."""
+        """Return the histogram of a tag, or None if nothing was recorded."""
         if self._encoded is not None:
             try:
                 if tag in self._encoded or not self._counts.get(tag):
@@ -375,7 +385,7 @@ class _Merged:
 
 
 def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[dict[str, Any]]:
-    """What was checked in a trial's tables; nothing where nothing was."""
+    """Return the checks of a trial's tables; the list is empty if nothing was checked."""
     path = folder / CHECKS
     if not path.exists():
         return []
@@ -393,8 +403,10 @@ def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
 
 
 def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[IntervalRow]:
-    """A trial's time series: from Parquet, or from the lines that were written until it was killed. What cannot be read
-    is told to `note`.
+    """Return a trial's time series.
+
+    It comes from the Parquet file, or from the lines that were written until the trial was killed. `note` is called
+    for each file that cannot be read.
     """
     parquet = folder / INTERVALS
     if parquet.exists():
@@ -440,7 +452,10 @@ def _buckets_over_time(log: Path, rows: list[IntervalRow]) -> list[tuple[int, li
 
 
 def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[Event]:
-    """What happened in a trial, in the order of time. What cannot be read is told to `note`."""
+    """Return the events of a trial, in order of time.
+
+    `note` is called if the file cannot be read.
+    """
     file, found = folder / EVENTS, []
     try:
         lines = file.read_bytes().split(b"\n")
@@ -462,7 +477,10 @@ def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
 
 
 def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogram]) -> Latency:
-    """The figures of repetitions' histograms `together`, with the confidence intervals that these `parts` give them."""
+    """Return the figures of merged repetitions, with confidence intervals.
+
+    `together` is the merged histogram of the repetitions. The confidence intervals are computed from `parts`.
+    """
     if len(parts) < 2:
         return latency
     counts = [h.count for h in parts]
@@ -477,6 +495,6 @@ def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogra
 
 
 def latency_of(h: Histogram) -> Latency:
-    """A histogram's figures."""
+    """Return the figures of a histogram."""
     p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
     return Latency(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)

@@ -37,7 +37,7 @@ _LOCK = ".lock"
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns the operating system's refusals into errors that say what to do."""
+    """Convert errors of the operating system to errors that name a remedy."""
     try:
         yield
     except OSError as e:
@@ -54,7 +54,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def now_text() -> str:
-    """The time, RFC 3339 UTC."""
+    """Return the current time, RFC 3339 UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -79,7 +79,10 @@ class RunDirectory:
 
     @classmethod
     def create(cls, parent: Path, name: str, experiment_text: str) -> RunDirectory:
-        """Makes `parent/<UTC time>-<name>`; two runs in one second get different names."""
+        """Create `parent/<UTC time>-<name>`.
+
+        Two runs in one second get different names.
+        """
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         with writing(parent):
             for n in range(100):
@@ -99,7 +102,7 @@ class RunDirectory:
 
     @classmethod
     def resume(cls, path: Path) -> RunDirectory:
-        """The directory of a run that is continued."""
+        """Open the directory of a run that is continued."""
         run = cls(path)
         run._claim()
         run._manifest = manifest.read(path)
@@ -128,7 +131,7 @@ class RunDirectory:
         return self._manifest
 
     def update_manifest(self, **facts: Any) -> None:
-        """Adds facts to manifest.json."""
+        """Add facts to manifest.json."""
         try:
             self._manifest = self._manifest.changed(**facts)
         except ValidationError as e:
@@ -136,7 +139,7 @@ class RunDirectory:
         replace_file(self.path / FILE, json.dumps(self._manifest.as_json(), indent=2) + "\n")
 
     def begin_trial(self, plan: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
-        """Opens a trial's folder."""
+        """Open a trial's folder and return its writer."""
         folder = self.path / "trials" / plan.folder
         with writing(folder):
             if folder.exists():
@@ -149,7 +152,7 @@ class RunDirectory:
         return TrialWriter(folder, plan, parameters)
 
     def write_text(self, name: str, text: str) -> Path:
-        """Writes a report."""
+        """Write a report and return its path."""
         replace_file(self.path / name, text)
         return self.path / name
 
@@ -200,7 +203,7 @@ class TrialWriter:
         self._write_state("running")
 
     def interval(self, row: IntervalRow, histograms: dict[str, Histogram]) -> None:
-        """Appends one interval and its histograms by tag."""
+        """Append one interval and its histograms by tag."""
         with writing(self.folder):
             self._intervals.write(json.dumps(asdict(row)) + "\n")
             for tag, h in histograms.items():
@@ -218,15 +221,16 @@ class TrialWriter:
             self._events.write(json.dumps({"at_ns": at_ns, "kind": kind, "text": text, **more}) + "\n")
 
     def samples(self, name: str, start_ns: int, end_ns: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Append what a source says of the time between two moments (nanoseconds since 1970), if the load has begun and
-        the trial is not finished.
+        """Append the samples of a source for the time between two moments.
+
+        The moments are nanoseconds since 1970. Samples are dropped if the load has not begun or the trial is finished.
         """
         with self._lock, writing(self.folder):
             if self._start_ns and not self._is_closed:
                 self._samples.append(name, start_ns - self._start_ns, end_ns - self._start_ns, rows)
 
     def totals(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Writes what is of the whole trial."""
+        """Write the samples of a source that cover the whole trial."""
         with writing(self.folder):
             self._samples.whole(name, rows)
 
@@ -241,8 +245,10 @@ class TrialWriter:
         dropped_until_ns: int = 0,
         merged: dict[str, Histogram] | None = None,
     ) -> None:
-        """Closes the trial: finished, failed or interrupted. Intervals that began before `dropped_until_ns` turned out
-        to be warm-up; `merged` are the histograms without them.
+        """Close the trial as finished, failed or interrupted.
+
+        Intervals that began before `dropped_until_ns` turned out to be warm-up. `merged` holds the histograms without
+        them.
         """
         self._rows = [
             replace(r, phase="dropped") if r.phase == "measure" and r.start_ns < dropped_until_ns else r

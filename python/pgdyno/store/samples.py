@@ -60,7 +60,10 @@ class SampleWriter:
             pq.write_table(pa.Table.from_pylist(list(rows)), to)
 
     def finish(self) -> None:
-        """Turns the lines into Parquet. Raises OSError."""
+        """Convert the lines to Parquet.
+
+        Raise OSError if a file cannot be written.
+        """
         with self._lock:
             self._is_closed = True
             files, self._files = self._files, {}
@@ -87,7 +90,7 @@ def _convert(lines: Path, to: BinaryIO) -> None:
 
 
 def names(trial: Path) -> list[str]:
-    """The sources that a trial has samples of."""
+    """Return the names of the sources of which a trial has samples."""
     try:
         found = {p.stem for p in (trial / FOLDER).iterdir() if p.suffix in (".parquet", ".jsonl")}
     except OSError:
@@ -96,13 +99,16 @@ def names(trial: Path) -> list[str]:
 
 
 def file_of(trial: Path, name: str) -> Path | None:
-    """The Parquet file of a source, if the trial has ended in order."""
+    """Return the Parquet file of a source, or None if the trial has not ended normally."""
     path = trial / FOLDER / f"{name}.parquet"
     return path if path.exists() else None
 
 
 def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: None) -> list[Row]:
-    """The rows of a source; none where there are none. What cannot be read is told to `note`."""
+    """Return the rows of a source; the list is empty if there are none.
+
+    `note` is called for each file that cannot be read.
+    """
     path = trial / FOLDER / f"{name}.parquet"
     if path.exists():
         try:

@@ -35,7 +35,7 @@ def texts(lengths: np.ndarray[Any, Any], letters: bytes) -> Column:
 
 
 def chosen(indexes: np.ndarray[Any, Any], values: Sequence[object]) -> Column:
-    """The values at these places."""
+    """Return the values at these indexes."""
     return spelled(values).take(pa.array(indexes))
 
 
@@ -50,8 +50,10 @@ def as_texts(column: Column) -> list[str | None]:
 
 
 def grouped(column: Column) -> tuple[Column, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The distinct values of a column, NULL apart; the places of its values, those of one value together; and where
-    each value's begin, with the end behind them.
+    """Group the positions of a column's values by value.
+
+    Return the distinct values without NULL, the positions grouped by value, and the offset at which each group begins.
+    The end of the last group follows as one more offset.
     """
     encoded = pc.dictionary_encode(column)
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -74,7 +76,7 @@ def instants(values: np.ndarray[Any, Any], kind: str) -> Column:
 
 
 def without(column: Column, absent: np.ndarray[Any, Any]) -> Column:
-    """The same with NULL where `absent` is true."""
+    """Return the column with NULL where `absent` is True."""
     return pc.if_else(pa.array(absent), pa.scalar(None, column.type), column)
 
 
@@ -87,7 +89,10 @@ def as_csv(columns: Sequence[Column]) -> bytes:
 
 
 def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
-    """A file's columns, its rows, and its contents in pieces: rows, and their CSV. Raises UsageError."""
+    """Return a file's columns, its number of rows, and its contents in pieces.
+
+    Each piece is a number of rows and their CSV. Raise UsageError if the file cannot be read or has nested columns.
+    """
     try:
         file = pq.ParquetFile(path)
         nested = [f.name for f in file.schema_arrow if pa.types.is_nested(f.type)]

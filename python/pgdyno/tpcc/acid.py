@@ -1,8 +1,10 @@
-"""Atomicity and isolation from outside (clauses 3.2 and 3.4 of the standard): transactions that are stopped half-way,
-beside others, by the statements that the workload itself sends.
+"""Tests of atomicity and isolation from outside (clauses 3.2 and 3.4 of the TPC-C standard).
 
-Each test says what it saw. What isolation a server gives is its level's to say: at READ COMMITTED, which sysbench,
-HammerDB and most applications use, tests 7 to 9 do not pass, and that is no defect of the server.
+The tests stop transactions half-way, beside other transactions. They use the statements that the workload itself
+sends.
+
+Each test reports what it saw. The isolation level determines which isolation a server provides. At READ COMMITTED,
+which sysbench, HammerDB and most applications use, tests 7 to 9 do not pass. This is not a defect of the server.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class Session:
         self.conn.execute("rollback")
 
     def end(self) -> None:
-        """Rolls back what is open, if anything is."""
+        """Roll back the open transaction, if there is one."""
         if self.conn.info.transaction_status not in (
             psycopg.pq.TransactionStatus.IDLE,
             psycopg.pq.TransactionStatus.UNKNOWN,
@@ -87,8 +89,10 @@ class Session:
         items: Sequence[int] = _ITEMS,
         priced: Callable[[int, Decimal], object] = lambda *_: None,
     ) -> int:
-        """New-Order up to its COMMIT, or, where an item is not there, up to its ROLLBACK; returns the order's number.
-        `priced` is called with each line's number and price before it goes on.
+        """Run New-Order up to its COMMIT and return the order's number.
+
+        If an item does not exist, New-Order runs up to its ROLLBACK. `priced` is called with the number and the price
+        of each line before the transaction goes on.
         """
         self.begin()
         self.do("new-order: get customer and tax", _W, _D, customer)
@@ -133,13 +137,14 @@ class Session:
         return customer, amount
 
     def last_order(self, customer: int = _C) -> int:
-        """What Order-Status reads, within a transaction."""
+        """Return the last order, which Order-Status reads, within a transaction."""
         return int(self.do("order-status: get last order", _W, _D, customer)[0][0])
 
 
 class Beside:
-    """Something that another session does meanwhile, on a thread: it may have to wait. `look` is a connection by which
-    the server is asked for whom.
+    """Work that another session does meanwhile, on a thread, because it may have to wait.
+
+    `look` is a connection that asks the server for which session the work waits.
     """
 
     def __init__(self, session: Session, work: Callable[[], Any], look: Connection) -> None:
@@ -168,7 +173,7 @@ class Beside:
         return self._thread.is_alive()
 
     def end(self) -> None:
-        """Waits until it has ended, however."""
+        """Wait until the work has ended, with or without an error."""
         self._thread.join(_PATIENCE_S)
 
     def refused(self) -> bool:
@@ -180,7 +185,10 @@ class Beside:
         return False
 
     def result(self) -> Any:
-        """What it came to; raises what it raised, or NotPassedError where it does not end."""
+        """Return the result of the work, or raise its exception.
+
+        Raise NotPassedError if the work does not end.
+        """
         self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
             raise NotPassedError(f"it did not end within {_PATIENCE_S:g} s")
@@ -218,7 +226,7 @@ class Bench:
 
 
 def _money(bench: Bench) -> Any:
-    """What a payment changes."""
+    """Return the values that a payment changes."""
     sql = """select (select w_ytd from {warehouse} where w_id = 1),
         (select d_ytd from {district} where (d_w_id, d_id) = (1, 1)),
         (select format('%%s %%s %%s', c_balance, c_ytd_payment, c_payment_cnt) from {customer}
@@ -347,7 +355,10 @@ def _how(waited: bool, refused: bool) -> str:
 
 
 def _isolation_7(b: Bench) -> str:
-    """A new order asks for a price, another transaction raises it, and the order asks for it again."""
+    """Test that a price is read repeatably.
+
+    A new order reads a price, another transaction raises it, and the order reads it again.
+    """
     x, y = _ITEMS[:2]
     select = "select i_price from {item} where i_id = %s".format(**b.names)
     update = "update {item} set i_price = round(i_price * 1.1, 2) where i_id = %s".format(**b.names)
@@ -391,8 +402,11 @@ def _isolation_7(b: Bench) -> str:
 
 
 def _isolation_8(b: Bench) -> str:
-    """A delivery finds nothing to deliver, a new order comes, the delivery looks again. That there is nothing is the
-    delivery's own doing, and is rolled back with it: whatever stops the test, the tables hold what they held.
+    """Test that a delivery sees no phantom new order.
+
+    A delivery finds nothing to deliver, a new order arrives, and the delivery looks again. The delivery itself deletes
+    the new orders that it would find, and its rollback restores them. Whatever stops the test, the tables still hold
+    these rows.
     """
     remove = "delete from {new_order} where (no_w_id, no_d_id) = (1, 1)".format(**b.names)
     b.one.begin()
@@ -416,7 +430,10 @@ def _isolation_8(b: Bench) -> str:
 
 
 def _isolation_9(b: Bench) -> str:
-    """An order-status reads the last order, a new one comes, it reads again."""
+    """Test that an order-status sees no phantom new order.
+
+    An order-status reads the last order, a new order arrives, and the order-status reads again.
+    """
     b.one.begin()
     before = b.one.last_order()
 
@@ -456,8 +473,11 @@ def tested(
     isolation: str,
     began: Callable[[str, int, int], object] = lambda *_: None,
 ) -> Iterator[Tested]:
-    """Carries out all tests. `names`: of the tables, by how they stand in statements; `statements`: the workload's, by
-    their names. The tables are consistent afterwards, with some more orders and payments. Raises psycopg.Error.
+    """Run all tests and yield the result of each.
+
+    `names` maps the tables to their names in statements. `statements` maps names to the workload's statements.
+    Afterwards the tables are consistent, with some more orders and payments. Raise psycopg.Error if a statement fails
+    for an unexpected reason.
     """
     for number, (clause, title, test) in enumerate(TESTS):
         began(clause, number, len(TESTS))

@@ -1,7 +1,9 @@
-"""What must be true of TPC-C's tables: always (the consistency conditions of clause 3.3.2), and when they are populated
-(clause 4.3.3.1). Each is a query for what breaks it.
+"""Conditions that TPC-C's tables must fulfil.
 
-Nobody may write meanwhile: each query sees its own moment.
+The consistency conditions (clause 3.3.2) must always hold. Those of clause 4.3.3.1 must hold when the tables are
+populated. Each condition is a query for what violates it.
+
+No session may write meanwhile, because each query has a snapshot of its own.
 """
 
 from __future__ import annotations
@@ -170,12 +172,12 @@ def _count(title: str, expected: str, having: str) -> Condition:
 
 
 def _wrong(right: str) -> str:
-    """What is not right, NULL among it."""
+    """Return the SQL condition for rows that violate `right`, including those where it is NULL."""
     return f"({right}) is not true"
 
 
 def _address(prefix: str) -> str:
-    """What is wrong with the columns of an address."""
+    """Return the SQL condition for rows with invalid address columns."""
     parts = ("street_1", "street_2", "city")
     right = " and ".join(f"length({prefix}_{part}) between 10 and 20" for part in parts)
     return _wrong(f"{right} and length({prefix}_state) = 2")
@@ -325,8 +327,10 @@ def checked(
     *,
     schema: str = "",
 ) -> Iterator[Checked]:
-    """Check conditions one after the other, over all sets, of the tables in a `schema`, or those that the search path
-    finds. `began` is called with each, its number and how many there are. Raise psycopg.Error.
+    """Check conditions one after the other, over all sets.
+
+    The tables are those in `schema`, or those that the search path finds. `began` is called with each condition, its
+    number and the number of conditions. Raise psycopg.Error if a query fails.
     """
     for number, condition in enumerate(conditions):
         began(condition, number, len(conditions))

@@ -21,7 +21,10 @@ _HEAD = re.compile(r"create or replace function (\w+)\((.*?)\) returns", re.DOTA
 
 
 def table(short: str, number: int, sets: int) -> str:
-    """A table's name in set `number` (from 0): "tpcc_stock", or "tpcc_stock1" where there are several sets."""
+    """Return the name of a table in set `number` (from 0).
+
+    The name is "tpcc_stock", or "tpcc_stock1" if there are several sets.
+    """
     return f"tpcc_{short}{number + 1 if sets > 1 else ''}"
 
 

@@ -19,8 +19,10 @@ class Source(Protocol):
     period_s: float
 
     def rows(self, seconds: float) -> list[Row]:
-        """What happened in the last so many seconds. The first call only begins. May raise OSError, ValueError (of a
-        file that is not as expected) or psycopg.Error: then this sample is a gap.
+        """Return the rows for the last `seconds` seconds.
+
+        The first call only sets the starting point. Raise OSError, ValueError (a file has an unexpected format) or
+        psycopg.Error if the sample cannot be taken. That sample is then a gap.
         """
 
 
@@ -31,7 +33,10 @@ class Differences:
         self._last: dict[Hashable, Mapping[str, float]] = {}
 
     def of(self, key: Hashable, now: Mapping[str, float]) -> dict[str, float] | None:
-        """What was added since the last time; None: it is the first, or the counters were reset."""
+        """Return the increase of the counters of `key` since the last call, or None.
+
+        None means that this is the first call, or that the counters were reset.
+        """
         before, self._last[key] = self._last.get(key), now
         if before is None or any(now[n] < before.get(n, 0.0) for n in now):
             return None
@@ -43,7 +48,10 @@ class Differences:
 
 
 def slurp(path: str) -> bytes:
-    """A file of the kernel's, read at once. Raises OSError."""
+    """Read a whole kernel file at once.
+
+    Raise OSError if the file cannot be read.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         # Longer ones are read to their end: /proc gives a page at a time.

@@ -52,7 +52,7 @@ _RELATIONS_IO: _Columns = {
 
 
 def _groups(version: int) -> dict[str, tuple[_Columns, LiteralString]]:
-    """What a version has: by view, columns and the rest of the query."""
+    """Return the counters of a server version by view: the columns, and the rest of the query."""
     groups: dict[str, tuple[_Columns, LiteralString]] = {
         "pg_stat_database": (_DATABASE, "from pg_stat_database where datname = current_database()"),
         "pg_stat_wal": (_WAL, "from pg_stat_wal"),
@@ -74,8 +74,10 @@ def _groups(version: int) -> dict[str, tuple[_Columns, LiteralString]]:
 
 
 class Counters:
-    """One row a sample, in one query: everything per second but `connections`. Groups that this server or role does not
-    have are absent; `missing` names them, with the reason.
+    """Cumulative statistics, one row per sample, read by one query.
+
+    Every column is per second, except `connections`. Groups that this server or role does not have are absent;
+    `missing` names them with the reason.
     """
 
     name = "counters"

@@ -19,8 +19,10 @@ _FIELDS = (
 
 
 def devices_under(path: Path, sys: Path = _SYS) -> list[str]:
-    """The names of the block devices that a file lies on: the one that its file system is on, and those below it
-    (logical volumes, md, the file of a loop device, the disk of a partition). Empty where that is not known.
+    """Return the names of the block devices under a file; the list is empty if they are unknown.
+
+    They are the device of the file system and the devices below it. These are logical volumes, md, the file of a loop
+    device, and the disk of a partition.
     """
     try:
         number = path.stat().st_dev
@@ -67,7 +69,7 @@ def _below(sys: Path, number: str, found: list[str]) -> None:
 
 
 def _mounted_on(path: Path) -> int | None:
-    """The device number of the special file that is mounted where a path lies."""
+    """Return the number of the device that is mounted at the location of a path, or None."""
     best, source = "", ""
     try:
         text = _MOUNTS.read_text(errors="replace")
@@ -119,8 +121,10 @@ class Devices:
 
 
 def rates(d: Mapping[str, float], seconds: float) -> Row:
-    """Iostat's figures, of what the counters grew by: operations and bytes per second, mean bytes of a request, mean
-    time of a request (its queueing included) in ns, requests in the queue, the part of the time that any was there.
+    """Compute the figures of iostat from the increases of the counters.
+
+    They are operations and bytes per second, mean bytes of a request, and mean time of a request in ns (with its
+    queueing). They also include the requests in the queue and the share of time with at least one request.
     """
 
     def mean(total: str, count: str, factor: float) -> float:

@@ -26,8 +26,11 @@ limit 50"""
 
 
 class Locks:
-    """A row for each kind, mode and relation, once in two seconds: how many locks are `granted` (of these by the
-    `fast_path`) and `waiting`. Of more than 50 rows, those that most wait for, then the most frequent ones.
+    """Locks: one row for each kind, mode and relation, every two seconds.
+
+    `granted` counts the granted locks, `fast_path` those of them by the fast path, and `waiting` the others. If there
+    are more than 50 rows, only the first 50 are kept. Rows with the most waiting locks come first, then the most
+    frequent ones.
     """
 
     name = "locks"

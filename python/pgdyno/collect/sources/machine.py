@@ -115,8 +115,10 @@ class Cores:
 
 
 class SoftInterrupts:
-    """One row a kind (`NET_RX`, `BLOCK`, `TIMER`, `SCHED` ...) and sample: how many a second, of all cores and of the
-    one that had most; one core that serves all of a network card shows here.
+    """Soft interrupts: one row per kind (`NET_RX`, `BLOCK`, `TIMER`, `SCHED` ...) and sample.
+
+    A row holds the number per second on all cores together, and on the core with the most. It shows a single core that
+    serves all of a network card.
     """
 
     name = "softirqs"

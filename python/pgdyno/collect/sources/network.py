@@ -20,8 +20,11 @@ _RTT = 15
 
 
 class Network:
-    """One row a sample: `round_trip_ns` of an empty query, through whatever stands between (a proxy, a pooler; our own
-    work is in it, some 0.1 ms), and `tcp_round_trip_ns` to whoever ends the connection (0: no TCP).
+    """Round trips to the server, one row per sample.
+
+    `round_trip_ns` is the time of an empty query, including any proxy or pooler between client and server. It contains
+    about 0.1 ms of pgdyno's own work. `tcp_round_trip_ns` is the TCP round trip to the peer that terminates the
+    connection; 0 means that there is no TCP.
     """
 
     name = "network"

@@ -26,11 +26,16 @@ _NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_byte
 
 
 class Processes:
-    """One row a kind of process and sample. `cpu` and `waiting_for_cpu`: processes that ran, and that were ready and
-    had no CPU, on average. Bytes read are those of the block layer (what the page cache answered is not in them), bytes
-    written those that were given to the kernel: what it counts as written to the block layer is whole folios, which
-    may be a hundred times what a small write has changed.
-    "ended": what processes used behind their last sample.
+    """Resource usage of processes, one row per kind of process and sample.
+
+    `cpu` is the average number of processes that ran. `waiting_for_cpu` is the average number of processes that were
+    ready and had no CPU.
+
+    Bytes read are those of the block layer, so reads from the page cache are not included. Bytes written are those
+    passed to the kernel. The kernel counts whole folios as written to the block layer, which may be a hundred times
+    the size of a small change.
+
+    The kind "ended" holds the usage of processes after their last sample.
     """
 
     name = "processes"
@@ -118,8 +123,10 @@ def kind_of(title: bytes) -> str:
 
 
 def _used(pid: int) -> tuple[dict[str, float], str, float, bool]:
-    """What a process has used since it was started, all threads together; its state; its CPU time by clock ticks;
-    whether its bytes may be seen.
+    """Return the usage of a process since its start, its state, its CPU time, and if its bytes are visible.
+
+    The usage covers all threads together. The CPU time is measured in clock ticks and returned in ns. The last value
+    is True if pgdyno may read the bytes.
     """
     text = slurp(f"/proc/{pid}/stat")
     # The command may have blanks and parentheses in it.

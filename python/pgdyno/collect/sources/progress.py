@@ -28,8 +28,10 @@ _VIEWS: tuple[LiteralString, ...] = (
 
 
 class Progress:
-    """A row for each long command and second: `command`, `phase`, `relation` (of this database; else its oid), `done`
-    of `total` `unit` (a total of 0: not known), and whether autovacuum does it (`auto`).
+    """Progress of long commands, one row per command and second.
+
+    A row holds `command`, `phase`, `relation`, and `done` of `total` in `unit`. `relation` is a name in this database,
+    and an oid otherwise. A `total` of 0 means unknown. `auto` is 1 if autovacuum runs the command.
     """
 
     name = "progress"

@@ -1,5 +1,6 @@
-"""A limit on the processors that the server may use: a cgroup's, as containers, Kubernetes and systemd set it. Linux's
-cgroups of version 1 and 2.
+"""CPU limit of the server: the limit of a cgroup, as containers, Kubernetes and systemd set it.
+
+Linux cgroups of versions 1 and 2 are supported.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ class _Level:
 
 
 class Quota:
-    """One row a sample, of the limit that held the server back most: `cpus` that it allows, `held_back` the part of its
-    periods (100 ms mostly) in which all of it was used up and the server had to wait, `throttled` for how long, in
-    CPUs. Nothing where there is no limit.
+    """CPU limit that throttled the server most, one row per sample; no row if there is no limit.
+
+    `cpus` is the number of CPUs that the limit allows. `held_back` is the share of its periods (mostly 100 ms) in
+    which the server used it up and had to wait. `throttled` is the time of waiting, in CPUs.
     """
 
     name = "quota"
@@ -74,7 +76,7 @@ class Quota:
 
 
 def _levels(pid: int, proc: Path, root: Path) -> list[_Level]:
-    """A process' cgroup and those above it, as far as they can be seen and may have a limit."""
+    """Return the cgroup of a process and the cgroups above it, if they are visible and may have a limit."""
     found: list[_Level] = []
     with suppress(OSError):
         ours = (proc / "self" / "cgroup").read_text().splitlines()

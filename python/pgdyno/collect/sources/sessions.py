@@ -1,5 +1,6 @@
-"""Other sessions that may disturb: whoever holds locks that ours wait for, whoever holds an old snapshot; standbys and
-replication slots.
+"""Other sessions that may disturb a run; standbys and replication slots.
+
+The sessions are those that hold locks for which pgdyno's sessions wait, and those that hold an old snapshot.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ _LITERAL = re.compile(
 
 
 def without_literals(text: str) -> str:
-    """A statement in one line; its constants may be secrets, or somebody's data. One that was cut off within quotes
-    ends there.
+    """Return a statement in one line, without its constants.
+
+    Constants may be secrets or private data. A statement that was cut off within quotes ends at the opening quote.
     """
     found = _LITERAL.sub("…", " ".join(text.split()))
     for opening in ("'", "$$"):
@@ -66,8 +68,10 @@ def without_literals(text: str) -> str:
 
 
 class Blockers:
-    """A row for each waiting session of some, once a second while any waits for a lock: what it waits for, and who
-    holds it (`by_ours`: one of pgdyno's clients).
+    """Lock waits of pgdyno's clients: one row per second for each of some waiting sessions.
+
+    Rows exist only while any client waits for a lock. A row holds what the session waits for, and the lock holder.
+    `by_ours` is 1 if the lock holder is one of pgdyno's clients.
     """
 
     name = "blockers"
@@ -101,9 +105,11 @@ class Blockers:
 
 
 class Snapshots:
-    """One row a second: of the session (or prepared transaction) in this database that dead rows are kept longest for,
-    and that is not ours, the age of its transaction in seconds, and of what it may see in transactions; of replication
-    slots the latter.
+    """Oldest snapshots that keep dead rows, one row per second.
+
+    The row describes the session (or prepared transaction) in this database for which dead rows are kept longest.
+    Sessions of pgdyno are excluded. The row holds the age of its transaction in seconds, and the age of its snapshot
+    in transactions. It also holds the age of the replication slots' oldest snapshot in transactions.
     """
 
     name = "snapshots"

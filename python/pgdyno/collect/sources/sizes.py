@@ -18,8 +18,10 @@ _RARELY_S = 600.0
 
 
 class Sizes:
-    """A row every 5 s, of databases with very many files less often: `database_bytes`, and, where the role may know
-    (pg_monitor), `wal_bytes` in `wal_files` of pg_wal.
+    """Size of the database and of pg_wal, one row every 5 s.
+
+    Rows are less frequent for a database with very many files. A row holds `database_bytes`. If the role may list
+    pg_wal (pg_monitor), the row also holds `wal_bytes` in `wal_files` of pg_wal.
     """
 
     name = "sizes"

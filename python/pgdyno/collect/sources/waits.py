@@ -25,8 +25,10 @@ _STEP_MS = 500
 
 
 class Waits:
-    """Looked at often (`look`), and told as one row a sample and kind: how many processes were in it on average. A
-    process that is active and waits for nothing runs, or waits for a CPU: of that PostgreSQL does not know.
+    """Wait events of the server's processes, one row per sample and kind.
+
+    `look` polls often; a row holds the average number of processes in that state. A process that is active and waits
+    for nothing runs, or waits for a CPU. PostgreSQL does not report waits for a CPU.
     """
 
     name = "waits"

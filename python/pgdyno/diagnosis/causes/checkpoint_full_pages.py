@@ -76,8 +76,10 @@ def checkpoints_of(e: Evidence) -> float:
 
 
 def in_checkpoint(r: Recorded) -> list[tuple[int, int]]:
-    """When checkpoints wrote: by the log, else by what the checkpointer was seen to do, else by what was counted, which
-    is known only when a checkpoint ends.
+    """Return the time spans in which checkpoints wrote.
+
+    The first available source decides: the log, then the observed activity of the checkpointer, then the counters. The
+    counters are known only when a checkpoint ends.
     """
     spans, begun = [], None
     for event in r.events:

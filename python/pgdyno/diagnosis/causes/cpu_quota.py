@@ -11,7 +11,7 @@ _HELD, _SHARE = 0.1, 0.05
 
 
 def judge(e: Evidence) -> Finding | None:
-    """The finding, if it is one."""
+    """Return the finding, or None if the evidence does not support one."""
     held, running, p = e.mean("quota", "held_back") or 0.0, e.running, e.processors
     if held < _HELD or running is None or p is None:
         return None

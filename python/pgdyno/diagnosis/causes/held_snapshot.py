@@ -15,7 +15,7 @@ _RENEWED = 20.0
 
 
 def _held_throughout(r: Recorded) -> float:
-    """The age of the slots' oldest snapshot in transactions, at least, all through the second half of a trial."""
+    """Return the minimum age of the slots' oldest snapshot, in transactions, in the second half of a trial."""
     middle = sum(r.window) / 2
     return min((row["slot_transactions"] for row in r.rows("snapshots") if row["end_ns"] > middle), default=0.0)
 

@@ -16,7 +16,7 @@ _THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
 
 
 def _plain(name: str) -> str:
-    """A table's name without its schema and quotes, as EXPLAIN has it: public."User" is User."""
+    """Return a table name without its schema and quotes, as EXPLAIN prints it: public."User" becomes User."""
     match = _LAST.search(name)
     return match[0].strip('"').replace('""', '"') if match else name
 

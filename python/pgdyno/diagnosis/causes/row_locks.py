@@ -31,7 +31,7 @@ def foreign_seconds(r: Recorded) -> list[tuple[int, int]]:
 
 
 def most_blocked(e: Evidence) -> tuple[str, float]:
-    """The statement that waits for locks most often, and its part of those that do."""
+    """Return the statement that waits for locks most often, and its share of the waiting statements."""
     counts = Counter(row["statement"] for row in e.whole("blockers"))
     if not counts:
         return "", 0.0

@@ -28,8 +28,10 @@ Array = NDArray[np.float64]
 
 
 def _plateau(e: Evidence, device: str) -> tuple[float, str, str, float, float] | None:
-    """How little a device's requests, or bytes, vary (median absolute deviation, as a standard deviation would be, by
-    the median: some bursts are no variation); which of them; and the medians of both.
+    """Return the smaller variation of a device's requests or bytes, which of them it is, and both medians.
+
+    The variation is the median absolute deviation, scaled to a standard deviation, divided by the median. A few bursts
+    therefore do not count as variation.
     """
     rows = [row for row in e.whole("devices") if row["device"] == device]
     if len(rows) < _SAMPLES:

@@ -170,7 +170,7 @@ class TableFacts:
 
 
 def quoted(name: str) -> str:
-    """A column's name as SQL takes it."""
+    """Return a column name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -193,7 +193,7 @@ def found(conn: Connection, name: str, where: str) -> int:
 
 
 def read(conn: Connection, oid: int) -> TableFacts:
-    """The table with this oid."""
+    """Read the catalog's facts about the table with this OID."""
 
     def rows(sql: str) -> list[tuple[object, ...]]:
         return conn.execute(sql.encode(), {"oid": oid}).fetchall()
@@ -220,7 +220,7 @@ def read(conn: Connection, oid: int) -> TableFacts:
 
 
 def _bare(definition: object) -> str:
-    """The expression of "CHECK (...) NO INHERIT"."""
+    """Return the expression within a definition such as "CHECK (...) NO INHERIT"."""
     text = str(definition).removeprefix("CHECK ").strip()
     for end in (" NOT VALID", " NO INHERIT", " NOT ENFORCED"):
         text = text.removesuffix(end)

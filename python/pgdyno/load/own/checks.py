@@ -1,5 +1,7 @@
-"""What constraints allow: bounds and lists that are read from their expressions, patterns that are followed, and the
-server's answer to whether values hold, which is the only one that counts.
+"""Values that constraints allow.
+
+Bounds and lists are read from the constraints' expressions, and patterns are followed. Only the server decides whether
+values satisfy a constraint.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ def _compared(column: str, function: str = "") -> re.Pattern[str]:
 
 
 def bounds(expression: str, c: Drawn, column: Column) -> tuple[float, float]:
-    """The interval of a column that an expression leaves, as numbers of its kind; the whole one where it says nothing
-    that must hold.
+    """Return the interval that an expression leaves for a column, as numbers of the column's kind.
+
+    Return the whole interval if the expression contains no condition that must hold.
     """
     low, high = c.low, c.high
     # Of a disjunction or a negation nothing must hold by itself.
@@ -76,7 +79,11 @@ def _as_number(text: str, kind: str) -> float | None:
 
 
 def listed(expression: str, column: str) -> list[str]:
-    """The values of `column = ANY (ARRAY[...])` and `column = 'x'`, where they are texts; empty: there are none."""
+    """Return the values that an expression lists in `column = ANY (...)`.
+
+    The list is `ARRAY[...]` or an array literal. Return its texts, or its numbers if it contains no texts. Return an
+    empty list if the expression has no such list.
+    """
     name = rf'\(?"?{re.escape(column)}"?\)?{_CAST}*\)?'
     match = re.search(rf"{name}\s*= ANY \(+(?:ARRAY\[(?P<array>[^\]]*)\]|'\{{(?P<text>[^}}]*)\}}')", expression)
     if match is not None and match["array"] is not None:
@@ -163,8 +170,9 @@ def _members(op: Any, argument: Any) -> str:
 def held(
     conn: Connection, columns: Mapping[str, Column], values: Mapping[str, Sequence[str | None]], expression: str
 ) -> list[bool]:
-    """Of each row of values, whether an expression holds or is unknown: what a CHECK lets pass. A row of values that
-    their types do not take does not hold.
+    """Return for each row of values whether an expression is true or unknown, which is what a CHECK accepts.
+
+    The value is False for a row whose values do not fit their types.
     """
     names = list(values)
     # Of a hash the type is looked at; a domain refuses all rows over one.
@@ -193,7 +201,7 @@ def held(
 
 
 def narrowed(c: Drawn, column: Column, expression: str) -> Drawn:
-    """The column within what an expression says of it alone."""
+    """Return the column restricted to the values that an expression allows for it alone."""
     values = listed(expression, column.name)
     if values and c.type in ("text", "choice", "integer", "number") and not c.unique:
         return replace(c, type="choice", values=tuple(values), weights=())

@@ -23,8 +23,9 @@ class Wanted:
 
 
 def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
-    """All tables with all their columns, those that others refer to first. Raises SpecError, which names all columns
-    that cannot be drawn at once.
+    """Decide how every column of all tables is drawn; return referenced tables first.
+
+    Raise SpecError if columns cannot be drawn; it names all of them at once.
     """
     # Literals of constraints are read as they are printed.
     conn.execute(
@@ -52,8 +53,10 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
 def _in_order(
     facts: Mapping[int, TableFacts], wanted: Mapping[int, Wanted]
 ) -> Iterator[tuple[int, frozenset[tuple[str, ...]]]]:
-    """Tables behind those that they refer to; and of each the foreign keys that stay NULL, since they would lead in a
-    circle. Raises SpecError.
+    """Yield each table after the tables that it refers to, with its foreign keys that stay NULL.
+
+    These keys stay NULL because they would lead in a circle. Raise SpecError if tables refer to each other in a circle
+    that cannot be broken.
     """
     left = dict(facts)
     broken: dict[int, set[tuple[str, ...]]] = {oid: set() for oid in facts}

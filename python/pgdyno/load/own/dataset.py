@@ -76,8 +76,10 @@ order by m.class::pg_catalog.oid, m.oid"""
 
 @dataclass(frozen=True)
 class OwnDataset:
-    """kind: sql, dump or none; `size` multiplies the rows that are drawn. `adopted`: pgbench's tables, of that scale,
-    whoever made them.
+    """Dataset of the user's own.
+
+    `kind` is sql, dump or none. `size` multiplies the number of drawn rows. `adopted` is the scale of existing pgbench
+    tables that are used, whichever program created them.
     """
 
     kind: str
@@ -145,13 +147,17 @@ class OwnDataset:
         return []
 
     def check(self) -> None:
-        """Reads all files. Raises SpecError."""
+        """Read all files of the dataset.
+
+        Raise SpecError if a file cannot be used.
+        """
         _ = self.name
 
 
 def tables(conn: Connection) -> dict[int, Table]:
-    """All user tables of the database, by oid, with whole names; those that pgdyno has made for own datasets have a
-    mark.
+    """Return all user tables of the database by OID, with schema-qualified names.
+
+    Tables that pgdyno created for datasets of users' own have a mark.
     """
     found = {}
     for oid, name, kind, size, comment in conn.execute(_TABLES).fetchall():
@@ -198,8 +204,10 @@ def holds(conn: Connection, data: OwnDataset) -> bool:
 
 
 def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, force: bool, replace: bool) -> None:
-    """Raises RefusedError where the database holds anything that pgdyno did not make, unless `force`; and where another
-    own dataset of pgdyno's stands there, complete, unless `replace`.
+    """Raise RefusedError if the database holds anything that the load must not replace.
+
+    Raise it for objects that pgdyno did not create, unless `force`. Raise it also for another complete dataset of the
+    user's own that pgdyno loaded, unless `replace`.
     """
     # Where it is there already nothing is made: what `after`, `setup` or a dump made besides tables is no obstacle.
     if holds(conn, data):
@@ -235,8 +243,10 @@ def make(
     claim: Claim | None,
     listener: LoadListener,
 ) -> Loaded:
-    """Loads it. `programs` finds pg_restore and psql. Raises RefusedError, SpecError, TargetError; what was made is
-    gone then, or marked as not complete and replaced by the next load.
+    """Load the dataset.
+
+    `programs` finds pg_restore and psql. Raise RefusedError, SpecError or TargetError if the load fails. The created
+    tables are then gone, or they are marked as not complete and the next load replaces them.
     """
     done = Loaded(data.kind, 0, data.heap_bytes, connections=min(4, host.cores()))
     with closing(targets.administrative(target, patience_s=None)) as conn:
@@ -299,7 +309,10 @@ def _made_by_files(
 
 
 def _drop_ours(conn: Connection, listener: LoadListener) -> None:
-    """Drops what pgdyno has made for an own dataset, and nothing that has come to need it: then it fails."""
+    """Drop the objects that pgdyno created for a dataset of the user's own.
+
+    Objects that have come to depend on them are not dropped. Raise RefusedError if such objects exist.
+    """
     ours = made(conn)
     left = [f"drop {o.kind} if exists {o.name}" for o in _others(conn).values() if o.is_ours]
     if ours:
@@ -415,7 +428,10 @@ def _name_of(conn: Connection, oid: int) -> str | None:
 
 
 def _mark(conn: Connection, data: OwnDataset, oids: Sequence[int], state: str) -> None:
-    """A line in the comment of each table: whose it is. What a comment says besides stays."""
+    """Add a line to the comment of each table that marks it as pgdyno's.
+
+    Other text of the comment stays.
+    """
     there = tables(conn)
     for oid in oids:
         if oid not in there:

@@ -54,7 +54,7 @@ class UndrawableError(SpecError):
 
 
 def key_of(name: str) -> str:
-    """A name as a key of TOML."""
+    """Return a name as a TOML key."""
     name = name.removeprefix("public.")
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
@@ -266,7 +266,10 @@ class Table:
         self._problem(r.columns[0], what, f"Fill that table too: [dataset.fill.{key_of(table)}], with rows.")
 
     def _restrict(self, r: Reference) -> None:
-        """A foreign key whose columns are decided: what they are picked from is restricted to what it allows."""
+        """Restrict the rows that a foreign key's columns are picked from to those that the foreign key allows.
+
+        Its columns are decided already.
+        """
         if len(r.columns) > 1 or r.table not in self._done:
             if not self._is_implied(r):
                 self._problem(r.columns[0], f"the foreign key ({', '.join(r.columns)}) shares columns with another one")
@@ -301,7 +304,10 @@ class Table:
     # ------------------------------------------------------------ types
 
     def _by_type(self, c: Column, *, in_a_key: bool) -> None:
-        """A column of which nothing is said but its type; left out: the server fills it."""
+        """Decide a column by its type alone, because the user specified nothing else.
+
+        The server fills a column that is left out.
+        """
         if c.generated:
             return
         if c.type in _INTEGERS and (c.identity or c.default.startswith("nextval(")):
@@ -329,7 +335,7 @@ class Table:
             self._notes.append(f"{self._facts.short}.{c.name}: NULL in all rows: {c.sql_type} cannot be drawn")
 
     def _first(self, c: Column) -> int:
-        """What a serial begins with: behind what the files have inserted."""
+        """Return the first value of a serial column, which follows the values that the files have inserted."""
         row = self._conn.execute(f"select max({quoted(c.name)}) from {self._facts.name}".encode()).fetchone()
         return 1 if row is None or row[0] is None else int(row[0]) + 1
 
@@ -413,7 +419,7 @@ class Table:
 
     @staticmethod
     def _near(d: Drawn, a: float, b: float) -> tuple[float, float]:
-        """An interval without an end on a side, as wide as what would be drawn."""
+        """Close an interval that is open at one end, so that it is as wide as the range otherwise drawn."""
         wide = d.high - d.low
         if a <= -(2.0**62):
             a = b - wide if b < 2.0**62 else d.low
@@ -480,7 +486,7 @@ class Table:
         return checks.held(self._conn, self._facts.columns, self._sample(columns, rows), expression)
 
     def _sample(self, columns: Sequence[str], rows: int) -> dict[str, list[str | None]]:
-        """The first rows, and the last ones."""
+        """Return the values of the first rows and of the last rows."""
         # It imports what takes long.
         import numpy as np
 
@@ -581,7 +587,7 @@ class Table:
         return all(c in columns for c, d in self._drawn.items() if d.pick == pick)
 
     def _make_disjoint(self, k: Key, columns: Sequence[str]) -> None:
-        """An exclusion: ranges that follow each other overlap with none."""
+        """Draw consecutive ranges for an exclusion constraint, so that none of them overlap."""
         for column, operator in zip(k.columns, k.operators, strict=False):
             d = self._drawn.get(column or "")
             if d is not None and operator == "&&" and d.type == "spelled" and self._free(d.name):
@@ -600,8 +606,9 @@ class Table:
         self._problem(columns[0], f"rows that {k.name} does not exclude cannot be drawn ({', '.join(k.operators)})")
 
     def _spared(self, k: Key, columns: Sequence[str]) -> bool:
-        """A partial index whose predicate is a boolean column, where its columns cannot be unique: true in as many rows
-        as there are combinations.
+        """Return True if a partial index needs no unique columns, because they have fewer combinations than rows.
+
+        If its predicate is a boolean column, that column becomes false in all rows. Otherwise, record a problem.
         """
         combinations = math.prod(self._size(c) for c in columns)
         if combinations >= self._rows:
@@ -682,7 +689,7 @@ class Table:
         self._picks[d.pick] = replace(p, drawn=replace(p.drawn, unique=True, like=""))
 
     def _make_key(self, k: Key, columns: Sequence[str]) -> None:
-        """A key of several columns: each combination comes once, in an order that mixes all of them."""
+        """Draw a key of several columns: each combination occurs once, in an order that mixes all of them."""
         if any(c in self._said and not self._plain(c) for c in columns):
             own = next(
                 (c for c in columns if self._free(c) and self._drawn[c].type in ("integer", "text", "uuid")), None
@@ -738,7 +745,10 @@ class Table:
         return d.digit is None and not d.source and not d.sorted_with and self._plain(column)
 
     def _bound_numbers(self, columns: Sequence[str]) -> None:
-        """A number that counts within the other columns (a line of an order) goes no further than it must."""
+        """Limit a number that counts within the other key columns to the range that it needs.
+
+        The line number of an order is such a number.
+        """
         numbers = [c for c in columns if self._drawn[c].type == "integer" and self._free(c)]
         others = [self._size(c) for c in columns if c not in numbers]
         if not numbers or not others:

@@ -1,5 +1,7 @@
-"""Values of columns, drawn: each is a quantile of a number between 0 and 1, so that any distribution can follow any
-other column (a Gaussian copula), and each is a function of its row's number, so that any row's key can be told.
+"""Drawing of column values.
+
+Each value is a quantile of a number between 0 and 1. Any distribution can therefore follow any other column (a
+Gaussian copula). Each value is also a function of its row's number, so that the key of any row is known.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ _U64 = np.uint64
 
 
 def zipf(u: Array, n: int, s: float) -> Array:
-    """Ranks from 1 to `n`, rank k about as often as k to the power of -s: the inverse of the continuous distribution on
-    1 to n + 1.
+    """Return ranks from 1 to `n`, where rank k is about as frequent as k to the power of -`s`.
+
+    The function is the inverse of the continuous distribution on 1 to n + 1.
     """
     x = (n + 1.0) ** u if abs(s - 1) < 1e-9 else (((n + 1.0) ** (1 - s) - 1) * u + 1) ** (1 / (1 - s))
     return np.asarray(np.clip(np.floor(x), 1, n))
@@ -53,7 +56,7 @@ def shape(u: Array, c: Drawn) -> Array:
 
 
 def mixed(x: Array) -> Array:
-    """A permutation of 64-bit numbers in which neighbours are far apart.
+    """Permute 64-bit numbers so that neighbours are far apart.
 
     Source: the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     """
@@ -64,8 +67,10 @@ def mixed(x: Array) -> Array:
 
 
 def permuted(index: Array, total: int, seed: int) -> Array:
-    """A permutation of the numbers from 0 to below `total`: a Feistel network of four rounds over the next even power
-    of two, walked on until it is back within (Black and Rogaway, 2002).
+    """Permute the numbers from 0 to below `total`.
+
+    The permutation is a Feistel network of four rounds over the next even power of two. It is repeated until the
+    number is within the range again (Black and Rogaway, 2002).
     """
     half = _U64(max(1, (max(1, (total - 1).bit_length()) + 1) // 2))
     mask = (_U64(1) << half) - _U64(1)
@@ -139,7 +144,7 @@ class _Rows:
         self._drawn: dict[str, tabular.Column] = {}
 
     def values(self, c: Drawn) -> tabular.Column:
-        """A column's values, NULL among them."""
+        """Return a column's values, NULL among them."""
         if c.name not in self._drawn:
             values = self._picked(c) if c.type == "picked" else self._values(c)
             if c.nulls:

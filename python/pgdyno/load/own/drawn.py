@@ -15,8 +15,9 @@ CHUNK = 50_000
 
 @dataclass(frozen=True)
 class Digit:
-    """A column's part in a key of several columns: rows are numbers of a permutation of all combinations, and this
-    column is one digit of them.
+    """Digit that one column contributes to a key of several columns.
+
+    Each row is a number in a permutation of all combinations. This column is one digit of that number.
     """
 
     #: What the number is divided by; the remainder of the column's size is its place.
@@ -28,9 +29,11 @@ class Digit:
 
 @dataclass(frozen=True)
 class Drawn:
-    """How a column is drawn; bounds are numbers: of instants microseconds since 1970 (dates: days), of texts
-    lengths. Type "picked" takes a column of the row that a pick has chosen, "spelled" writes a number as a value of
-    another type.
+    """Rule by which a column is drawn.
+
+    Bounds are numbers: microseconds since 1970 for timestamps, days since 1970 for dates, lengths for texts. Type
+    "picked" takes a column of the row that a pick has chosen. Type "spelled" writes a number as a value of another
+    type.
     """
 
     name: str

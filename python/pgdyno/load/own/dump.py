@@ -22,7 +22,10 @@ _OWNERS = re.compile(r"ALTER [A-Z ]+ .* OWNER TO .*;|GRANT .*;|REVOKE .*;|ALTER 
 
 
 def checked(path: Path) -> Path:
-    """The dump, if there is one. Raises SpecError."""
+    """Return the path of the dump.
+
+    Raise SpecError if no dump exists at `path`.
+    """
     if not path.exists() or (path.is_dir() and not (path / "toc.dat").exists()):
         raise SpecError(f"dataset.dump: there is no dump {path}", "pg_dump -Fc or -Fd makes one.")
     return path
@@ -74,7 +77,10 @@ def _remedy(words: str) -> str:
 
 
 def _send(path: Path, process: subprocess.Popen[bytes]) -> None:
-    """A plain dump without what names owners and privileges, as pg_restore leaves them out."""
+    """Send a plain dump to a process, without the statements that name owners and privileges.
+
+    pg_restore leaves the same statements out.
+    """
     assert process.stdin is not None
     scanner = LineScanner()
     with suppress(BrokenPipeError), process.stdin as to, path.open("rb") as f:
@@ -109,7 +115,7 @@ def is_plain(path: Path) -> bool:
 
 
 def without_password(target: Target) -> str:
-    """The connection string for a program that has the password in its environment."""
+    """Return the connection string for a program that has the password in its environment."""
     return Target(target.host, target.port, target.user, target.dbname, None, target.options).conninfo
 
 

@@ -54,8 +54,11 @@ class SqlFile:
 
     @classmethod
     def read(cls, path: Path) -> SqlFile:
-        r"""Raises SpecError with file, line and column: of a file that cannot be read, one that begins or ends
-        transactions, makes databases or leads elsewhere, a \copy whose file is not there.
+        r"""Read a file of SQL and check its parts.
+
+        Raise SpecError if the file cannot be read. Raise SpecError, with file, line and column, if it begins or ends
+        transactions, creates or drops databases, or leads to another database. Raise SpecError likewise if the file of
+        a \copy does not exist.
         """
         try:
             found = cls(path, files.read_text(path))
@@ -109,8 +112,10 @@ class SqlFile:
     def carry_out(
         self, conn: Connection, watch: Watch = lambda _: None, note: Callable[[str], object] = lambda _: None
     ) -> int:
-        """Runs it all; returns rows copied. What is given to, or granted to, roles that are not there is left out, and
-        `note` is told. Raises SpecError where the server refuses a part.
+        """Run all parts of the file; return the number of rows copied.
+
+        Statements that give or grant anything to roles that do not exist are left out, and `note` reports them. Raise
+        SpecError if the server refuses a part.
         """
         self._refuse_missing_extensions(conn)
         rows = 0

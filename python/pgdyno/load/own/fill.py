@@ -24,7 +24,10 @@ _TOGETHER = 4
 
 
 def filled(target: Target, f: Filling, drawer: Drawer, connections: int, pool: Executor) -> Iterator[tuple[int, int]]:
-    """Fills a table; yields rows and bytes as they come. Raises SpecError where the server refuses a value."""
+    """Fill a table; yield rows and bytes as they are loaded.
+
+    Raise SpecError if the server refuses a value.
+    """
     stop, done = Event(), SimpleQueue[tuple[int, int]]()
     step = CHUNK * _TOGETHER
     starts = list(range(0, f.rows, step))
@@ -91,7 +94,7 @@ def _part(
 
 
 def set_sequences(conn: Connection, fillings: Sequence[Filling]) -> None:
-    """What a sequence gives next comes after what was drawn."""
+    """Set the sequences so that their next values follow the drawn values."""
     for f in fillings:
         for c in f.columns:
             if c.type != "serial" or not f.rows:

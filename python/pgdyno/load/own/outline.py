@@ -68,8 +68,9 @@ def outlined(
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Mapping[str, Shape]] = MappingProxyType({}),
 ) -> Outline:
-    """Of a database where a schema has been made. `sizes`, `shapes`: rows, and columns, of the tables where it comes
-    from, by their names.
+    """Return the outline of a database in which a schema has been created.
+
+    `sizes` and `shapes` are the rows and the columns of the tables in the database of origin, by table name.
     """
     facts, there = {}, []
     for oid, has_rows in conn.execute(_TABLES).fetchall():
@@ -159,7 +160,10 @@ def _whole(said: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, obje
 
 
 def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
-    """Reads a row by its key, which may have gaps; empty: there is no key that a script can draw."""
+    """Return a script that reads a row by its key, which may have gaps (`gaps`).
+
+    The script is empty if the table has no key that a script can draw.
+    """
     for k in t.keys:
         column = k.columns[0] if len(k.columns) == 1 else None
         if column is None or k.predicate or not k.is_unique:

@@ -18,7 +18,10 @@ SHORT, LONG = 8, 24
 
 
 def as_said(c: Column, said: Mapping[str, Any], where: str) -> Drawn:
-    """A column that is no reference. Raises SpecError."""
+    """Return the drawing rule for a column that the user specifies and that is no reference.
+
+    Raise SpecError if the bounds are invalid.
+    """
     kind = said["type"]
     low, high = _bounds(c, said, where)
     longest = 1_000_000 if kind == "text" else 2**62
@@ -57,7 +60,10 @@ def _bounds(c: Column, said: Mapping[str, Any], where: str) -> tuple[float, floa
 
 
 def instant(value: Any, default: dt.datetime, kind: str, where: str) -> float:
-    """A time as a number. Raises SpecError."""
+    """Return a time as a number: days since 1970 for the `kind` date, else microseconds since 1970.
+
+    Raise SpecError if `value` is no time.
+    """
     try:
         at = default if value is None else dt.datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError as e:

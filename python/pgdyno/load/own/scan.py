@@ -90,7 +90,7 @@ def parts(text: str) -> Iterator[Part]:
 
 
 def _next(text: str, at: int) -> tuple[Part | None, int]:
-    """The part that begins at `at`, if it is one, and where the next begins."""
+    """Return the part that begins at `at`, or None, and the position where the next part begins."""
     bare: list[str] = []
     begin, parentheses, blocks, is_function = at, 0, 0, False
     while at < len(text):
@@ -148,8 +148,9 @@ def _command(text: str, at: int) -> tuple[Part, int]:
 
 
 class LineScanner:
-    """Whether a line of a long text begins outside of anything quoted, and is no row of a COPY. Lines are fed in their
-    order.
+    """Scanner that detects whether a line of a long text begins outside of quotes and is no row of a COPY.
+
+    Feed the lines in their order.
     """
 
     def __init__(self) -> None:
@@ -164,7 +165,7 @@ class LineScanner:
         return not self._open and not self._in_rows
 
     def feed(self, line: str) -> None:
-        """The next line, with its end."""
+        """Process the next line, including its line end."""
         if self._in_rows:
             self._in_rows = line.rstrip("\r\n") != "\\."
             return

@@ -95,7 +95,7 @@ def _range(subtype: str) -> Callable[[int], str]:
 
 
 def spelling_of(type_: str, element: str | None = None, subtype: str | None = None, multirange: bool = False) -> str:
-    """The name of a spelling, for a type; empty: there is none."""
+    """Return the name of the spelling for a type, or an empty string if none exists."""
     if element is not None:
         return f"{element}[]" if element in _ELEMENTS or element in _SPELLED else ""
     if subtype is not None:
@@ -117,7 +117,7 @@ def size_of(spelling: str) -> int:
 
 
 def speller(spelling: str) -> Callable[[int], str]:
-    """What writes a number."""
+    """Return the function that writes a number as a value of the spelling."""
     if spelling.endswith("[]"):
         return _array((_ELEMENTS | _SPELLED)[spelling[:-2]])
     if spelling.startswith("bits "):

@@ -1,6 +1,7 @@
-"""What a live database's statistics say of its columns, without its values, as columns of an experiment: how many
-values there are and how often the frequent ones come, which part is NULL, how long texts are, what follows the rows'
-order.
+"""Statistics of a live database as columns of an experiment, without the column values.
+
+They state the number of distinct values and the frequency of the common ones. They also state the share of NULL, the
+length of texts, and the columns that follow the order of the rows.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Shape:
 
 
 def read(conn: Connection) -> dict[str, dict[str, Shape]]:
-    """The columns of a database, by table and name."""
+    """Read the statistics of a database's columns, by table and column name."""
     found: dict[str, dict[str, Shape]] = {}
     for table, column, nulls, distinct, frequencies, width, correlation, rows, common in conn.execute(
         _STATS
@@ -77,8 +78,10 @@ def read(conn: Connection) -> dict[str, dict[str, Shape]]:
 def said_of(
     t: TableFacts, shapes: Mapping[str, Shape], rows: int, names: Mapping[int, str]
 ) -> dict[str, dict[str, Any]]:
-    """What an experiment says of a table's columns: keys of spec.datasets.Column. `names`: of tables that are filled.
-    Columns that a key or a constraint decides are left to the catalog.
+    """Return the columns of a table as an experiment specifies them: with the keys of spec.datasets.Column.
+
+    `names` are the names of the tables that are filled. Columns that a key or a constraint decides are left to the
+    catalog.
     """
     decided = (
         {c for k in t.keys for c in k.columns if c} | {c for k in t.checks for c in k.columns} | set(t.partitioned_by)
@@ -111,7 +114,7 @@ def said_of(
 
 
 def _shaped(c: Column, s: Shape, rows: int, ordered: str) -> dict[str, Any]:
-    """A column that is no reference."""
+    """Return the specification of a column that is no reference."""
     if c.type in _INTEGERS:
         return {"type": "integer", "min": 1, "max": min(s.values(rows), _INTEGERS[c.type]), **_skewed(s, rows)}
     if c.type in ("numeric", "float4", "float8"):
@@ -166,10 +169,11 @@ def _skewed(s: Shape, rows: int) -> dict[str, Any]:
 
 
 def _harmonic(n: int, exponent: float) -> float:
-    """The sum of 1/k^exponent for k from 1 to n; beyond 1,000 its integral."""
+    """Return the sum of 1/k^exponent for k from 1 to n; beyond 1,000 terms, use the integral."""
     some = min(n, 1_000)
     found = math.fsum(k**-exponent for k in range(1, some + 1))
     if n > some:
         a, b = some + 0.5, n + 0.5
-        found += (b ** (1 - exponent) - a ** (1 - exponent)) / (1 - exponent) if abs(exponent - 1) > 1e-9 else 0.0
+        power = 1 - exponent
+        found += (b**power - a**power) / power if abs(power) > 1e-9 else math.log(b / a)
     return found

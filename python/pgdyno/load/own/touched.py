@@ -35,7 +35,7 @@ _PREFIX = re.compile(r"\\(?:pick[ \t]+\S+|gset|aset)[ \t]+(\w+)")
 
 
 def asked(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """What scripts ask of tables: table, and rows, first or last."""
+    """Return the variables of tables that scripts use, as pairs: table, and rows, first or last."""
     found: dict[tuple[str, str], None] = {}
     for text in texts:
         prefixes = tuple(_PREFIX.findall(text))
@@ -54,8 +54,9 @@ class Touched:
 
 
 def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
-    """Tables whose names stand in the scripts, or whose rows or keys these ask for. Rows are the planner's estimate,
-    keys exact.
+    """Return the tables that the scripts name, or whose rows or keys the scripts use.
+
+    Rows are the planner's estimate; keys are exact.
     """
     words = {w.strip('"') if w.startswith('"') else w.lower() for text in scripts for w in _NAME.findall(text)}
     words |= {table for table, _ in asked(scripts)}

@@ -1,0 +1,1 @@
+"""Results of a run: everything that is computed from its record, once."""

@@ -1,0 +1,65 @@
+"""The analysis of a run: groups, findings and comparisons, each computed once and given to every renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from pgdyno.analysis.compare import MARGIN
+from pgdyno.diagnosis import explain
+from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.explain import Diagnosis
+from pgdyno.judge.axes import AxisComparisons, along_axes
+from pgdyno.judge.groups import Group, groups_of
+from pgdyno.model import TrialRecord
+from pgdyno.store.reading import RunData
+
+T = TypeVar("T")
+
+
+class RunAnalysis:
+    """Everything that is computed from the record of a run.
+
+    `margin` is the smallest relevant difference of a comparison, as a share.
+    """
+
+    def __init__(self, data: RunData, *, margin: float = MARGIN) -> None:
+        self.data = data
+        self.margin = margin
+        self._observed: dict[tuple[int, ...], Evidence] = {}
+        self._once: dict[str, Any] = {}
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Configurations with finished trials, in reading order."""
+        return groups_of(self.data)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """Findings of all configurations, and the causes that could not be judged."""
+        found = [self.diagnosis_of(g) for g in self.groups]
+        return Diagnosis.of_all(found)
+
+    @cached_property
+    def comparisons(self) -> AxisComparisons:
+        """Pairs of configurations that differ in one axis."""
+        return along_axes(self.data, self.groups, self.margin)
+
+    def diagnosis_of(self, group: Group) -> Diagnosis:
+        """Return the findings of one configuration."""
+        numbers = ",".join(str(t.plan.number) for t in group.trials)
+        return self.once(f"diagnosis.{numbers}", lambda: explain.of_configuration(self.observed(group.trials)))
+
+    def observed(self, trials: Sequence[TrialRecord]) -> Evidence:
+        """Return what was sampled in some trials of one configuration."""
+        key = tuple(t.plan.number for t in trials)
+        if key not in self._observed:
+            self._observed[key] = Evidence(self.data, trials)
+        return self._observed[key]
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the value of a name, which is computed when it is asked for first."""
+        if name not in self._once:
+            self._once[name] = compute()
+        return cast(T, self._once[name])
