@@ -8,37 +8,53 @@ from typing import Annotated
 
 import typer
 
+from pgdyno.cli.help import Command
+
 cluster = typer.Typer(
-    help="Clusters that stay, and templates of them.",
+    help="Create and manage clusters and templates of loaded servers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_Folder = Annotated[Path, typer.Argument(help="The cluster's folder.")]
+_Folder = Annotated[Path, typer.Argument(help="Folder of the cluster.", metavar="FOLDER")]
 _Store = Annotated[
     Path | None,
-    typer.Option(help="Where templates are. Default: PGDYNO_TEMPLATES, else ~/.local/share/pgdyno/templates."),
+    typer.Option(
+        help="Folder of templates. Default: PGDYNO_TEMPLATES, else ~/.local/share/pgdyno/templates.", metavar="FOLDER"
+    ),
 ]
-_Programs = Annotated[Path | None, typer.Option("--pg-bin", help="The server's programs. Default: the embedded ones.")]
+_Programs = Annotated[
+    Path | None,
+    typer.Option("--pg-bin", help="Folder of the PostgreSQL programs. Default: the embedded ones.", metavar="FOLDER"),
+]
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def create(
     folder: _Folder,
-    clients: Annotated[int, typer.Option(help="The most connections it is for.", min=1)] = 100,
+    clients: Annotated[
+        int, typer.Option(help="Maximum number of client connections to configure for.", metavar="N", min=1)
+    ] = 100,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the server; may be repeated.", metavar="NAME=VALUE")
+        list[str] | None, typer.Option("--set", help="Server setting. Repeatable.", metavar="NAME=VALUE")
     ] = None,
     checksums: Annotated[
-        bool | None, typer.Option("--checksums/--no-checksums", help="Data checksums. Default: the version's.")
+        bool | None, typer.Option("--checksums/--no-checksums", help="Data checksums. Default: that of the version.")
     ] = None,
     pg_bin: _Programs = None,
     standbys: Annotated[
-        int, typer.Option(help="Standbys, each made by pg_basebackup, with a slot; all are started.", min=0, max=16)
+        int,
+        typer.Option(
+            help="Number of standbys, each made by pg_basebackup, with a slot; all are started.",
+            metavar="N",
+            min=0,
+            max=16,
+        ),
     ] = 0,
     sync: Annotated[
         str,
         typer.Option(
-            help='synchronous_standby_names: "ANY 1 (*)", "FIRST 1 (node2, node3)". Default: asynchronous.',
+            help='Value of synchronous_standby_names, e.g. "ANY 1 (*)". Default: asynchronous.',
+            show_default=False,
             metavar="NAMES",
         ),
     ] = "",
@@ -46,31 +62,33 @@ def create(
         bool | None,
         typer.Option(
             "--network/--no-network",
-            help="With standbys: each member in a network namespace of its own, so that links can be cut. Default: "
-            "where we are root.",
+            help="Run each member in its own network namespace, so that links can be cut (--standbys). Default: if "
+            "run as root.",
         ),
     ] = None,
     tablespace: Annotated[
         list[str] | None,
         typer.Option(
-            help="With standbys: a tablespace, and the folder that each member's is made in; may be repeated.",
+            help="Tablespace, and the folder in which each member gets its own (--standbys). Repeatable.",
             metavar="NAME=FOLDER",
         ),
     ] = None,
     disk: Annotated[
         str,
         typer.Option(
-            help="With standbys: each member on a disk of its own, of this size, that can get full.", metavar="SIZE"
+            help="Give each member its own disk of this size, which can become full (--standbys).",
+            metavar="SIZE",
+            show_default=False,
         ),
     ] = "",
     pooler: Annotated[
-        bool, typer.Option("--pooler", help="With standbys: PgBouncer before them, which leads to the primary.")
+        bool, typer.Option("--pooler", help="Run a PgBouncer that leads to the primary (--standbys).")
     ] = False,
     archive: Annotated[
-        bool, typer.Option("--archive", help="With standbys: WAL is archived in the folder, for flashback.")
+        bool, typer.Option("--archive", help="Archive WAL in the folder, for flashback (--standbys).")
     ] = False,
 ) -> None:
-    """Make a cluster, with settings for this machine; with standbys, if you like."""
+    """Create a cluster with settings for this machine, and standbys on request."""
     if standbys:
         from pgdyno.cli import replication
 
@@ -97,77 +115,90 @@ def create(
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def start(folder: _Folder) -> None:
-    """Start its server, or all of its members; they go on running."""
+    """Start all servers of a cluster; they keep running."""
     raise typer.Exit(_verbs_of(folder).start(folder))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def stop(folder: _Folder) -> None:
-    """Stop its server, or all of its members."""
+    """Stop all servers of a cluster."""
     raise typer.Exit(_verbs_of(folder).stop(folder))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def destroy(folder: _Folder) -> None:
-    """Stop a cluster, and remove all of it."""
+    """Stop a cluster and remove its folder."""
     raise typer.Exit(_verbs_of(folder).destroy(folder))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def switchover(
     folder: _Folder,
-    to: Annotated[str, typer.Option(help="The standby. Default: the most advanced.", metavar="MEMBER")] = "",
+    to: Annotated[
+        str, typer.Option(help="Standby to promote. Default: the most advanced.", metavar="MEMBER", show_default=False)
+    ] = "",
 ) -> None:
-    """Make a standby the primary, in order: nothing is lost, the old primary follows."""
+    """Make a standby the primary without losing commits; the old primary becomes a standby."""
     from pgdyno.cli import replication as verb
 
     raise typer.Exit(verb.switchover(folder, to))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def failover(
     folder: _Folder,
-    to: Annotated[str, typer.Option(help="The standby. Default: the most advanced.", metavar="MEMBER")] = "",
+    to: Annotated[
+        str, typer.Option(help="Standby to promote. Default: the most advanced.", metavar="MEMBER", show_default=False)
+    ] = "",
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Also where the primary lives (it is killed), or too few standbys answer to lose nothing."
-        ),
+        typer.Option("--force", help="Fail over even if the primary is alive (it is killed) or commits may be lost."),
     ] = False,
 ) -> None:
-    """Promote the most advanced standby of a primary that is dead; the others follow."""
+    """Promote the most advanced standby of a dead primary; the others follow it."""
     from pgdyno.cli import replication as verb
 
     raise typer.Exit(verb.failover(folder, to, force=force))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def rejoin(
     folder: _Folder,
-    member: Annotated[str | None, typer.Argument(help="Default: all that do not stream.", metavar="MEMBER")] = None,
+    member: Annotated[
+        str | None, typer.Argument(help="Member. Default: all that do not stream.", metavar="MEMBER")
+    ] = None,
 ) -> None:
-    """Make a member a standby of the primary again: by pg_rewind, or a new base backup where that cannot."""
+    """Make a member a standby again, by pg_rewind or, if that is impossible, by a new base backup."""
     from pgdyno.cli import replication as verb
 
     raise typer.Exit(verb.rejoin(folder, member))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def link(
     folder: _Folder,
-    between: Annotated[str, typer.Option(help="Two members. Default: each with each.", metavar="A,B")] = "",
+    between: Annotated[
+        str, typer.Option(help="Members of the link. Default: all links.", metavar="A,B", show_default=False)
+    ] = "",
     round_trip_ms: Annotated[
-        float, typer.Option("--round-trip-ms", help="Milliseconds more of each round trip.", min=0, max=10_000)
+        float,
+        typer.Option(
+            "--round-trip-ms", help="Delay to add to each round trip.", metavar="MILLISECONDS", min=0, max=10_000
+        ),
     ] = 0.0,
-    rate: Annotated[str, typer.Option(help="Bytes a second that it carries, each way: 10MB.", metavar="SIZE")] = "",
-    cut: Annotated[bool, typer.Option("--cut", help="It carries nothing.")] = False,
-    seconds: Annotated[float | None, typer.Option(help="How long. Default: until Ctrl-C.", min=0.1)] = None,
+    rate: Annotated[
+        str, typer.Option(help="Bytes per second, each way, e.g. 10MB.", metavar="SIZE", show_default=False)
+    ] = "",
+    cut: Annotated[bool, typer.Option("--cut", help="Block the link completely.")] = False,
+    seconds: Annotated[
+        float | None, typer.Option(help="Duration. Default: until Ctrl-C.", metavar="SECONDS", min=0.1)
+    ] = None,
 ) -> None:
-    """Slow, throttle or cut the links between members, while this runs.
+    """Delay, throttle or cut the links between members while this command runs.
 
-    Links are as they were when it ends, also when it is killed; cut ones are mended by the next pgdyno cluster start.
+    The links are restored when it ends, also if it is killed. The next pgdyno cluster start restores cut links.
     """
     from pgdyno.cli import link as verb
 
@@ -176,30 +207,32 @@ def link(
     )  # fmt: skip
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def flashback(
     folder: _Folder,
     to: Annotated[
-        str, typer.Option(help='A time ("2026-11-23 09:30:00+00"), an LSN (0/5000060), or latest.', metavar="TIME|LSN")
+        str,
+        typer.Option(
+            help='Recovery target: a time ("2026-11-23 09:30:00+00"), an LSN (0/5000060), or latest.',
+            metavar="TIME|LSN",
+        ),
     ],
-    into: Annotated[Path, typer.Option(help="The folder to make; must not exist, or be empty.")],
-    timeline: Annotated[
-        str, typer.Option(help="Whose history is followed: latest, or a number.", metavar="TLI")
-    ] = "latest",
-    json_output: Annotated[bool, typer.Option("--json", help="Print it for machines.")] = False,
+    into: Annotated[Path, typer.Option(help="Folder to create; must not exist or be empty.", metavar="FOLDER")],
+    timeline: Annotated[str, typer.Option(help="Timeline to follow: latest, or a number.", metavar="TLI")] = "latest",
+    json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Make a cluster as a replicated one was at a time: from its last snapshot before, and archived WAL.
+    """Restore a replicated cluster to a point in time, from its last snapshot before it and archived WAL.
 
-    Of a cluster that was made with --archive; pgdyno cluster snapshot keeps its snapshots.
+    The cluster must have been created with --archive; pgdyno cluster snapshot makes its snapshots.
     """
     from pgdyno.cli import flashback as verb
 
     raise typer.Exit(verb.main(folder, to, into, timeline, json_output=json_output))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def repair(folder: _Folder) -> None:
-    """Finish, or undo, what a pgdyno was killed over; all members follow one primary again."""
+    """Finish or undo an interrupted operation, so that all members follow one primary again."""
     from pgdyno.cli import replication as verb
 
     raise typer.Exit(verb.repair(folder))
@@ -213,34 +246,42 @@ def _verbs_of(folder: Path) -> ModuleType:
     return several if (folder / "replication.json").exists() else one
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def status(
     folder: _Folder,
-    json_output: Annotated[bool, typer.Option("--json", help="Print it for machines.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Show what a cluster is: version, whether its server runs, how to reach it, what it holds.
+    """Show the version, state, address and contents of a cluster.
 
-    With standbys: of each member its role, position, lag and timeline.
+    With standbys: the role, position, lag and timeline of each member.
     """
     raise typer.Exit(_verbs_of(folder).status(folder, json_output))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def snapshot(
-    folder: Annotated[Path, typer.Argument(help="The cluster's folder, or the data directory of a stopped server.")],
-    name: Annotated[str | None, typer.Option(help="Default: by what is in it.")] = None,
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the cluster, or the data directory of a stopped server.", metavar="FOLDER")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the template. Default: from its contents.", metavar="NAME")
+    ] = None,
     store: _Store = None,
-    online: Annotated[bool, typer.Option("--online", help="Of a running server, by pg_basebackup.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Copy a running server, by pg_basebackup.")] = False,
     pg_bin: _Programs = None,
-    user: Annotated[str, typer.Option(help="The server's superuser.")] = "postgres",
+    user: Annotated[str, typer.Option(help="Superuser of the server.", metavar="NAME")] = "postgres",
     keep: Annotated[
         int | None,
-        typer.Option(help="Of a standby: how many snapshots stay, with this one, and WAL from the first on.", min=1),
+        typer.Option(
+            help="Number of snapshots to keep, this one included, and the WAL since the first (--standbys).",
+            metavar="N",
+            min=1,
+        ),
     ] = None,
 ) -> None:
-    """Keep a stopped cluster as a template; of a cluster with standbys, a standby while it replays, for flashback.
+    """Save a stopped cluster as a template; of a cluster with standbys, snapshot a standby for flashback.
 
-    By reflink where the file system can, else byte by byte.
+    Files are shared by reflink where the file system supports it, else copied.
     """
     if (folder / "replication.json").exists():
         from pgdyno.cli import flashback
@@ -255,23 +296,23 @@ def snapshot(
     raise typer.Exit(verb.snapshot(folder, name, store, online, pg_bin, user))
 
 
-@cluster.command()
+@cluster.command(cls=Command)
 def restore(
-    name: Annotated[str, typer.Argument(help="The template.")],
-    folder: Annotated[Path, typer.Argument(help="The folder to make; must not exist, or be empty.")],
+    name: Annotated[str, typer.Argument(help="Name of the template.", metavar="TEMPLATE")],
+    folder: Annotated[Path, typer.Argument(help="Folder to create; must not exist or be empty.", metavar="FOLDER")],
     store: _Store = None,
     pg_bin: _Programs = None,
 ) -> None:
-    """Make a cluster from a template."""
+    """Create a cluster from a template."""
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.restore(name, folder, store, pg_bin))
 
 
-@cluster.command(name="list")
+@cluster.command(cls=Command, name="list")
 def list_(
     store: _Store = None,
-    json_output: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """List templates."""
     from pgdyno.cli import cluster as verb
@@ -279,8 +320,10 @@ def list_(
     raise typer.Exit(verb.list_(store, json_output))
 
 
-@cluster.command()
-def drop(name: Annotated[str, typer.Argument(help="The template.")], store: _Store = None) -> None:
+@cluster.command(cls=Command)
+def drop(
+    name: Annotated[str, typer.Argument(help="Name of the template.", metavar="TEMPLATE")], store: _Store = None
+) -> None:
     """Remove a template."""
     from pgdyno.cli import cluster as verb
 

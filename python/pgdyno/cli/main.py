@@ -9,6 +9,7 @@ import typer
 
 from pgdyno.cli import streams, verbs_drill, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
+from pgdyno.cli.help import SHORT, Command
 from pgdyno.cli.tpcc_app import tpcc
 
 #: What EAGAIN is about where a process or a thread is started.
@@ -17,10 +18,9 @@ _NO_PROCESS = (
     "Raise it (ulimit -u; of a container: pids.max), or end what runs there."
 )
 EXIT_CODES = """
-Exit codes: 0 done; 1 done, but something went wrong and the report says what; 2 the command line, an experiment or a
-script has a mistake; 3 the server cannot be reached or refuses; 4 the server that pgdyno started has died; 5 this
-machine refuses (disk full, permissions); 6 what --fail-if names has come to pass; 70 a defect of
-pgdyno; 130 Ctrl-C; 143 SIGTERM.
+Exit codes: 0 success; 1 finished with problems that the report names; 2 mistake in the command line, an experiment or a
+script; 3 server not reachable, or it refuses; 4 a server that pgdyno started died; 5 this machine refuses (disk full,
+permissions); 6 a bound of --fail-if was exceeded; 70 defect of pgdyno; 130 Ctrl-C; 143 SIGTERM.
 """
 
 app = typer.Typer(
@@ -61,7 +61,7 @@ def common(
         from pgdyno.cluster import leftovers
 
         for folder in leftovers.sweep():
-            sys.stderr.write(f"pgdyno: removed {folder}, which a pgdyno had left that was killed\n")
+            sys.stderr.write(f"pgdyno: removed {folder}, left by a pgdyno that was killed\n")
 
 
 for _verb in (
@@ -82,14 +82,18 @@ for _verb in (
     verbs_judge.sql,
     verbs_judge.export,
 ):
-    app.command()(_verb)
+    app.command(cls=Command, short_help=SHORT[_verb.__name__])(_verb)
 app.add_typer(cluster, name="cluster")
 app.add_typer(tpcc, name="tpcc")
 
 
-@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@app.command(
+    add_help_option=False,
+    short_help="Run pgbench: a drop-in, with additions (pgdyno pgbench --help).",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
 def pgbench(arguments: Annotated[list[str] | None, typer.Argument(metavar="[OPTION]... [DBNAME]")] = None) -> None:
-    """pgbench, drop-in: its options, output, logs and exit codes, and what its users miss (pgdyno pgbench --help)."""
+    """Run pgbench: a drop-in with its options, output, logs and exit codes, and additions (pgdyno pgbench --help)."""
     # The console script takes this way before it comes here; this one is for the list of commands.
     from pgdyno.pgbench.main import main
 

@@ -1,4 +1,4 @@
-"""Options that several verbs have: each is declared once."""
+"""Options that several commands have: each is declared once."""
 
 from __future__ import annotations
 
@@ -8,28 +8,64 @@ from typing import Annotated, Any
 
 import typer
 
+#: Groups of options in --help, in this order.
+WHAT, SERVER, MEASURING, SAFETY, OUTPUT = (
+    "What to run",
+    "Which server",
+    "Measuring",
+    "Safety",
+    "Output",
+)
+PANELS = (WHAT, SERVER, MEASURING, SAFETY, OUTPUT)
+
 Target = Annotated[
     str | None,
     typer.Option(
-        help='Your server, as libpq takes it: "host=db1 dbname=bench user=me". Default: what PGHOST, PGHOSTADDR or '
-        "PGSERVICE name, else a private PostgreSQL that is started for the run.",
+        help='Connection string of a running server, e.g. "host=db1 dbname=bench". Default: the server that PGHOST, '
+        "PGHOSTADDR or PGSERVICE names; else a private PostgreSQL, started for this run.",
         metavar="CONNINFO",
+        rich_help_panel=SERVER,
     ),
 ]
-Embedded = Annotated[bool, typer.Option("--embedded", help="The private PostgreSQL, whatever PG* says.")]
+RunningTarget = Annotated[
+    str | None,
+    typer.Option(
+        help='Connection string of a running server, e.g. "host=db1 dbname=bench". Default: from PG* variables.',
+        metavar="CONNINFO",
+        rich_help_panel=SERVER,
+    ),
+]
+Embedded = Annotated[
+    bool,
+    typer.Option(
+        "--embedded",
+        help="Start a private PostgreSQL even if PG* variables name a server.",
+        rich_help_panel=SERVER,
+    ),
+]
 Shrink = Annotated[
     float | None,
     typer.Option(
-        help="Make a large experiment small: rows, tables, durations and clients divided by K; not below what still "
-        "says something. The report tells.",
-        metavar="K",
+        help="Divide rows, tables, durations and clients of a large experiment by FACTOR, down to what still gives a "
+        "result.",
+        metavar="FACTOR",
         min=1.0,
+        rich_help_panel=WHAT,
     ),
 ]
-Scale = Annotated[int | None, typer.Option(help="pgbench's scale: 100,000 rows each.", min=1)]
-Clients = Annotated[str | None, typer.Option(help="Numbers of connections, e.g. 1,8,64.", metavar="N,N,...")]
+Scale = Annotated[
+    int | None,
+    typer.Option(
+        help="Scale factor of the tpcb dataset; 1 is 100,000 accounts.", metavar="N", min=1, rich_help_panel=WHAT
+    ),
+]
+Clients = Annotated[
+    str | None,
+    typer.Option(help="Numbers of client connections, e.g. 1,8,64.", metavar="N,N,...", rich_help_panel=WHAT),
+]
 HotSet = Annotated[
-    str | None, typer.Option("--hot-set", help="Parts of the rows to touch, e.g. 0.1,1.", metavar="F,F,...")
+    str | None,
+    typer.Option("--hot-set", help="Fraction of rows accessed, e.g. 0.1,1.", metavar="F,F,...", rich_help_panel=WHAT),
 ]
 #: Seconds in a unit of time.
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -50,97 +86,181 @@ def seconds(text: str) -> float:
 _SHORTEST_S = 0.1
 Duration = Annotated[
     float | None,
-    typer.Option(help="Time measured in each trial: seconds, or 90s, 10m, 1h.", parser=seconds, metavar="SECONDS"),
+    typer.Option(
+        help="Measured time of each trial: seconds, or 90s, 10m, 1h.",
+        parser=seconds,
+        metavar="SECONDS",
+        rich_help_panel=MEASURING,
+    ),
 ]
 WarmUp = Annotated[
-    str | None, typer.Option(help="Seconds before that, not counted; or steady.", metavar="SECONDS|steady")
+    str | None,
+    typer.Option(
+        help='Warm-up in seconds (not measured), or "steady": until throughput settles.',
+        metavar="SECONDS|steady",
+        rich_help_panel=MEASURING,
+    ),
 ]
-Repetitions = Annotated[int | None, typer.Option(help="Trials of each configuration.", min=1)]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(help="Trials of each configuration.", metavar="N", min=1, rich_help_panel=MEASURING),
+]
 Restarts = Annotated[
     int | None,
     typer.Option(
-        help="Start the private servers so often, with all repetitions each time: a verdict then holds for the next "
-        "start too. Default: the experiment's; 5 with --vary.",
+        help="Number of starts of the private server; every start runs all repetitions, so that a verdict holds for "
+        "the next start too. Default: from the experiment; 5 with --vary.",
+        metavar="N",
         min=1,
+        rich_help_panel=MEASURING,
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A server setting, a script's variable or an axis. Can be given often.", metavar="NAME=VALUE"
+        "--set",
+        help="Set a server setting, a variable of the scripts or an axis. Repeatable.",
+        metavar="NAME=VALUE",
+        rich_help_panel=WHAT,
     ),
 ]
 Vary = Annotated[
     list[str] | None,
-    typer.Option(help="The same with several values, which are compared. Can be given often.", metavar="NAME=A,B"),
+    typer.Option(
+        help="Compare values of a setting, variable or axis, e.g. work_mem=4MB,64MB. Repeatable.",
+        metavar="NAME=A,B",
+        rich_help_panel=WHAT,
+    ),
 ]
 Order = Annotated[
     str | None,
-    typer.Option(help="Of trials: auto, duet (two in slices, by turns), random, interleaved, written.", metavar="NAME"),
+    typer.Option(
+        help="Order of trials: auto, duet (two configurations alternating in slices), random, interleaved, or as "
+        "written.",
+        metavar="NAME",
+        rich_help_panel=MEASURING,
+    ),
 ]
 FailIfBound = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if",
-        help="Exit code 6 where a configuration's figure is beyond: 'p99 > 10ms', 'TPS < 1000'. Can be given often.",
+        help="Exit with code 6 if a figure exceeds a bound, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
         metavar="BOUND",
+        rich_help_panel=OUTPUT,
     ),
 ]
 FailIf = Annotated[
     str | None,
     typer.Option(
-        help="Exit code 6 for a verdict on throughput or a latency: slower, faster, different, unknown.",
+        help="Exit with code 6 on a verdict about throughput or latency: slower, faster, different, unknown.",
         metavar="VERDICT",
+        rich_help_panel=OUTPUT,
     ),
 ]
-Interval = Annotated[float | None, typer.Option(help="Seconds in one row of the time series.", min=0.01)]
-Protocol = Annotated[str | None, typer.Option(help="simple, extended or prepared.", metavar="NAME")]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        help="Length of one row of the time series. Default: 1.",
+        metavar="SECONDS",
+        min=0.01,
+        rich_help_panel=MEASURING,
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(help="Query protocol: simple, extended or prepared.", metavar="NAME", rich_help_panel=MEASURING),
+]
 Rate = Annotated[
     float | None,
     typer.Option(
-        help="Open loop: transactions per second over all clients, Poisson arrivals. 0: closed loop.", metavar="TPS"
+        help="Open loop: transactions per second over all clients, Poisson arrivals. 0: closed loop.",
+        metavar="TPS",
+        rich_help_panel=MEASURING,
     ),
 ]
-Workers = Annotated[int | None, typer.Option(help="Worker threads. Default: 1 for 64 clients.", min=1)]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Worker threads. Default: one per 64 clients.", metavar="N", min=1, rich_help_panel=MEASURING),
+]
 Collect = Annotated[
     str | None,
     typer.Option(
-        help="What is sampled beside each trial, for explain: machine,server,waits,log,plans (all), or none.",
+        help="Sources sampled during each trial, for explain: machine,server,waits,log,plans (all), or none.",
         metavar="NAME,...",
+        rich_help_panel=MEASURING,
     ),
 ]
-Driver = Annotated[str | None, typer.Option(help="auto, epoll, uring or polling.", metavar="NAME")]
-Seed = Annotated[int | None, typer.Option(help="Where all random numbers come from.", min=0)]
-ConnectTimeout = Annotated[float | None, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)]
-Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Keep the private cluster's data directory.")]
+Driver = Annotated[
+    str | None,
+    typer.Option(help="I/O driver: auto, epoll, uring or polling.", metavar="NAME", rich_help_panel=MEASURING),
+]
+Seed = Annotated[int | None, typer.Option(help="Random seed.", metavar="N", min=0, rich_help_panel=MEASURING)]
+ConnectTimeout = Annotated[
+    float | None,
+    typer.Option(
+        help="Longest wait for a connection. Default: 10.",
+        metavar="SECONDS",
+        min=0.1,
+        max=86_400,
+        rich_help_panel=SERVER,
+    ),
+]
+ConnectTimeoutOf10 = Annotated[
+    float,
+    typer.Option(help="Longest wait for a connection.", metavar="SECONDS", min=0.1, max=86_400, rich_help_panel=SERVER),
+]
+Runs = Annotated[Path, typer.Option(help="Folder for run directories.", metavar="FOLDER", rich_help_panel=OUTPUT)]
+Keep = Annotated[
+    bool,
+    typer.Option("--keep", help="Keep the data directory of the private server.", rich_help_panel=SERVER),
+]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Drop tables of the dataset's names that pgdyno did not make; ignore other sessions."),
+    typer.Option(
+        "--force",
+        help="Drop tables of the same names even if pgdyno did not create them; ignore other sessions.",
+        rich_help_panel=SAFETY,
+    ),
 ]
 Replace = Annotated[
-    bool, typer.Option("--replace", help="Drop a dataset of pgdyno's of another size that the target has.")
+    bool,
+    typer.Option(
+        "--replace", help="Drop a dataset of another size that pgdyno loaded earlier.", rich_help_panel=SAFETY
+    ),
 ]
 PgBin = Annotated[
-    Path | None, typer.Option("--pg-bin", help="Start this server (folder of postgres), not the embedded one.")
+    Path | None,
+    typer.Option(
+        "--pg-bin",
+        help="Folder of the PostgreSQL programs to start instead of the embedded ones.",
+        metavar="FOLDER",
+        rich_help_panel=SERVER,
+    ),
 ]
 Templates = Annotated[
     str,
     typer.Option(
-        help="With the private cluster: use a template that holds the dataset (pgdyno cluster list); keep: also "
-        "keep what was loaded as one; off.",
-        metavar="NAME",
+        help="Templates of loaded private servers (pgdyno cluster list): use one that fits; keep: also save a new "
+        "one; off.",
+        metavar="use|keep|off",
+        rich_help_panel=SERVER,
     ),
 ]
-Lang = Annotated[str, typer.Option(help="The report's language: en or zh.", metavar="LANG")]
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")]
+Lang = Annotated[str, typer.Option(help="Language of the report: en or zh.", metavar="LANG", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
 ReportFormat = Annotated[
     str,
-    typer.Option("--report-format", help="pgdyno's; or sysbench: lines and summary in its form.", metavar="NAME"),
+    typer.Option(
+        "--report-format",
+        help="Form of the output: pgdyno, or sysbench (its progress lines and summary).",
+        metavar="NAME",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those that the user gave."""
+    """Return the options that have a value."""
     return {name: value for name, value in values.items() if value is not None}

@@ -6,32 +6,30 @@ from typing import Annotated
 
 import typer
 
+from pgdyno.cli import options
+from pgdyno.cli.help import Command
+
 tpcc = typer.Typer(
-    help="TPC-C's tables: are they consistent, and what are its transactions?",
+    help="Check TPC-C tables, test ACID properties, show transactions.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_Target = Annotated[
-    str | None,
-    typer.Option(
-        help='A running server, as libpq takes it: "host=db1 dbname=bench". Default: PG*.', metavar="CONNINFO"
-    ),
-]
 
 
-@tpcc.command()
+@tpcc.command(cls=Command)
 def check(
-    target: _Target = None,
+    target: options.RunningTarget = None,
     population: Annotated[
-        bool, typer.Option("--population", help="Also what holds only until the first transaction: clause 4.3.3.")
+        bool,
+        typer.Option("--population", help="Check also the initial population (clause 4.3.3); transactions change it."),
     ] = False,
-    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)] = 10.0,
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    connect_timeout: options.ConnectTimeoutOf10 = 10.0,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Check the standard's consistency conditions in the tables.
+    """Check the consistency conditions of the standard in the tables.
 
-    Reads all tables, changes nothing. Nobody should write meanwhile. Exit code 1: a condition does not hold.
+    The check reads all tables and changes nothing; nobody should write meanwhile. Exit code 1: a condition is violated.
     """
     from pgdyno.cli import tpcc as verb
 
@@ -42,33 +40,44 @@ def check(
     )
 
 
-@tpcc.command()
+@tpcc.command(cls=Command)
 def acid(
     target: Annotated[
         str | None,
         typer.Option(
-            help="A server with tables that pgdyno has loaded. Default: a private one, which is killed as well.",
+            help="Connection string of a server with tables that pgdyno loaded. Default: a private server, which is "
+            "also killed.",
             metavar="CONNINFO",
+            rich_help_panel=options.SERVER,
         ),
     ] = None,
     isolation: Annotated[
-        str, typer.Option(help="read committed, repeatable read or serializable.", metavar="LEVEL")
+        str, typer.Option(help="Isolation level: read committed, repeatable read or serializable.", metavar="LEVEL")
     ] = "read committed",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of the private server; may be repeated.", metavar="NAME=VALUE"),
+        typer.Option("--set", help="Setting of the private server. Repeatable.", metavar="NAME=VALUE"),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Of load, before the private server is killed.", min=0.5)] = 5.0,
-    clients: Annotated[int, typer.Option(help="Clients of that load.", min=1, max=1000)] = 8,
-    force: Annotated[bool, typer.Option("--force", help="Although other sessions are active in the database.")] = False,
-    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)] = 10.0,
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    seconds: Annotated[
+        float, typer.Option(help="Load before the private server is killed.", metavar="SECONDS", min=0.5)
+    ] = 5.0,
+    clients: Annotated[int, typer.Option(help="Clients of the load.", metavar="N", min=1, max=1000)] = 8,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Continue even if other sessions are active in the database.",
+            rich_help_panel=options.SAFETY,
+        ),
+    ] = False,
+    connect_timeout: options.ConnectTimeoutOf10 = 10.0,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Test atomicity, isolation and durability, as clause 3 of the standard has it.
+    """Test atomicity, isolation and durability by clause 3 of the standard.
 
-    A private server is killed under load, and each order that it had acknowledged is looked for. Exit code 1: a test
-    did not pass, or an order is lost.
+    A private server is killed under load, and each acknowledged order is looked for. Exit code 1: a test failed, or an
+    order is lost.
     """
     from pgdyno.cli import acid as verb
 
@@ -87,16 +96,19 @@ def acid(
     )
 
 
-@tpcc.command()
+@tpcc.command(cls=Command)
 def show(
     round_trips: Annotated[
-        str, typer.Option(help="statements, pipelined or functions.", metavar="NAME")
+        str, typer.Option(help="Form of the transactions: statements, pipelined or functions.", metavar="NAME")
     ] = "statements",
     transaction: Annotated[
-        str | None, typer.Argument(help="new-order, payment, order-status, delivery or stock-level. Default: all.")
+        str | None,
+        typer.Argument(
+            help="Transaction: new-order, payment, order-status, delivery or stock-level. Default: all.", metavar="NAME"
+        ),
     ] = None,
 ) -> None:
-    """Show the transactions: their statements, or their functions."""
+    """Show the statements or functions of the transactions."""
     from pgdyno.cli import tpcc as verb
 
     raise typer.Exit(verb.show(round_trips, transaction))

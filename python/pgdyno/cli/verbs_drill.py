@@ -14,58 +14,125 @@ def drill(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="A cluster with standbys (pgdyno cluster create FOLDER --standbys 2), or a file that describes one "
-            "which another tool manages."
+            help="Folder of a pgdyno cluster with standbys (pgdyno cluster create FOLDER --standbys 2), or a file "
+            "describing an external cluster.",
+            metavar="CLUSTER",
         ),
     ] = None,
     fault: Annotated[
         str | None,
         typer.Option(
-            help="Which, or several with commas, or all. --list shows them. Default: kill-primary; with --modes those "
-            "that tell modes apart.",
-            metavar="NAME[,NAME]",
+            help="Faults to inject, or all; --list shows them. Default: kill-primary; with --modes, those that "
+            "distinguish modes.",
+            metavar="NAME,...",
+            rich_help_panel=options.WHAT,
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds of each fault.", min=1, max=10_000)] = 3,
+    rounds: Annotated[
+        int,
+        typer.Option(help="Rounds of each fault.", metavar="N", min=1, max=10_000, rich_help_panel=options.MEASURING),
+    ] = 3,
     modes: Annotated[
         bool,
         typer.Option(
             "--modes",
-            help="In each protection mode: what it costs, and what it loses.",
+            help="Drill each protection mode, and report what it costs and loses.",
+            rich_help_panel=options.WHAT,
         ),
     ] = False,
-    clients: Annotated[int, typer.Option(help="Connections that write the ledger.", min=1, max=1000)] = 8,
-    before: Annotated[float, typer.Option(help="Seconds of load before the fault.", min=0.6, max=3600)] = 2.0,
-    after: Annotated[float, typer.Option(help="Seconds of load after all are served again.", min=0, max=3600)] = 1.0,
+    clients: Annotated[
+        int,
+        typer.Option(
+            help="Connections that write the ledger.", metavar="N", min=1, max=1000, rich_help_panel=options.WHAT
+        ),
+    ] = 8,
+    before: Annotated[
+        float,
+        typer.Option(
+            help="Load before the fault.", metavar="SECONDS", min=0.6, max=3600, rich_help_panel=options.MEASURING
+        ),
+    ] = 2.0,
+    after: Annotated[
+        float,
+        typer.Option(
+            help="Load after all clients are served again.",
+            metavar="SECONDS",
+            min=0,
+            max=3600,
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = 1.0,
     answer_timeout: Annotated[
         float,
-        typer.Option(help="Seconds that a client waits for an answer.", min=0.1, max=600),
+        typer.Option(
+            help="Timeout of a statement at the client.",
+            metavar="SECONDS",
+            min=0.1,
+            max=600,
+            rich_help_panel=options.MEASURING,
+        ),
     ] = 3.0,
     no_fence: Annotated[
-        bool, typer.Option("--no-fence", help="Promote without killing the old primary first: see what that costs.")
+        bool,
+        typer.Option(
+            "--no-fence",
+            help="Promote without killing the old primary first, to show the lost commits.",
+            rich_help_panel=options.SAFETY,
+        ),
     ] = False,
     workload: Annotated[
         str,
-        typer.Option(help="Beside the ledger: tpcb-like, simple-update, select-only or tpcc.", metavar="SCRIPT"),
+        typer.Option(
+            help="Background workload: tpcb-like, simple-update, select-only or tpcc. Default: none.",
+            metavar="SCRIPT",
+            show_default=False,
+            rich_help_panel=options.WHAT,
+        ),
     ] = "",
-    workload_clients: Annotated[int, typer.Option(help="Connections of that workload.", min=1, max=1000)] = 8,
-    scale: Annotated[int, typer.Option(help="Of its tables: 100,000 accounts each, or warehouses.", min=1)] = 10,
+    workload_clients: Annotated[
+        int,
+        typer.Option(
+            help="Connections of the background workload.",
+            metavar="N",
+            min=1,
+            max=1000,
+            rich_help_panel=options.WHAT,
+        ),
+    ] = 8,
+    scale: Annotated[
+        int,
+        typer.Option(
+            help="Scale factor of the background workload (100,000 accounts each), or warehouses.",
+            metavar="N",
+            min=1,
+            rich_help_panel=options.WHAT,
+        ),
+    ] = 10,
     through_pooler: Annotated[
-        bool, typer.Option("--through-pooler", help="Clients go through the cluster's PgBouncer (create --pooler).")
+        bool,
+        typer.Option(
+            "--through-pooler",
+            help="Connect through the PgBouncer of the cluster (create --pooler).",
+            rich_help_panel=options.SERVER,
+        ),
     ] = False,
     i_know_this_breaks_it: Annotated[
-        bool, typer.Option("--i-know-this-breaks-it", help="Of a cluster that is not pgdyno's: break it.")
+        bool,
+        typer.Option(
+            "--i-know-this-breaks-it",
+            help="Allow faults on an external cluster (required).",
+            rich_help_panel=options.SAFETY,
+        ),
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the faults.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the faults.", rich_help_panel=options.WHAT)] = False,
     runs: options.Runs = Path("runs"),
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Break a cluster with standbys under load, let it fail over, and count the acknowledged commits that are lost.
+    """Inject faults into a cluster under load, let it fail over, and count lost commits.
 
-    Each client writes down what it was told of each of its commits; afterwards the surviving primary is compared with
-    these records. Clusters that are not pgdyno's are broken only when told so. Exit code 1: commits were lost, unless
-    the fault must lose some or the mode promises nothing; or something else is wrong.
+    Each client records the acknowledgement of each commit; afterwards these records are compared with the surviving
+    primary. Exit code 1: commits were lost although the mode promises that none is, or a round failed.
     """
     from pgdyno.cli import drill as verb
 

@@ -12,48 +12,85 @@ from pgdyno.cli import options
 
 def compare(
     run: Annotated[
-        list[str], typer.Argument(help="A (before) and B (after); the verdict is for B. With --live: two targets.")
+        list[str],
+        typer.Argument(
+            help="Run directories of A (before) and B (after); with --live: two connection strings.", metavar="RUN"
+        ),
     ],
     other: Annotated[
         list[Path] | None,
         typer.Option(
+            "--side-b",
             "--with",
-            help="Where a side has several: a run of B's; all others are A's. Can be given often.",
+            help="Run of side B; all other runs form side A. Repeatable.",
             metavar="RUN",
+            rich_help_panel=options.WHAT,
         ),
     ] = None,
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="A and B are servers that run (libpq connection strings): a duet now, the load on one at a time.",
+            help="Compare two running servers now: the load alternates between them in slices.",
+            rich_help_panel=options.WHAT,
         ),
     ] = False,
     experiment: Annotated[
-        str, typer.Option(help="With --live: what to run; its dataset is loaded into both.", metavar="NAME")
+        str,
+        typer.Option(
+            help="Experiment to run (--live); its dataset is loaded into both servers.",
+            metavar="NAME",
+            rich_help_panel=options.WHAT,
+        ),
     ] = "quick",
     duration: Annotated[
-        float, typer.Option(help="With --live: seconds measured of each, and workload.", metavar="SECONDS", min=5)
+        float,
+        typer.Option(
+            help="Measured time per server and workload (--live).",
+            metavar="SECONDS",
+            min=5,
+            rich_help_panel=options.MEASURING,
+        ),
     ] = 30.0,
-    clients: Annotated[int | None, typer.Option(help="With --live. Default: 4 a core.", min=1)] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Client connections (--live). Default: 4 per core.", metavar="N", min=1, rich_help_panel=options.WHAT
+        ),
+    ] = None,
     scale: options.Scale = None,
     simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="With --live: both under load at once, not in turns.")
+        bool,
+        typer.Option(
+            "--simultaneous",
+            help="Load both servers at the same time instead of alternating (--live).",
+            rich_help_panel=options.MEASURING,
+        ),
     ] = False,
     force: options.Force = False,
     runs: options.Runs = Path("runs"),
     figures: Annotated[
         str | None,
         typer.Option(
-            help="Default: TPS, p50, p95, p99, and what was used: WAL/tx,reads/tx,CPU/tx,memory. Also mean, p99.9.",
+            help="Figures to compare. Default: TPS,p50,p95,p99,WAL/tx,reads/tx,CPU/tx,memory. Also: mean, p99.9.",
             metavar="NAME,...",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    margin: Annotated[float, typer.Option(help="The difference that matters, percent.", min=0.1, max=100)] = 5.0,
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="Smallest relevant difference, in percent.",
+            metavar="PERCENT",
+            min=0.1,
+            max=100,
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = 5.0,
     fail_if: options.FailIf = None,
     json_output: options.Json = False,
 ) -> None:
-    """Is B faster than A? Verdict, interval, and what else differs. Exit code 6 where --fail-if comes to pass."""
+    """Compare two runs, or two running servers: verdict with interval, and what else differs between them."""
     from pgdyno.cli import compare as verb
     from pgdyno.errors import UsageError
 
@@ -73,38 +110,64 @@ def compare(
     paths = [Path(r) for r in run]
     a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):
-        raise UsageError("compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --with B1 --with B2 --with B3.")
+        raise UsageError(
+            "compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3."
+        )
     raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output))
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    workload: Annotated[str | None, typer.Option(help="Only this one.", metavar="NAME")] = None,
-    clients: Annotated[int | None, typer.Option(help="Only with so many.", min=1)] = None,
+    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+    workload: Annotated[
+        str | None, typer.Option(help="Show only this workload.", metavar="NAME", rich_help_panel=options.OUTPUT)
+    ] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Show only configurations with N clients.", metavar="N", min=1, rich_help_panel=options.OUTPUT
+        ),
+    ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All configurations; default: the fastest of each workload.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Show all configurations. Default: the fastest of each workload.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
     json_output: options.Json = False,
 ) -> None:
-    """Why is it as fast as it is? Causes by what they cost, evidence, and what to try; dips, and what explains them."""
+    """Explain what limits a run: causes ranked by cost, with evidence and remedies; dips, and their causes."""
     from pgdyno.cli import explain as verb
 
     raise typer.Exit(verb.main(run, workload, clients, every, json_output))
 
 
 def history(
-    runs: Annotated[Path, typer.Argument(help="A folder of run directories.")] = Path("runs"),
-    experiment: Annotated[str | None, typer.Option(help="Which, if there are several.", metavar="NAME")] = None,
-    figures: Annotated[str | None, typer.Option(help="Default: TPS,p99.", metavar="NAME,...")] = None,
+    runs: Annotated[Path, typer.Argument(help="Folder of run directories.", metavar="FOLDER")] = Path("runs"),
+    experiment: Annotated[
+        str | None,
+        typer.Option(
+            help="Experiment to follow, if the folder holds runs of several.",
+            metavar="NAME",
+            rich_help_panel=options.WHAT,
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(help="Figures to follow. Default: TPS,p99.", metavar="NAME,...", rich_help_panel=options.OUTPUT),
+    ] = None,
     fail_if: Annotated[
         str | None,
         typer.Option(
-            help="Exit code 6 where the level changed among the newest 5 runs: change, worse.", metavar="WHAT"
+            help="Exit with code 6 if the level changed within the newest 5 runs: change, worse.",
+            metavar="WHAT",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     json_output: options.Json = False,
 ) -> None:
-    """Follow an experiment over many runs: where its figures changed their level."""
+    """Follow an experiment over many runs and find where its figures changed level."""
     from pgdyno.cli import judge as verb
 
     raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output))
@@ -113,15 +176,55 @@ def history(
 def scaling(
     source: Annotated[
         Path | None,
-        typer.Argument(help="A run directory, or a CSV file. Default: a worked example on published figures."),
+        typer.Argument(
+            help="Run directory or CSV file. Default: an example with published figures.", metavar="RUN|FILE"
+        ),
     ] = None,
-    axis: Annotated[str, typer.Option(help="Of a run: clients, cpus, or an axis of its experiment.")] = "clients",
-    figure: Annotated[str, typer.Option(help="Of a run: tps or qps.")] = "tps",
-    x: Annotated[str | None, typer.Option("--x", help="Of a file: the column of levels. Default: the first.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="Of a file: the throughputs. Default: the last.")] = None,
-    group: Annotated[str | None, typer.Option(help="Of a file: a column that tells curves apart.")] = None,
-    until: Annotated[float | None, typer.Option(help="Predict up to so many. Default: twice the most.", min=1)] = None,
-    chart: Annotated[Path | None, typer.Option(help="Draw it: a .svg or .html file.")] = None,
+    axis: Annotated[
+        str,
+        typer.Option(
+            help="Axis to fit: clients, cpus, or an axis of the experiment.",
+            metavar="NAME",
+            rich_help_panel=options.WHAT,
+        ),
+    ] = "clients",
+    figure: Annotated[
+        str, typer.Option(help="Figure of a run to fit: tps or qps.", metavar="NAME", rich_help_panel=options.WHAT)
+    ] = "tps",
+    x: Annotated[
+        str | None,
+        typer.Option(
+            "--x", help="CSV column of the levels. Default: the first.", metavar="NAME", rich_help_panel=options.WHAT
+        ),
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option(
+            "--y",
+            help="CSV column of the throughputs. Default: the last.",
+            metavar="NAME",
+            rich_help_panel=options.WHAT,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="CSV column that distinguishes curves.", metavar="NAME", rich_help_panel=options.WHAT),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--predict-to",
+            "--until",
+            help="Extend the prediction to N. Default: twice the largest measured.",
+            metavar="N",
+            min=1,
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(help="Write a chart to a .svg or .html file.", metavar="FILE", rich_help_panel=options.OUTPUT),
+    ] = None,
     json_output: options.Json = False,
 ) -> None:
     """Fit the Universal Scalability Law: contention, coherency, knee, prediction, with intervals."""
@@ -131,41 +234,69 @@ def scaling(
 
 
 def report(
-    run_directory: Annotated[Path, typer.Argument(help="A run directory, finished or not.")],
+    run_directory: Annotated[Path, typer.Argument(help="Run directory, finished or not.", metavar="RUN")],
     lang: options.Lang = "en",
     report_format: options.ReportFormat = "pgdyno",
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    json_output: options.Json = False,
 ) -> None:
-    """Show a run again, and write its report.html, report.md and tables as CSV anew."""
+    """Show the report of a run, and write report.html, report.md and its tables as CSV."""
     from pgdyno.cli import report as verb
 
     raise typer.Exit(verb.main(run_directory, json_output, lang, report_format))
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="SQL over the views trials and intervals.")],
-    runs: Annotated[Path, typer.Option(help="A run directory, or a folder of them.")] = Path("runs"),
-    json_output: Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")] = False,
-    csv_output: Annotated[bool, typer.Option("--csv", help="Rows as CSV on standard output.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Into a file: .csv, .parquet or .json.", metavar="FILE")] = None,
+    query: Annotated[str, typer.Argument(help="SQL over the views trials, intervals and others.", metavar="SQL")],
+    runs: Annotated[
+        Path, typer.Option(help="Run directory, or a folder of them.", metavar="FOLDER", rich_help_panel=options.WHAT)
+    ] = Path("runs"),
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print rows as JSON.", rich_help_panel=options.OUTPUT)
+    ] = False,
+    csv_output: Annotated[
+        bool, typer.Option("--csv", help="Print rows as CSV.", rich_help_panel=options.OUTPUT)
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write rows to a .csv, .parquet or .json file.", metavar="FILE", rich_help_panel=options.OUTPUT
+        ),
+    ] = None,
 ) -> None:
-    """Query run directories with DuckDB: "select workload, clients, avg(tps) from trials group by all"."""
+    """Query run directories with SQL (DuckDB)."""
     from pgdyno.cli import sql as verb
 
     raise typer.Exit(verb.main(query, runs, "json" if json_output else "csv" if csv_output else "", output))
 
 
 def export(
-    run: Annotated[Path | None, typer.Argument(help="A run directory, finished or not.")] = None,
-    prometheus: Annotated[bool, typer.Option("--prometheus", help="Prometheus' text format.")] = False,
-    openmetrics: Annotated[
-        bool, typer.Option("--openmetrics", help="For promtool tsdb create-blocks-from openmetrics.")
+    run: Annotated[Path | None, typer.Argument(help="Run directory, finished or not.", metavar="RUN")] = None,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Write the Prometheus text format.", rich_help_panel=options.OUTPUT)
     ] = False,
-    influx: Annotated[bool, typer.Option("--influx", help="InfluxDB's line protocol.")] = False,
-    grafana: Annotated[bool, typer.Option("--grafana", help="A dashboard for the first two; takes no run.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Default: standard output.", metavar="FILE")] = None,
+    openmetrics: Annotated[
+        bool,
+        typer.Option(
+            "--openmetrics",
+            help="Write OpenMetrics, for promtool tsdb create-blocks-from openmetrics.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    influx: Annotated[
+        bool, typer.Option("--influx", help="Write the InfluxDB line protocol.", rich_help_panel=options.OUTPUT)
+    ] = False,
+    grafana: Annotated[
+        bool,
+        typer.Option(
+            "--grafana", help="Write a Grafana dashboard for Prometheus; needs no run.", rich_help_panel=options.OUTPUT
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="File to write. Default: standard output.", metavar="FILE", rich_help_panel=options.OUTPUT),
+    ] = None,
 ) -> None:
-    """Give a run's time series to other tools, with absolute times, in base units."""
+    """Export the time series of a run for other tools, with absolute times, in base units."""
     from pgdyno.cli import export as verb
     from pgdyno.errors import UsageError
 

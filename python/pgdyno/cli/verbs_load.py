@@ -7,88 +7,165 @@ from typing import Annotated
 
 import typer
 
+from pgdyno.cli import options
+
+#: Groups of --help.
+_DATASET, _METHOD = "Dataset", "Loading"
+
 
 def load(
-    dataset: Annotated[str, typer.Argument(help="tpcb, pk, feed or tpcc.")],
+    dataset: Annotated[str, typer.Argument(help="Dataset: tpcb, pk, feed or tpcc.", metavar="DATASET")],
     scale: Annotated[
         int | None,
-        typer.Option(help="tpcb: pgbench's scale, 100,000 rows each. pk, feed: millions of rows in all tables.", min=1),
+        typer.Option(
+            help="Scale factor (tpcb: 1 is 100,000 accounts); millions of rows in all tables (pk, feed).",
+            metavar="N",
+            min=1,
+            rich_help_panel=_DATASET,
+        ),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="pk, feed: rows of each table. Default: 50,000,000; 0.", min=0)
+        int | None,
+        typer.Option(
+            help="Rows per table. Default: 50,000,000 (pk), 0 (feed).", metavar="N", min=0, rich_help_panel=_DATASET
+        ),
     ] = None,
-    tables: Annotated[int | None, typer.Option(help="feed: how many tables.", min=1, max=10_000)] = None,
+    tables: Annotated[
+        int | None,
+        typer.Option(help="Number of tables (feed).", metavar="N", min=1, max=10_000, rich_help_panel=_DATASET),
+    ] = None,
     warehouses: Annotated[
-        int | None, typer.Option(help="tpcc: warehouses of each set, about 100 MB each.", min=1)
+        int | None,
+        typer.Option(
+            help="Warehouses per set, about 100 MB each (tpcc).", metavar="N", min=1, rich_help_panel=_DATASET
+        ),
     ] = None,
-    sets: Annotated[int | None, typer.Option(help="tpcc: sets of its nine tables.", min=1, max=1_000)] = None,
-    seed: Annotated[int, typer.Option(help="tpcc: what its rows are drawn from.", min=0)] = 1,
-    foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="tpcc: with foreign keys.")] = False,
+    sets: Annotated[
+        int | None,
+        typer.Option(help="Sets of the nine tables (tpcc).", metavar="N", min=1, max=1_000, rich_help_panel=_DATASET),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Random seed of the rows (tpcc).", metavar="N", min=0, rich_help_panel=_DATASET)
+    ] = 1,
+    foreign_keys: Annotated[
+        bool, typer.Option("--foreign-keys", help="Create foreign keys (tpcc).", rich_help_panel=_DATASET)
+    ] = False,
     method: Annotated[
         str,
         typer.Option(
-            help="copy: binary COPY over --connections. direct: the files of a stopped server (--data). server: "
-            "INSERT … SELECT. auto: direct with --data, else copy.",
+            help="Method: copy (binary COPY over --connections), direct (write the files of a stopped server, --data), "
+            "server (INSERT ... SELECT), or auto (direct with --data, else copy).",
             metavar="NAME",
+            rich_help_panel=_METHOD,
         ),
     ] = "auto",
-    target: Annotated[
-        str | None,
+    target: options.RunningTarget = None,
+    data: Annotated[
+        Path | None,
         typer.Option(
-            help='A running server, as libpq takes it: "host=db1 dbname=bench". Default: PG*.', metavar="CONNINFO"
+            help="Data directory of a stopped server, or the folder of a pgdyno cluster.",
+            metavar="FOLDER",
+            rich_help_panel=options.SERVER,
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="A stopped server: its data directory, or a folder of pgdyno cluster.")
-    ] = None,
-    user: Annotated[str, typer.Option(help="With --data: the server's superuser.")] = "postgres",
-    dbname: Annotated[str, typer.Option(help="With --data: the database.")] = "postgres",
-    fillfactor: Annotated[int, typer.Option(help="Percent of each page that is filled.", min=10, max=100)] = 100,
+    user: Annotated[
+        str, typer.Option(help="Superuser of the server (--data).", metavar="NAME", rich_help_panel=options.SERVER)
+    ] = "postgres",
+    dbname: Annotated[
+        str, typer.Option(help="Database (--data).", metavar="NAME", rich_help_panel=options.SERVER)
+    ] = "postgres",
+    fillfactor: Annotated[
+        int,
+        typer.Option(
+            help="Fill factor of the tables, percent.", metavar="PERCENT", min=10, max=100, rich_help_panel=_DATASET
+        ),
+    ] = 100,
     partitions: Annotated[
-        int, typer.Option(help="tpcb: of pgbench_accounts, by range. tpcc: of large tables, by warehouse.", min=0)
+        int,
+        typer.Option(
+            help="Partitions of pgbench_accounts by range (tpcb), of large tables by warehouse (tpcc).",
+            metavar="N",
+            min=0,
+            rich_help_panel=_DATASET,
+        ),
     ] = 0,
-    unlogged: Annotated[bool, typer.Option("--unlogged", help="Tables without WAL.")] = False,
-    tablespace: Annotated[str, typer.Option(help="Where the tables go.", metavar="NAME")] = "",
-    index_tablespace: Annotated[str, typer.Option(help="Where the indexes go.", metavar="NAME")] = "",
-    index: Annotated[str, typer.Option(help="feed: on the time: brin, btree or none.", metavar="NAME")] = "brin",
+    unlogged: Annotated[
+        bool, typer.Option("--unlogged", help="Create unlogged tables.", rich_help_panel=_DATASET)
+    ] = False,
+    tablespace: Annotated[
+        str, typer.Option(help="Tablespace of tables.", metavar="NAME", rich_help_panel=_DATASET)
+    ] = "",
+    index_tablespace: Annotated[
+        str, typer.Option(help="Tablespace of indexes.", metavar="NAME", rich_help_panel=_DATASET)
+    ] = "",
+    index: Annotated[
+        str,
+        typer.Option(help="Index on the time (feed): brin, btree or none.", metavar="NAME", rich_help_panel=_DATASET),
+    ] = "brin",
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="tpcc: check what was loaded by the standard's rules.")
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Check the loaded tables by the rules of the standard (tpcc).",
+            rich_help_panel=_METHOD,
+        ),
     ] = True,
     connections: Annotated[
         int | None,
         typer.Option(
-            help="copy, server: sessions at a time. Default: by the machine, one where that is better.", min=1
+            help="Parallel sessions (copy, server). Default: chosen for the machine.",
+            metavar="N",
+            min=1,
+            rich_help_panel=_METHOD,
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="direct: threads that write. Default: 2 a core.", min=1)] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say how large it will be, and how long it takes.")] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Writer threads (direct). Default: 2 per core.", metavar="N", min=1, rich_help_panel=_METHOD),
+    ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            "--plan",
+            help="Print size and estimated duration, load nothing.",
+            rich_help_panel=options.SAFETY,
+        ),
+    ] = False,
     disk_mbps: Annotated[
-        float | None, typer.Option("--disk-mbps", help="With --plan: the disk's speed, not measured.", min=0.001)
+        float | None,
+        typer.Option(
+            "--disk-mbps",
+            help="Assumed write speed of the disk in MB/s (--dry-run). Default: measured.",
+            metavar="MBPS",
+            min=0.001,
+            rich_help_panel=options.SAFETY,
+        ),
     ] = None,
     pg_bin: Annotated[
-        Path | None, typer.Option("--pg-bin", help="With --data: the folder of its server's programs.")
+        Path | None,
+        typer.Option(
+            "--pg-bin",
+            help="Folder of the programs of the server (--data).",
+            metavar="FOLDER",
+            rich_help_panel=options.SERVER,
+        ),
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Drop tables of these names that pgdyno did not make; ignore other sessions."),
-    ] = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Drop a dataset of pgdyno's of another size that is there.")
-    ] = False,
+    force: options.Force = False,
+    replace: options.Replace = False,
     ignore_archive: Annotated[
         bool,
         typer.Option(
-            "--ignore-archive", help="With --data: load although WAL is archived; take a new base backup then."
+            "--ignore-archive",
+            help="Load even if WAL is archived (--data); take a new base backup afterwards.",
+            rich_help_panel=options.SAFETY,
         ),
     ] = False,
-    connect_timeout: Annotated[float, typer.Option(help="Seconds to wait for a session.", min=0.1, max=86_400)] = 10.0,
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    connect_timeout: options.ConnectTimeoutOf10 = 10.0,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Load a dataset, at the speed of the disk.
-
-    Over connections into any server, or as files into a stopped one.
-    """
+    """Load a dataset at disk speed: over connections into a running server, or as files into a stopped one."""
     from pgdyno.cli import load as verb
     from pgdyno.errors import UsageError
     from pgdyno.load.loader import dataset_of
@@ -138,19 +215,33 @@ def load(
 
 
 def storage(
-    path: Annotated[Path, typer.Argument(help="A folder on the storage to be measured.")],
-    seconds: Annotated[float, typer.Option(help="Seconds of each job.", min=1.0)] = 10.0,
+    path: Annotated[Path, typer.Argument(help="Folder on the storage to measure.", metavar="FOLDER")],
+    seconds: Annotated[
+        float, typer.Option(help="Duration of each job.", metavar="SECONDS", min=1.0, rich_help_panel=options.MEASURING)
+    ] = 10.0,
     size: Annotated[
         str | None,
-        typer.Option(help="The file that fio works on, e.g. 10g. Default: 10g, at most a quarter of what is free."),
+        typer.Option(
+            help="Size of the file that fio works on, e.g. 10g. Default: 10g, at most a quarter of the free space.",
+            metavar="SIZE",
+            rich_help_panel=options.MEASURING,
+        ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Default: 16 a core, at most 64.", min=1)] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of fio. Default: 16 per core, at most 64.",
+            metavar="N",
+            min=1,
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = None,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Measure storage: pg_test_fsync and fio.
+    """Measure storage with pg_test_fsync and fio.
 
-    Random and sequential, direct and buffered, in pages of 8 kB, 65% reads. Writes a file, which is gone afterwards.
+    fio runs random and sequential, direct and buffered, in pages of 8 kB, 65% reads. Its file is removed afterwards.
     """
     from pgdyno.cli import storage as verb
 

@@ -18,8 +18,9 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A ready-made experiment (pgdyno experiments lists them), the path of a .toml file, or a run "
-            "directory: a run that was cut off is continued."
+            help="Experiment: a built-in name (pgdyno experiments lists them), a .toml file, or an interrupted run "
+            "directory, which is continued.",
+            metavar="EXPERIMENT",
         ),
     ],
     target: options.Target = None,
@@ -54,7 +55,7 @@ def run(
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Carry out an experiment: provision, probe, load, warm up, run the matrix of trials, report."""
+    """Run an experiment: start or reach a server, load data, warm up, measure each configuration, and report."""
     from pgdyno.cli import run as verb
     from pgdyno.run.provision import Options
 
@@ -108,7 +109,7 @@ def _with_options_of(verb: Callable[..., None]) -> Callable[[Callable[..., None]
 
 @_with_options_of(run)
 def plan(**said: Any) -> None:
-    """Show what `run` with the same options will do, before it does: servers, bytes, trials, time. Touches nothing."""
+    """Show what `run` would do with the same options: servers, bytes, trials, time. Nothing is changed."""
     from pgdyno.cli import plan as planning
     from pgdyno.run.provision import Options
 
@@ -130,65 +131,89 @@ def experiments() -> None:
 
 
 def new(
-    file: Annotated[Path, typer.Argument(help="Where to write it, e.g. shop.toml.")],
+    file: Annotated[Path, typer.Argument(help="File to write, e.g. shop.toml.", metavar="FILE")],
     kind: Annotated[
         str,
-        typer.Option(help="The dataset: tpcb, sql (your own schema), dump (of pg_dump), none (a database as it is)."),
+        typer.Option(
+            help="Dataset: tpcb, sql (your own schema), dump (of pg_dump), none (an existing database).", metavar="NAME"
+        ),
     ] = "tpcb",
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="A schema to fill: a file of SQL, a dump, or a connection string of a database, of which the schema "
-            "and the sizes of its tables are read.",
+            help="Schema to fill: a file of SQL, a dump, or the connection string of a database, whose schema, table "
+            "sizes and statistics are read.",
             metavar="SCHEMA",
         ),
     ] = None,
 ) -> None:
-    """Write an experiment file to begin with, each key explained; of a schema, with all its tables filled."""
+    """Write an experiment file with every key explained; with --from, one that fills all tables of a schema."""
     from pgdyno.cli import new as verb
 
     raise typer.Exit(verb.main(file, kind, source))
 
 
 def capture(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", metavar="FOLDER")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to create.", metavar="FOLDER", rich_help_panel=options.OUTPUT)
+    ],
     target: options.Target = None,
     log: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Instead of pg_stat_statements: a csvlog (.csv), a jsonlog (.json), or a log of stderr; also .gz. "
-            "Can be given often.",
+            help="Read a server log instead of pg_stat_statements: csvlog (.csv), jsonlog (.json) or stderr; also .gz. "
+            "Repeatable.",
             metavar="FILE",
+            rich_help_panel=options.WHAT,
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(help="Only what is carried out from now on, for so long. Default: all since the reset.")
+        float,
+        typer.Option(
+            help="Capture only statements executed during the next N seconds. Default: all since the last reset.",
+            metavar="N",
+            show_default=False,
+            rich_help_panel=options.WHAT,
+        ),
     ] = 0.0,
-    top: Annotated[int, typer.Option(help="Scripts at most.", min=1)] = 30,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Leave out what writes.")] = False,
+    top: Annotated[
+        int, typer.Option(help="Largest number of scripts.", metavar="N", min=1, rich_help_panel=options.WHAT)
+    ] = 30,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Leave out statements that write.", rich_help_panel=options.SAFETY)
+    ] = False,
     with_values: Annotated[
         list[str] | None,
         typer.Option(
             "--with-values",
-            help="A column whose values may be written into scripts: state, orders.state, or all. Can be given often. "
-            "Default: only bounds of numbers and times are.",
+            help="Column whose values may be written into scripts: state, orders.state, or all. Repeatable. Default: "
+            "only bounds of numbers and times are written.",
             metavar="COLUMN",
+            rich_help_panel=options.SAFETY,
         ),
     ] = None,
     times: Annotated[
-        float, typer.Option(help="Drive so many times what production does in a second.", min=0.001, max=10_000)
+        float,
+        typer.Option(
+            help="Multiple of the production rate to run at.",
+            metavar="FACTOR",
+            min=0.001,
+            max=10_000,
+            rich_help_panel=options.WHAT,
+        ),
     ] = 1.0,
     replay: Annotated[
         bool,
         typer.Option(
             "--replay",
-            help="Of a log: each session begins its transactions when it did; with --with-values all with the values "
-            "that it had. Default: a mix, drawn at random.",
+            help="Replay a log: each session begins its transactions at the logged times; with --with-values all, with "
+            "the logged values. Default: a random mix.",
+            rich_help_panel=options.WHAT,
         ),
     ] = False,
 ) -> None:
-    """Make a workload of what a server carries out: weighted scripts, parameters as its statistics have them."""
+    """Turn the statements of a server into a workload: weighted scripts, with parameters drawn from its statistics."""
     from pgdyno.cli import capture as verb
 
     raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or [], times, replay))
@@ -196,16 +221,39 @@ def capture(
 
 def capacity(
     slo: Annotated[
-        str, typer.Option("--slo", help="The latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).")
+        str,
+        typer.Option(
+            "--slo",
+            help="Latency objective, e.g. 'p99<5ms' (p50, p95, p99, p99.9, mean, max).",
+            metavar="BOUND",
+            rich_help_panel=options.WHAT,
+        ),
     ],
-    experiment: Annotated[str, typer.Argument(help="A ready-made experiment, or the path of a .toml file.")] = "quick",
+    experiment: Annotated[
+        str, typer.Argument(help="Experiment: a built-in name or a .toml file.", metavar="EXPERIMENT")
+    ] = "quick",
     target: options.Target = None,
     embedded: options.Embedded = False,
-    workload: Annotated[str | None, typer.Option(help="Of the experiment. Default: its first.", metavar="NAME")] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            help="Workload of the experiment. Default: its first.", metavar="NAME", rich_help_panel=options.WHAT
+        ),
+    ] = None,
     shrink: options.Shrink = None,
     scale: options.Scale = None,
-    clients: Annotated[int | None, typer.Option(help="Connections. Default: 16 a core.", min=1)] = None,
-    hot_set: Annotated[float | None, typer.Option("--hot-set", help="Part of the rows. Default: all.")] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Client connections. Default: 16 per core.", metavar="N", min=1, rich_help_panel=options.WHAT
+        ),
+    ] = None,
+    hot_set: Annotated[
+        float | None,
+        typer.Option(
+            "--hot-set", help="Fraction of rows accessed. Default: 1.", metavar="F", rich_help_panel=options.WHAT
+        ),
+    ] = None,
     duration: options.Duration = None,
     warmup: options.WarmUp = None,
     interval: options.Interval = None,
@@ -220,7 +268,7 @@ def capacity(
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the highest rate that a target sustains under a latency objective, and latency by throughput."""
+    """Find the highest rate that a server sustains under a latency objective, and its latency at each rate."""
     from pgdyno.cli import capacity as searching
     from pgdyno.cli import run as verb
     from pgdyno.run.provision import Options
