@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 # The runs that are made up are the tests'.
 sys.path.insert(0, str(ROOT))
 
-from pgdyno.report import terminal, view  # noqa: E402
+from pgdyno.report import summary, view  # noqa: E402
 from pgdyno.results.analysis import RunAnalysis  # noqa: E402
 from pgdyno.spec.experiment import Experiment  # noqa: E402
 from pgdyno.store import reading  # noqa: E402
@@ -178,7 +178,7 @@ CLUSTERS = {
     "r2": "pgdyno cluster create r2 --standbys 2 --archive",
 }
 QUOTES = {
-    "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nWhat the server did")),
+    "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nMore: --details")),
     "explain": Quote("docs/guide/explain.md", _EXPLAIN, lambda text: text),
     "vary": Quote(GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
@@ -188,7 +188,7 @@ QUOTES = {
     "tpcc": Quote(
         TPCC_GUIDE,
         "pgdyno run tpcc-compare --scale 10 --clients 8 --duration 6 --warmup 2 --repetitions 3",
-        _until("\nQueries per second"),
+        _until("\nMore: --details"),
     ),
     "acid": Quote(TPCC_GUIDE, "pgdyno tpcc acid"),
     "standbys": Quote(REPLICATION_GUIDE, CLUSTERS["r1"]),
@@ -236,7 +236,7 @@ def digest() -> str:
             ),
         ]
         for run in made:
-            terminal.render(view.build(RunAnalysis(reading.read(run)), with_charts=False), console)
+            summary.render(view.build(RunAnalysis(reading.read(run)), with_charts=False), console)
     # Neither figures nor the width that they take.
     words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
     return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()[:12]

@@ -34,7 +34,10 @@ def without_quoted(message: str) -> str:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a connection string has a password in it, however it is spelled; one that cannot be read may have."""
+    """Return True if a connection string contains a password, in any spelling.
+
+    A string that cannot be parsed may contain one.
+    """
     try:
         given = libpq.parse(text)
     except libpq.LibpqError:
@@ -43,10 +46,10 @@ def holds_secret(text: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a parameter's value is never shown."""
+    """Return True if the value of a parameter must never be shown."""
     return name in _SECRET
 
 
 def looks_secret(value: str) -> bool:
-    """Whether any text may hold a password."""
+    """Return True if a text of any kind may contain a password."""
     return _LOOKS_SECRET.search(value) is not None

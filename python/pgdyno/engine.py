@@ -1,6 +1,6 @@
-"""What the engine shall do, as one typed plan; `pgdyno._core.run` reads it attribute by attribute.
+"""Work of the engine as one typed plan; `pgdyno._core.run` reads it attribute by attribute.
 
-Times are seconds, unless a name says otherwise.
+Times are seconds, unless a name states otherwise.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TransactionLog:
 
 @dataclass(frozen=True)
 class Voice:
-    """What is reported besides the figures, in pgbench's words."""
+    """Messages reported besides the figures, in pgbench's wording."""
 
     verbose: bool = False
     debug: bool = False
@@ -130,7 +130,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Tpcc:
-    """What clients do whose workload is TPC-C."""
+    """Behaviour of clients that run the TPC-C workload."""
 
     #: Of each set of tables.
     warehouses: int

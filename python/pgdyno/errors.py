@@ -1,13 +1,13 @@
-"""What can go wrong, as exceptions; each says the cause and the remedy, and has the exit code that the CLI ends with.
+"""Errors as exceptions; each states the cause and the remedy, and has the exit code of the CLI.
 
-PgdynoError
-├── UsageError          2  the command line cannot be understood
-│   └── SpecError       2  an experiment file or a script has a mistake: file, key or line, value
-├── TargetError         3  the server cannot be reached, or does not let us
-│   └── RefusedError    3  pgdyno itself declines: what is there is not its own
-├── ClusterError        4  the server that pgdyno manages cannot be made, or has died
-├── TrialError          1  a trial could not be finished
-└── LocalError          5  this machine: disk full, folder not writable, no file descriptors
+- PgdynoError: the base class of all errors
+  - UsageError, exit code 2: the command line cannot be understood
+    - SpecError, exit code 2: an experiment file or a script has a mistake; names file, key or line, and value
+  - TargetError, exit code 3: the server cannot be reached, or denies access
+    - RefusedError, exit code 3: pgdyno itself refuses, because it did not create what exists
+  - ClusterError, exit code 4: the server that pgdyno manages cannot be created, or has died
+  - TrialError, exit code 1: a trial could not be finished
+  - LocalError, exit code 5: a problem of this machine: disk full, folder not writable, no file descriptors
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TargetError(PgdynoError):
 
 
 class RefusedError(TargetError):
-    """What is there is not pgdyno's own, or is in use."""
+    """Refusal to use existing objects that pgdyno did not create, or that are in use."""
 
 
 class ClusterError(PgdynoError):

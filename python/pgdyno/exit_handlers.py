@@ -1,4 +1,4 @@
-"""Whether the exit handlers of C libraries run when the process ends."""
+"""Choice to run or skip the exit handlers of C libraries when the process ends."""
 
 from __future__ import annotations
 

@@ -42,16 +42,16 @@ class Figure:
 
     @property
     def is_cost(self) -> bool:
-        """Whether it is something that is used."""
+        """Return True if the figure is a cost: the use of a resource."""
         return self.per_transaction or self.of_server
 
     @property
     def heading(self) -> str:
-        """As tables head it; ends in the unit that `cell` leaves out."""
+        """Heading of the figure in tables; it ends in the unit that `cell` leaves out."""
         return f"{self.name} ms" if self.unit == "ns" else self.name
 
     def cell(self, value: float) -> str:
-        """As people read it below its heading."""
+        """Format a value for readers, as it appears in a table below its heading."""
         if self.unit == "ns":
             return milliseconds(value)
         if self.unit == "part":
@@ -61,7 +61,7 @@ class Figure:
         return integer(value) if self.unit in ("1/s", "count") else f"{value:.3g}"
 
     def shown(self, value: float) -> str:
-        """As people read it by itself."""
+        """Format a value for readers, as it appears outside of a table."""
         return f"{self.cell(value)} ms" if self.unit == "ns" else self.cell(value)
 
     @property

@@ -28,7 +28,7 @@ _Processor = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class LibpqError(Exception):
-    """In libpq's words."""
+    """Error with the message of libpq."""
 
 
 class _Option(ctypes.Structure):
@@ -155,7 +155,7 @@ def _taken(options: Any) -> list[Parameter]:
 
 
 class Result:
-    """What a command came to."""
+    """Result of a command."""
 
     def __init__(self, pointer: int) -> None:
         self._pointer = pointer
@@ -171,12 +171,12 @@ class Result:
 
     @property
     def error_message(self) -> str:
-        """In the server's words."""
+        """Error message of the server."""
         return _text(self._lib.PQresultErrorMessage(self._pointer))
 
     @property
     def sqlstate(self) -> str:
-        """Of an error."""
+        """SQLSTATE of an error."""
         return _text(self._lib.PQresultErrorField(self._pointer, _SQLSTATE))
 
     @property
@@ -234,12 +234,12 @@ class Connection:
 
     @property
     def error_message(self) -> str:
-        """What has gone wrong last."""
+        """Message of the most recent error."""
         return _text(self._lib.PQerrorMessage(self._pointer))
 
     @property
     def needs_password(self) -> bool:
-        """Whether it failed for want of one."""
+        """Return True if the connection failed because it had no password."""
         return bool(self._lib.PQconnectionNeedsPassword(self._pointer))
 
     @property
@@ -249,12 +249,12 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """Of several the one that answered."""
+        """Host of the connection; if several were given, the one that accepted it."""
         return _text(self._lib.PQhost(self._pointer))
 
     @property
     def port(self) -> str:
-        """As text."""
+        """Port as text."""
         return _text(self._lib.PQport(self._pointer))
 
     @property
@@ -269,7 +269,7 @@ class Connection:
 
     @property
     def password(self) -> str:
-        """From wherever it came."""
+        """Password, whatever its source."""
         return _text(self._lib.PQpass(self._pointer))
 
     @property
@@ -306,13 +306,16 @@ class Connection:
         self._check(self._lib.PQsendQuery(self._pointer, _bytes(sql)) == 1)
 
     def flush(self) -> bool:
-        """Whether something is left to be sent. Raises LibpqError."""
+        """Send queued data; return True if data remains to be sent.
+
+        Raise LibpqError if sending fails.
+        """
         left = self._lib.PQflush(self._pointer)
         self._check(left >= 0)
         return bool(left)
 
     def is_busy(self) -> bool:
-        """Whether a result would have to be waited for."""
+        """Return True if the next result is not yet available without waiting."""
         return bool(self._lib.PQisBusy(self._pointer))
 
     def consume_input(self) -> None:
@@ -328,7 +331,10 @@ class Connection:
         return Result(pointer) if pointer else None
 
     def put_copy_data(self, data: bytes) -> bool:
-        """Whether it was taken; else wait until the socket can be written. Raises LibpqError."""
+        """Send COPY data; return True if libpq accepted it.
+
+        If the return value is False, wait until the socket is writable, then retry. Raise LibpqError if sending fails.
+        """
         done = self._lib.PQputCopyData(self._pointer, data, len(data))
         self._check(done >= 0)
         return bool(done)

@@ -120,12 +120,12 @@ class Caveat(Enum):
 
     @property
     def text(self) -> str:
-        """What it is."""
+        """Description of the caveat."""
         return str(self.value[0])
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """Advice on what to do about the caveat."""
         return str(self.value[1])
 
 
@@ -146,7 +146,7 @@ class Latency:
     half_widths: dict[str, float] = field(default_factory=dict)
 
     def percentiles(self) -> tuple[int, int, int, int]:
-        """In the order of PERCENTILES."""
+        """Return the percentiles in the order of PERCENTILES."""
         return self.p50_ns, self.p95_ns, self.p99_ns, self.p999_ns
 
 
@@ -167,7 +167,7 @@ class StatementLatency:
 
     @property
     def does_nothing(self) -> bool:
-        """In most of its executions it found or changed no row, although it should."""
+        """Return True if most executions of the statement found or changed no row, although they should."""
         return not self.may_find_nothing and self.latency.count > 0 and self.empty > self.latency.count / 2
 
     @property
@@ -218,7 +218,7 @@ class TrialPlan:
 
     @property
     def label(self) -> str:
-        """What else is varied, in words."""
+        """Other varied parameters as text."""
         return ", ".join(f"{name}={spelled(value)}" for name, value in self.varied.items())
 
     @property
@@ -250,7 +250,11 @@ class Regimes:
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """What a trial came to. TPS and QPS count what ended within the measurement, latencies also what ended later."""
+    """Summary of one trial.
+
+    TPS and QPS count transactions and statements that ended within the measurement. Latencies also include those that
+    ended later.
+    """
 
     tps: float
     qps: float

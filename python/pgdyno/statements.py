@@ -1,4 +1,4 @@
-"""What can be said of a statement by its words alone."""
+"""Properties of a statement that its text alone reveals."""
 
 from __future__ import annotations
 

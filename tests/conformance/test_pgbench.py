@@ -296,6 +296,7 @@ WORKING = [
     Case("exit on abort", "-n -t 3 --exit-on-abort", {"abort.sql": "SELECT 1/0;"}),
     Case("notices", "-n -t 2", {"n.sql": "DO $$ BEGIN RAISE NOTICE 'hello'; RAISE WARNING 'w' USING HINT='h'; END $$;"}),
     Case("weights of files", "-n -t 100 --random-seed=1", {"one.sql@1": "SELECT 1;", "two.sql@3": "SELECT 2;"}),
+    Case("doubled quotes", "-n -t 1 -r", {"q.sql": "SELECT E'a''\\'; ' AS x;\nSELECT 'a''\\';\nSELECT 2;\n"}),
     Case("two statements", "-n -t 2 -r", {"m.sql": "SELECT 1 \\; SELECT 2;\nSELECT\n 3;\n"}),
     Case("shell", "-n -t 2", {"s.sql": "\\set x 3\n\\setshell y echo :x\n\\set z debug(:y)\n\\SHELL echo :y ::y\n"}),
     Case("sleeps", "-n -t 1 -r", {"s.sql": "\\set one 1.0\n\\sleep :one ms\n\\sleep 100 us\n\\sleep 0 s\n\\sleep 1ms"}),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pgdyno.format import plus_minus
 from pgdyno.model import Caveat, TrialPlan
-from pgdyno.report import html, markdown, resources, terminal, view, words, words_zh, write
+from pgdyno.report import html, markdown, resources, summary, terminal, view, words, words_zh, write
 from pgdyno.report.cells import Cell, Table
 from pgdyno.report.words_zh import ZH
 from pgdyno.results.analysis import RunAnalysis
@@ -392,3 +392,43 @@ def test_markdown_shows_hostile_words_as_they_are(tmp_path: Path) -> None:
     text = markdown.render(view.build(RunAnalysis(reading.read(run))), {})
     assert "[click]" not in text and r"\[click\](javascript" in text
     assert "\x1b" not in text and "<script>" not in text and "https://example" not in text
+
+
+def shown(tmp_path: Path, lang: str = "en", **made: Any) -> list[str]:
+    """The lines of the summary of a run, at 80 columns."""
+    plans = made.pop("plans")
+    run = synthetic.make_run(tmp_path, plans, made.pop("tps", lambda p, i, r: 1000.0 * p.clients), **made)
+    out = io.StringIO()
+    v = view.build(RunAnalysis(reading.read(run)), with_charts=False, lang=lang)
+    summary.render(v, Console(file=out, width=80, highlight=False))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+WAIT = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "IO", "wait": "WalSync", "processes": 4.0,
+        "looks": 10.0}  # fmt: skip
+
+
+@pytest.mark.parametrize("lang", words.LANGUAGES)
+def test_the_summary_fits_one_screen(tmp_path: Path, lang: str) -> None:
+    """At most four lines of answer, one table, three reasons in two lines each, and the caveats."""
+    from rich.cells import cell_len
+
+    lines = shown(tmp_path, lang, plans=synthetic.plans([2, 4, 8], 2), sampled={"waits": [WAIT]})
+    assert max(cell_len(line) for line in lines) <= 80
+    answer, table, reasons, *_ = "\n".join(lines).split("\n\n")
+    assert answer.startswith("w: 8,000 TPS (8,000-8,000, n=2), p99 ") and len(answer.split("\n")) <= 4
+    assert len(table.split("\n")) <= 3 + 3 and len(reasons.split("\n")) <= 3 * 2
+    assert ("WAL" in reasons) and ("--details" in lines[-1])
+    assert any(line.startswith(("Caveats: ", "注意事项：")) for line in lines)
+
+
+def test_one_configuration_is_no_matrix_of_one_row(tmp_path: Path) -> None:
+    lines = shown(tmp_path, plans=synthetic.plans([8], 3), tps=lambda p, i, r: 1000 * r.uniform(0.98, 1.02))
+    figures = " ".join(lines[2:4])
+    assert re.match(r"clients 8 · TPS [\d,]+ ±[\d.]+% .*· n 3 · p50 .* · p99\.9 0\.\d+ ms$", figures), figures
+    assert not any(line.startswith("workload") for line in lines)
+
+
+def test_a_run_that_went_wrong_says_so_first(tmp_path: Path) -> None:
+    lines = shown(tmp_path, plans=synthetic.plans([8], 1), manifest={"error": "the disk is full"})
+    assert lines[0] == "This run went wrong: the disk is full"

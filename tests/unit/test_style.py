@@ -40,9 +40,9 @@ def modules() -> Iterator[tuple[Path, ast.Module]]:
 def docstrings() -> Iterator[tuple[str, str]]:
     for path, tree in modules():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                if text := ast.get_docstring(node):
-                    yield f"{path.relative_to(ROOT)}: {getattr(node, 'name', '')}", text
+            has_one = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if has_one and (text := ast.get_docstring(node)):
+                yield f"{path.relative_to(ROOT)}: {getattr(node, 'name', '')}", text
 
 
 def helps() -> Iterator[tuple[str, str]]:
@@ -94,7 +94,12 @@ def counted() -> dict[str, int]:
         for path in sorted((ROOT / "docs" / "guide").rglob("*.md"))
         for line in path.read_text().splitlines()
     )
-    return {"names": bad_names, "openings in Rust": rust, "words to avoid": phrases, "long lines of the guide": long_lines}
+    return {
+        "names": bad_names,
+        "openings in Rust": rust,
+        "words to avoid": phrases,
+        "long lines of the guide": long_lines,
+    }
 
 
 def test_docstrings_begin_with_what_a_reader_expects() -> None:

@@ -86,7 +86,8 @@ impl From<Nanos> for Duration {
 }
 
 impl fmt::Display for Nanos {
-    /// As a person reads it: `850 ns`, `12.3 µs`, `4.56 ms`, `7.89 s`.
+    /// Writes the time for a human reader, with three decimals from 1 µs on: `850 ns`, `12.300 µs`, `4.560 ms`, `7.890
+    /// s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0 as f64;
         match self.0 {

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// As many bytes may wait as slow nobody down.
+/// Number of message bytes that may wait before further messages have to wait for room.
 const LIMIT: usize = 1 << 20;
-/// What a message takes beside its text.
+/// Size of a message beyond its text, bytes.
 const OVERHEAD: usize = 100;
-/// How often one that waits looks whether it shall stop.
+/// Interval at which a waiting sender checks the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Counts the bytes of a run's messages that nobody has taken yet.

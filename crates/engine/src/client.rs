@@ -22,7 +22,7 @@ use crate::workload::{Actor, Label};
 use pgdyno_base::Nanos;
 use pgdyno_wire::{Conversation, Refusal, SqlState};
 
-/// What a client is doing.
+/// State of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No connection. Entered at the start and when one is lost. Leaves when its timer (back-off) or its turn comes.
@@ -37,10 +37,10 @@ pub enum State {
     Busy {
         /// The command that an error is held against, where no request is.
         command: usize,
-        /// When they were sent.
+        /// Time at which the requests were sent.
         sent_at: Nanos,
     },
-    /// In the script's `\sleep`. Leaves when its timer fires.
+    /// Sleep in the script's `\sleep`, or a rest between transactions. Leaves when its timer fires.
     Sleeping,
     /// A failed transaction block is being rolled back. Leaves when that is answered.
     RollingBack,
@@ -53,9 +53,9 @@ pub enum State {
 pub struct Transaction {
     /// One is under way.
     pub active: bool,
-    /// When it was due (open loop) or begun (closed loop): latency counts from here.
+    /// Time at which it was due (open loop) or begun (closed loop); latency counts from here.
     pub due: Nanos,
-    /// How late it was begun.
+    /// Delay between the due time and the start.
     pub lag: Nanos,
     /// Its script.
     pub script: usize,
@@ -63,7 +63,7 @@ pub struct Transaction {
     pub statements: u64,
     /// The statement that it sent last, if it has sent any.
     pub last: Option<usize>,
-    /// How often it was begun again.
+    /// Number of retries.
     pub retries: u64,
     /// The error that it is being rolled back for, and the command that met it.
     pub error: Option<(SqlState, usize)>,
@@ -73,13 +73,13 @@ pub struct Transaction {
 /// left over between reads and writes.
 #[derive(Default)]
 pub struct Connection {
-    /// What is said on it.
+    /// Protocol conversation on the connection.
     pub conversation: Conversation<Label>,
-    /// What was asked and not sent yet: a pipeline is sent when it is long, or ends.
+    /// Requests that are written but not sent yet. A pipeline is sent when it is long, or when it ends.
     pub held: Vec<u8>,
     /// Bytes that the socket did not take.
     pub unsent: Vec<u8>,
-    /// How many of them it has taken since.
+    /// Number of bytes of `unsent` that the socket has taken since.
     pub taken: usize,
     /// Which statements are prepared on it, by their slots.
     pub prepared: Vec<bool>,
@@ -93,11 +93,11 @@ pub struct Connection {
 
 /// A client.
 pub struct Client {
-    /// What it is doing.
+    /// Current state.
     pub state: State,
     /// Its connection.
     pub connection: Connection,
-    /// What it does.
+    /// Actor that decides the client's next step.
     pub actor: Box<dyn Actor>,
     /// The transaction that it is in.
     pub transaction: Transaction,
@@ -117,7 +117,7 @@ pub struct Client {
     pub begun: u64,
     /// The script of the next transaction, once it is chosen.
     pub chosen: Option<usize>,
-    /// When connecting began.
+    /// Time at which connecting began.
     pub connecting_since: Nanos,
     /// Which of the server's addresses it is being connected to, or was last.
     pub address: usize,

@@ -4,7 +4,7 @@ use pgdyno_script::ScriptError;
 use pgdyno_wire::{SqlState, WireError};
 use std::fmt;
 
-/// What ends a run early.
+/// Error that ends a run early.
 #[derive(Clone, Debug)]
 pub enum EngineError {
     /// The plan cannot be carried out: which part and what to do.
@@ -15,16 +15,16 @@ pub enum EngineError {
         endpoint: String,
         /// The operating system's word.
         reason: String,
-        /// The same in libpq's words.
+        /// Failure in libpq's wording.
         classic: String,
     },
     /// A connection was made but no session: where, why.
     Session {
         /// The endpoint.
         endpoint: String,
-        /// What went wrong.
+        /// Error that prevented the session.
         error: WireError,
-        /// The same in libpq's words.
+        /// Failure in libpq's wording.
         classic: String,
     },
     /// An expression failed, or the server refuses a statement for good.
@@ -38,7 +38,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Why there is no connection, in libpq's words.
+    /// Returns the reason for the missing connection or session in libpq's wording; `None` for other errors.
     pub fn classic(&self) -> Option<&str> {
         match self {
             EngineError::Connect { classic, .. } | EngineError::Session { classic, .. } => Some(classic),

@@ -29,7 +29,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// What ends the measurement.
+/// Condition that ends the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Time.
@@ -38,7 +38,7 @@ pub enum Limit {
     Transactions(u64),
 }
 
-/// How sockets are waited for.
+/// Mechanism that waits for sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriverKind {
     /// The fastest that works here: see [`crate::run`].
@@ -67,37 +67,37 @@ impl FromStr for DriverKind {
     }
 }
 
-/// What an error that is not retried does to the run.
+/// Effect of an error that is not retried on the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// What can never succeed (a mistake in the script, SQLSTATE class 42 and the like) ends the run; the rest is counted.
+    /// Permanent errors (a mistake in the script, SQLSTATE class 42 and the like) end the run; all others are counted.
     #[default]
     EndRun,
     /// It is counted, whatever it is.
     Count,
     /// It ends its client, as in pgbench. Serialization failures and deadlocks are counted.
     EndClient,
-    /// The same, but errors of the server are counted too: pgbench's `--continue-on-error`.
+    /// Like [`OnError::EndClient`], but errors of the server are counted too: pgbench's `--continue-on-error`.
     EndClientUnlessSql,
 }
 
 impl OnError {
-    /// Whether the run is to behave as pgbench's does.
+    /// Returns true if the run is to behave as pgbench's does.
     pub fn ends_clients(self) -> bool {
         matches!(self, OnError::EndClient | OnError::EndClientUnlessSql)
     }
 }
 
-/// How transactions arrive in an open loop.
+/// Arrival rate of transactions in an open loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Transactions per second over all clients, at the start.
     pub from: f64,
-    /// The same at the end of the ramp and from then on.
+    /// Transactions per second over all clients, at the end of the ramp and from then on.
     pub to: f64,
-    /// How long the ramp is; zero: none.
+    /// Length of the ramp; zero: no ramp.
     pub ramp: Nanos,
-    /// At even distances instead of as a Poisson process.
+    /// Arrivals at even intervals instead of a Poisson process.
     pub constant: bool,
 }
 
@@ -112,39 +112,39 @@ impl Rate {
 /// of side `i % sides`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duet {
-    /// How much of the beginning of each turn is not counted.
+    /// Time at the beginning of each turn that is not counted.
     pub transition: Nanos,
-    /// Whose turn it is, one after the other, warm-up included. Behind the last it begins anew.
+    /// Sides in the order of their turns, warm-up included. After the last turn the order starts again.
     pub order: Vec<usize>,
-    /// How many sides there are.
+    /// Number of sides.
     pub sides: usize,
     /// Every turn is everybody's.
     pub together: bool,
 }
 
 impl Duet {
-    /// Whose turn it is.
+    /// Returns the side of a turn.
     pub fn side_of_turn(&self, turn: u64) -> usize {
         self.order[(turn % self.order.len() as u64) as usize]
     }
 }
 
-/// Where transactions are logged, and how.
+/// Location and format of the transaction log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogPlan {
     /// The file of the first worker; those of the others have their number behind a dot.
     pub path: PathBuf,
-    /// What goes into it.
+    /// Format of the log.
     pub format: log::Format,
 }
 
-/// What is told besides the figures.
+/// Messages that a run reports besides the figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Voice {
     /// The first of each kind of event.
     #[default]
     Events,
-    /// What pgbench writes to standard error, in its words.
+    /// Messages that pgbench writes to standard error, in its wording.
     Pgbench {
         /// Also errors that do not end anything.
         verbose: bool,
@@ -156,16 +156,16 @@ pub enum Voice {
 /// No server comes near it; beyond it arrivals would fall on one nanosecond.
 const MAX_RATE: f64 = 1e7;
 
-/// What a run shall do.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Connections, each with a client.
     pub clients: usize,
     /// Worker threads; at most one a client is used.
     pub workers: usize,
-    /// How statements travel.
+    /// Protocol that carries the statements.
     pub protocol: Protocol,
-    /// What ends the measurement.
+    /// Condition that ends the measurement.
     pub limit: Limit,
     /// Recorded but not counted, before the measurement.
     pub warmup: Nanos,
@@ -177,7 +177,7 @@ pub struct Plan {
     pub duet: Option<Duet>,
     /// Above this a committed transaction counts as late, one that is due longer ago is not begun, and none is retried.
     pub latency_limit: Option<Nanos>,
-    /// How often a transaction that meets a serialization failure or a deadlock is tried; 0: without limit.
+    /// Maximum number of tries of a transaction that meets a serialization failure or a deadlock; 0: no limit.
     pub max_tries: u32,
     /// Each transaction has a connection of its own.
     pub connect_each: bool,
@@ -185,30 +185,30 @@ pub struct Plan {
     pub begin_what_was_due: bool,
     /// The measurement goes on until the last transaction is done; there is no drain.
     pub measure_until_done: bool,
-    /// Where all random streams come from.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// How long a connection may take until its session is ready.
+    /// Maximum time until the session of a connection is ready.
     pub connect_timeout: Nanos,
     /// The longest pause before a lost connection is made again.
     pub longest_pause: Nanos,
-    /// How long an answer may take until its connection is given up for lost; `None`: as long as it likes.
+    /// Maximum time to wait for an answer before its connection is given up as lost; `None`: no limit.
     pub answer_timeout: Option<Nanos>,
-    /// How long transactions that are under way, or were due, at the end are waited for.
+    /// Maximum time to wait for transactions that are under way, or were due, at the end.
     pub drain_timeout: Nanos,
     /// A lost connection is made again; else it ends the run.
     pub reconnect: bool,
-    /// What an error does that is not retried.
+    /// Effect of an error that is not retried.
     pub on_error: OnError,
     /// A client that ends early ends the run.
     pub exit_on_abort: bool,
     /// A log of transactions.
     pub log: Option<LogPlan>,
-    /// What is told besides the figures.
+    /// Messages that the run reports besides the figures.
     pub voice: Voice,
-    /// When to begin, in nanoseconds since 1970; `None`: as soon as all clients are connected. An agreed time lets
-    /// several processes or machines run one plan together.
+    /// Start time, in nanoseconds since 1970; `None`: as soon as all clients are connected. An agreed time lets several
+    /// processes or machines run one plan together.
     pub start_at: Option<u64>,
-    /// How sockets are waited for.
+    /// Mechanism that waits for sockets.
     pub driver: DriverKind,
     /// Record how long each command takes.
     pub command_latency: bool,
@@ -292,7 +292,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Where the intervals lie.
+    /// Returns the timeline, which defines the position of the intervals.
     pub fn timeline(&self) -> Timeline {
         let duration = match self.limit {
             Limit::Duration(d) if !self.measure_until_done => d,
@@ -302,7 +302,8 @@ impl Plan {
         Timeline { warmup: self.warmup, duration, interval: self.interval, transition }
     }
 
-    /// When nothing more is begun, counted from the run's start.
+    /// Returns the planned end, counted from the run's start; `Nanos::MAX` for a limit by transactions. No transaction
+    /// begins after it, except those that were due before it if `begin_what_was_due` is set.
     pub fn end(&self) -> Nanos {
         match self.limit {
             Limit::Duration(d) => self.warmup + d,

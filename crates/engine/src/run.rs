@@ -19,20 +19,20 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often an observer is asked whether to go on.
+/// Interval at which an observer is asked whether to continue.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Behind all intervals: nothing more comes.
 const NEVER: (bool, u64) = (true, u64::MAX);
 
-/// What a run shows while it is on.
+/// Progress that a run reports to its observer.
 #[derive(Debug)]
 pub enum Observation {
     /// All clients are connected.
     Started {
-        /// When the run begins, in nanoseconds since 1970.
+        /// Start time of the run, in nanoseconds since 1970.
         start: u64,
-        /// How long connecting took, all clients together.
+        /// Elapsed time to connect all clients.
         connect_time: Nanos,
     },
     /// An interval is over on all workers.
@@ -41,7 +41,7 @@ pub enum Observation {
     Event(RunEvent, Place),
 }
 
-/// Who looks on.
+/// Observer of a run.
 pub trait Observer {
     /// Takes what there is to see, in order.
     fn observe(&mut self, observation: Observation);
@@ -49,30 +49,30 @@ pub trait Observer {
     fn tick(&mut self) -> u8;
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// When it began, in nanoseconds since 1970.
+    /// Start time of the run, in nanoseconds since 1970.
     pub start: u64,
-    /// How long connecting took, all clients together.
+    /// Elapsed time to connect all clients.
     pub connect_time: Nanos,
-    /// How long the measurement was.
+    /// Length of the measurement.
     pub elapsed: Nanos,
     /// All of each phase that the run reached.
     pub phases: BTreeMap<Phase, Interval>,
     /// An observer asked it to stop.
     pub interrupted: bool,
-    /// How the workers waited for their sockets.
+    /// Name of the driver by which the workers waited for their sockets.
     pub driver: &'static str,
-    /// Why it ended early, if it did. What was measured until then is in `phases`.
+    /// Error that ended the run early, if any. `phases` holds everything measured until then.
     pub error: Option<EngineError>,
 }
 
-/// What a worker sends to its conductor.
+/// Message from a worker to its conductor.
 enum Message {
     /// All its clients are connected; the name of its driver.
     Connected(&'static str),
-    /// By the worker's number.
+    /// Interval that is over on one worker, with the worker's number.
     Interval(usize, Box<Interval>),
     /// Something happened.
     Event(RunEvent, Place),
@@ -80,7 +80,7 @@ enum Message {
     Over(usize, Result<(), EngineError>),
 }
 
-/// What workers wait for once they are connected.
+/// Gate at which workers wait once they are connected.
 #[derive(Default)]
 struct Gate {
     go: Mutex<Option<Option<Nanos>>>,
@@ -94,7 +94,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// When to begin; `None`: not at all.
+    /// Waits until the gate opens. Returns the start time; `None`: the run does not start.
     fn pass(&self) -> Option<Nanos> {
         let mut go = self.go.lock().unwrap_or_else(|e| e.into_inner());
         while go.is_none() {
@@ -230,7 +230,7 @@ fn cannot(e: std::io::Error) -> EngineError {
     EngineError::System(format!("cannot wait for sockets: {e}"))
 }
 
-/// What a worker thread is given.
+/// Input of a worker thread.
 struct Job {
     number: usize,
     plan: Arc<Plan>,
@@ -241,7 +241,7 @@ struct Job {
     stop: StopFlag,
     gate: Arc<Gate>,
     messages: Sender<Message>,
-    /// Of pgbench's messages, which may be any number; other events are few.
+    /// Backlog of pgbench's messages, whose number is unlimited. Other events are few and need no backlog.
     backlog: Option<Arc<Backlog>>,
     origin: Instant,
 }

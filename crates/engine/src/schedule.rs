@@ -20,8 +20,8 @@ impl Arrivals {
         Arrivals::shifted(rate, 1.0, start, end, rng)
     }
 
-    /// The same; even arrivals begin after this part (up to 1) of their distance, so that those of several workers take
-    /// turns.
+    /// Creates arrivals like [`Arrivals::new`], except that even arrivals begin after the fraction `first` (up to 1) of
+    /// their interval. Even arrivals of several workers thus alternate.
     pub fn shifted(rate: Rate, first: f64, start: Nanos, end: Nanos, rng: Prng) -> Arrivals {
         let mut this = Arrivals { rng, rate, start, next: start, end };
         if rate.constant {
@@ -61,7 +61,7 @@ impl Arrivals {
         t + 2.0 * events / (r + (r * r + 2.0 * slope * events).max(0.0).sqrt())
     }
 
-    /// When the next transaction is due; `None` when none is due before the end.
+    /// Returns the time at which the next transaction is due; `None` if none is due before the end.
     pub fn peek(&self) -> Option<Nanos> {
         (self.next < self.end).then_some(self.next)
     }

@@ -4,7 +4,7 @@
 
 use pgdyno_wire::Effect;
 
-/// What a client asked for, complete.
+/// Complete request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The session was begun.

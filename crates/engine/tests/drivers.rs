@@ -165,7 +165,7 @@ fn a_script_that_only_computes_ends_in_time() {
     });
 }
 
-/// What an old connection still had to say must not be held against the new one.
+/// Checks that messages still pending on an old connection do not count against the new one.
 #[test]
 fn a_shutdown_does_not_fail_the_first_statement_afterwards() {
     on_all(|name, plan| {

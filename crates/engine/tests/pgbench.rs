@@ -12,7 +12,7 @@ use proptest::prelude::*;
 const MS: u64 = 1_000_000;
 const ORIGIN: Nanos = Nanos::from_secs(100);
 
-/// As `pgdyno pgbench` plans.
+/// Returns a plan like that of `pgdyno pgbench`.
 fn classic() -> Plan {
     Plan {
         protocol: Protocol::Simple,

@@ -58,12 +58,12 @@ pub fn content(run: i64, client: i64, sequence: i64) -> i64 {
     (z ^ (z >> 31)) as i64
 }
 
-/// What clients do.
+/// Options of the clients.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Tells rows of one run from those of another.
     pub run: i64,
-    /// Where the records are: a file for each client, `client-0.log`. `None`: nothing is written down.
+    /// Folder of the records: one file per client, `client-0.log`. `None`: nothing is recorded.
     pub records: Option<PathBuf>,
 }
 

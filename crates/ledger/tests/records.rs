@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Of each client its lines: outcome and sequence.
+/// Recorded lines by client: outcome and sequence.
 type Records = BTreeMap<usize, Vec<(String, u64)>>;
 
 fn plan() -> Plan {

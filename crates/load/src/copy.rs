@@ -17,7 +17,7 @@ use std::time::Duration;
 const CHUNK: usize = 256 * 1024;
 /// Rows in one CopyData message: the message's header costs nothing, and no message is large.
 const ROWS_A_MESSAGE: u64 = 256;
-/// How often the caller is told.
+/// Interval between progress reports to the caller.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// One thing to do.
@@ -36,10 +36,10 @@ pub enum Step {
     },
 }
 
-/// What one session does, one step after the other. Ends with the first error.
+/// Steps of one session, run one after the other. The first error ends the job.
 pub type Job = Vec<Step>;
 
-/// How to do it.
+/// Options for running jobs.
 pub struct Options {
     /// Sessions at a time.
     pub connections: usize,
@@ -47,7 +47,7 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-/// What of a statement stands in messages.
+/// Returns the beginning of a statement, for use in messages.
 fn beginning(sql: &str) -> &str {
     const MOST: usize = 200;
     let end = (0..=MOST.min(sql.len())).rev().find(|n| sql.is_char_boundary(*n));

@@ -4,19 +4,19 @@ use pgdyno_wire::{ServerError, SqlState, WireError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong while loading.
+/// Errors that can occur while loading.
 #[derive(Clone, Debug)]
 pub enum LoadError {
     /// No connection: where, why.
     Connect {
         /// The endpoint.
         endpoint: String,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// The server refused a command: which, and its words.
     Server {
-        /// What was being done.
+        /// Operation that was in progress.
         doing: String,
         /// The server's words.
         error: Box<ServerError>,

@@ -12,7 +12,7 @@ const MOST: usize = 8;
 pub struct Digits {
     /// The most significant first; only the first `count` count.
     pub digits: [u16; MOST],
-    /// How many there are; none: the value is 0.
+    /// Number of digits; zero if the value is 0.
     pub count: usize,
     /// The first one's power of 10,000.
     pub weight: i16,
@@ -23,7 +23,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// Of `value` in units of 10^-scale.
+    /// Returns the digits of `value`, which is in units of 10^-scale.
     pub fn of(value: i64, scale: u8) -> Digits {
         debug_assert!(scale < 16);
         let fraction = u32::from(scale).div_ceil(DECIMALS);

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As CREATE TABLE spells it.
+    /// Returns the type as CREATE TABLE spells it.
     pub fn sql(self) -> String {
         match self {
             Kind::Int4 => "int".into(),
@@ -95,7 +95,7 @@ pub type Key = [i64; KEY_COLUMNS];
 /// One row, filled by [`Dataset::row`] and used again for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// In the order of the columns.
+    /// Values in the order of the columns.
     pub values: Vec<Value>,
     bytes: Vec<u8>,
     /// Only its widths are asked for: texts may hold anything of their length.
@@ -146,7 +146,8 @@ impl Row {
         self.values.extend((0..count).map(|n| Value::Text(start + n * each, start + (n + 1) * each)));
     }
 
-    /// What is known of group `tag`; `work` finds it out, unless the last row that was asked for was of the same group.
+    /// Returns the data of group `tag`. Calls `work` to compute the data, unless the last request was for the same
+    /// group.
     #[inline]
     pub fn group_of(&mut self, tag: u64, work: impl FnOnce() -> Vec<u32>) -> &[u32] {
         if self.group.as_ref().is_none_or(|(of, _)| *of != tag) {
@@ -171,7 +172,7 @@ pub struct Index {
     pub columns: Vec<usize>,
 }
 
-/// What makes a table a partition, by range.
+/// Properties that make a table a range partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The partitioned table.
@@ -211,10 +212,12 @@ pub struct Table {
     pub partition: Option<Partition>,
     /// The column of a BRIN index, if it has one.
     pub brin: Option<usize>,
-    /// How wide the values of a row are, column by column; where rows differ, of a typical one.
+    /// Widths of the values of a row, by column; if rows differ, those of a typical row.
     pub widths: Vec<Width>,
-    /// Where rows differ in width: the numbers of rows that begin a page in any case, rising, from the table's first.
-    /// Between two of them pages can be filled without looking at other rows. Empty: all rows are of one shape.
+    /// Numbers of the rows that always begin a page, if rows differ in width. They ascend from the table's first row.
+    ///
+    /// Pages between two of these rows can be filled without looking at other rows. Empty: all rows have the same
+    /// shape.
     pub breaks: Vec<u64>,
     /// Percent of a heap page that is filled.
     pub fillfactor: u64,
@@ -228,7 +231,7 @@ impl Table {
         self.columns.iter().map(|c| c.kind).collect()
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn count(&self) -> u64 {
         self.rows.end - self.rows.start
     }
@@ -239,7 +242,7 @@ impl Table {
         (heap, self.key_width().map(|width| btree(self.count(), width)))
     }
 
-    /// What a B-tree over its key is over; none: it has no key.
+    /// Returns the keys of a B-tree over the table's key, or `None` if the table has no key.
     pub fn keys(&self) -> Option<Keys> {
         self.key_width().map(|bytes| Keys {
             rows: self.count(),
@@ -250,7 +253,7 @@ impl Table {
         })
     }
 
-    /// The same of one of its indexes.
+    /// Returns the keys of a B-tree over one of the table's indexes.
     pub fn index_keys(&self, index: &Index) -> Keys {
         let widest = |kind: Kind| match kind {
             Kind::Char(n) | Kind::Varchar(n) => Width::Text(u64::from(n)),
@@ -276,7 +279,8 @@ pub trait Dataset: Send + Sync {
     fn tables(&self) -> &[Table];
     /// Fills `row` with row `number` of table `table`.
     fn row(&self, table: usize, number: u64, row: &mut Row);
-    /// Of how many rows, from row `number` on, it is known without making them that they are as long as that one: at least 1.
+    /// Returns the number of rows, from row `number` on, that are known to be as long as that row. The rows need not be
+    /// made for this. The result is at least 1.
     fn as_long(&self, _table: usize, _number: u64, _row: &mut Row) -> u64 {
         1
     }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a session that waits looks whether it shall stop.
+/// Interval at which a waiting session checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a cancelled command may take to end; then the connection is dropped, and the server rolls back.
+/// Time limit for a cancelled command to end. After that the connection is dropped, and the server rolls back.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Bytes read at a time.
@@ -99,7 +99,7 @@ pub struct Session {
     stream: Stream,
     conversation: Conversation<()>,
     config: Arc<Config>,
-    /// What has arrived and was not looked at yet, in the clear.
+    /// Received bytes in decrypted form that are still to be examined.
     input: Vec<u8>,
     /// Up to here it was looked at.
     taken: usize,
@@ -108,7 +108,7 @@ pub struct Session {
     encrypted: bool,
     /// Set by another thread: what the server is doing is cancelled.
     interrupt: Arc<AtomicBool>,
-    /// When the command at hand was cancelled.
+    /// Time at which the current command was cancelled.
     cancelled: Option<Instant>,
 }
 
@@ -419,7 +419,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the server has said against the command at hand, without waiting for it.
+    /// Returns the server's error for the current command if it has arrived, without waiting for it.
     fn refusal(&mut self) -> Result<Option<Refusal<()>>, LoadError> {
         self.take_arrived()?;
         while let Some(event) = self.event()? {

@@ -11,12 +11,12 @@ use std::ops::Range;
 /// Rows that ANALYZE looks at for each entry of the lists (`std_typanalyze`).
 const ROWS_PER_ENTRY: usize = 300;
 
-/// What `pg_stats` shows of a column.
+/// Statistics of a column as `pg_stats` shows them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Its number in the table, from 0.
     pub column: usize,
-    /// Of all rows.
+    /// Fraction of all rows that are NULL.
     pub null_fraction: f64,
     /// Bytes of a value that is not NULL, without padding before it.
     pub average_width: u32,
@@ -24,7 +24,7 @@ pub struct Statistics {
     pub distinct: f64,
     /// The most common values and their fractions of all rows, the most common first.
     pub common: Vec<(Value, f64)>,
-    /// What divides the other values into parts of as many rows each.
+    /// Bounds that divide the other values into parts with equal numbers of rows.
     pub bounds: Vec<Value>,
     /// Between a value's place in the table and in the order of values.
     pub correlation: Option<f64>,
@@ -33,7 +33,7 @@ pub struct Statistics {
 /// The statistics of a table's columns, and the rows of texts in them.
 #[derive(Debug, Default)]
 pub struct Sampled {
-    /// By column.
+    /// Statistics by column.
     pub columns: Vec<Statistics>,
     texts: Vec<u8>,
 }
@@ -44,7 +44,8 @@ impl Sampled {
         &self.texts[start..end]
     }
 
-    /// Of table `table`, by as many rows as ANALYZE takes for `target` entries (`default_statistics_target`).
+    /// Returns the statistics of table `table`. The sample has as many rows as ANALYZE takes for `target` entries
+    /// (`default_statistics_target`).
     pub fn of(dataset: &dyn Dataset, table: usize, target: usize) -> Sampled {
         let t = &dataset.tables()[table];
         let mut rng = Prng::from_seed(table as u64);
@@ -93,7 +94,7 @@ fn sample(rows: Range<u64>, count: usize, rng: &mut Prng) -> Vec<u64> {
 struct Column<'a> {
     number: usize,
     kind: Kind,
-    /// As they stand in the table.
+    /// Values in the order of the table.
     values: &'a [Value],
     texts: &'a [u8],
     /// Rows of the table.
@@ -192,7 +193,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// How two values compare whose `order` is equal.
+    /// Compares two values that have equal `order`.
     fn rest(&self, a: Value, b: Value) -> Ordering {
         match (a, b) {
             (Value::Text(a, a_end), Value::Text(b, b_end)) => self.texts[a..a_end].cmp(&self.texts[b..b_end]),
@@ -200,8 +201,10 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// How many values there are in the table: the estimator of Haas and Stokes (1998), as `analyze.c` has it. Of `values` that
-    /// are not NULL `distinct` differ, and `repeated` of these were seen several times.
+    /// Returns the number of distinct values in the table, in the form of [`Statistics::distinct`].
+    ///
+    /// This is the estimator of Haas and Stokes (1998), as in `analyze.c`. `values` counts the sampled values that are
+    /// not NULL. `distinct` counts the different ones among them, and `repeated` those of these seen several times.
     fn distinct(&self, values: f64, distinct: f64, repeated: f64, null_fraction: f64) -> f64 {
         if repeated == 0.0 {
             return -(1.0 - null_fraction);
@@ -215,7 +218,8 @@ impl<'a> Column<'a> {
         if estimate > 0.1 * self.rows { -(estimate / self.rows) } else { estimate }
     }
 
-    /// Of the most common values, which were seen so often, how many are surely more common than the others (`analyze_mcv_list`).
+    /// Returns the number of the most common values that are surely more common than the others (`analyze_mcv_list`).
+    /// `counts` holds the number of times each was seen.
     fn worth_listing(&self, counts: &[f64], found: &Statistics) -> usize {
         let (n, all) = (self.values.len() as f64, self.rows);
         if n >= all || all <= 1.0 {

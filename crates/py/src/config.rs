@@ -88,7 +88,7 @@ impl ConnConfig {
         Ok(ConnConfig { inner })
     }
 
-    /// Where the server is, in words.
+    /// Returns a description of the server's address.
     #[getter]
     fn endpoint(&self) -> String {
         self.inner.endpoint.to_string()

@@ -22,8 +22,8 @@ pub struct Deadline {
 impl Deadline {
     #[new]
     fn new(seconds: f64, message: String, exit_code: i32) -> PyResult<Deadline> {
-        let patience = Duration::try_from_secs_f64(seconds)
-            .map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+        let patience =
+            Duration::try_from_secs_f64(seconds).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
         let (open, closed) = channel();
         std::thread::Builder::new().name("pgdyno-deadline".into()).spawn(move || {
             if closed.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {

@@ -79,7 +79,8 @@ impl Histogram {
         (sum as f64, squares)
     }
 
-    /// How many values do not exceed each of these, to their 3 digits.
+    /// Returns, for each of these values, the number of recorded values that do not exceed it. The comparison has 3
+    /// significant digits.
     fn count_up_to(&self, values: Vec<u64>) -> Vec<u64> {
         values.into_iter().map(|v| self.inner.count_up_to(Nanos(v))).collect()
     }

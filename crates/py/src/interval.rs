@@ -6,7 +6,7 @@ use pgdyno_record as record;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// What happened in a stretch of time.
+/// Events of an interval of time.
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct Interval {
     inner: record::Interval,
@@ -38,8 +38,10 @@ impl Interval {
         Interval { inner }
     }
 
-    /// Of some scripts alone, from the first to behind the last, and of their commands. What is not counted by script
-    /// stays as it is.
+    /// Returns the interval for some scripts and their commands alone. Each range includes its first number and
+    /// excludes its end.
+    ///
+    /// Data not counted by script stays unchanged, except that statements are shared out by committed transactions.
     fn of_scripts(&self, scripts: (usize, usize), commands: (usize, usize)) -> PyResult<Interval> {
         let within = |(first, end): (usize, usize), n: usize| first <= end && end <= n;
         if !within(scripts, self.inner.scripts.len()) || !within(commands, self.inner.command_latency.len()) {
@@ -53,7 +55,7 @@ impl Interval {
         self.inner.slice.index
     }
 
-    /// Of a duet: the turn that it lies in, from 0.
+    /// Returns the turn of a duet that the interval lies in, from 0.
     #[getter]
     fn turn(&self) -> u64 {
         self.inner.slice.turn
@@ -110,7 +112,7 @@ impl Interval {
         self.inner.outcomes.retried
     }
 
-    /// How often transactions were begun again.
+    /// Returns the number of transaction retries.
     #[getter]
     fn retries(&self) -> u64 {
         self.inner.outcomes.retries
@@ -128,7 +130,7 @@ impl Interval {
         self.inner.aborted
     }
 
-    /// By script: committed, failed by SQLSTATE, skipped, retried, retries.
+    /// Returns the outcomes by script: committed, failed by SQLSTATE, skipped, retried, retries.
     #[getter]
     fn by_script(&self) -> Vec<ScriptOutcomes> {
         let of = |o: &record::Outcomes| (o.committed, named(o), o.skipped, o.retried, o.retries);
@@ -141,7 +143,7 @@ impl Interval {
         self.inner.command_errors.iter().map(|(n, e)| (*n, e.failures, e.retries)).collect()
     }
 
-    /// How long connecting took, where that is part of the run.
+    /// Returns the connection times, if connecting is part of the run.
     #[getter]
     fn connect(&self) -> Histogram {
         wrap(&self.inner.connect)
@@ -188,13 +190,13 @@ impl Interval {
         self.inner.most_delayed.0
     }
 
-    /// Of the worker that had least rest: CPU time, and time that it waited for a CPU.
+    /// Returns the CPU time plus the time waiting for a CPU, for the worker with the least idle time.
     #[getter]
     fn least_rest_ns(&self) -> u64 {
         self.inner.least_rest.0
     }
 
-    /// How late workers woke up where nothing but a timer woke them.
+    /// Returns the delays of worker wake-ups that only a timer caused.
     #[getter]
     fn wakeup_delay(&self) -> Histogram {
         wrap(&self.inner.wakeup_delay)

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A table of a dataset, and how large it will be.
@@ -35,7 +35,7 @@ pub struct Table {
     key: Vec<&'static str>,
     indexes: Vec<(String, Vec<&'static str>, bool)>,
     brin: Option<&'static str>,
-    /// Of a partition: the table, the column, and from which value to which.
+    /// Parent table, column, and lower and upper bound, if the table is a partition.
     partition: Option<(String, &'static str, Option<i64>, Option<i64>)>,
     even: bool,
     fillfactor: u64,
@@ -46,11 +46,11 @@ pub struct Table {
     key_level: u32,
 }
 
-/// What ANALYZE would find of a column; values are int, float, or the bytes of a text.
+/// Statistics that ANALYZE would find for a column. Values are int, float, or str for a text.
 #[pyclass(frozen, get_all, module = "pgdyno._core")]
 pub struct ColumnStatistics {
     column: &'static str,
-    /// As [`Kind::sql`] has it.
+    /// Type as returned by [`Kind::sql`].
     kind: String,
     null_fraction: f64,
     average_width: u32,
@@ -72,7 +72,7 @@ pub enum PyDatum {
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct Dataset {
     inner: Arc<dyn pgdyno_load::Dataset>,
-    /// Where the rows of each table stand, once that was worked out.
+    /// Places of each table's rows, once computed.
     places: Arc<Known>,
 }
 
@@ -141,8 +141,9 @@ impl Dataset {
         self.inner.tables().iter().map(table).collect()
     }
 
-    /// What ANALYZE would find of a table's columns with that `default_statistics_target`, by a sample of its rows. A numeric is in
-    /// units of its last digit.
+    /// Returns the statistics that ANALYZE would find for a table's columns with `target` as
+    /// `default_statistics_target`. They come from a sample of the table's rows. A numeric is in units of its last
+    /// digit.
     fn statistics(&self, py: Python<'_>, table: usize, target: usize) -> PyResult<Vec<ColumnStatistics>> {
         self.range(table)?;
         let columns = &self.inner.tables()[table].columns;
@@ -306,7 +307,7 @@ impl Dataset {
     }
 }
 
-/// Where the rows of a table stand, which is worked out once.
+/// Returns the places of a table's rows, which are computed once.
 fn places(
     dataset: &dyn pgdyno_load::Dataset,
     known: &Known,

@@ -36,7 +36,8 @@ impl Relay {
         Ok(Relay { running: std::sync::Mutex::new(Some(running)), hosts: count })
     }
 
-    /// From now on packets from one host to another travel for so long, and leave so fast (`None`: at once).
+    /// Sets the delay and the rate for packets from one host to another from now on. A rate of `None`: packets leave at
+    /// once.
     #[pyo3(signature = (from_host, to_host, delay_ns, bytes_per_s=None))]
     fn set(&self, from_host: usize, to_host: usize, delay_ns: u64, bytes_per_s: Option<u64>) -> PyResult<()> {
         if from_host >= self.hosts || to_host >= self.hosts || bytes_per_s == Some(0) {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Something that happened at a time.
@@ -28,7 +28,7 @@ pub struct Event {
     text: String,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct RunResult {
     summary: engine::Summary,
@@ -67,13 +67,13 @@ impl RunResult {
         self.raised.as_ref().map(|e| e.clone_ref(py))
     }
 
-    /// How the workers waited for their sockets: epoll, io_uring, polling.
+    /// Returns the method that the workers used to wait for their sockets: epoll, io_uring, polling.
     #[getter]
     fn driver(&self) -> &'static str {
         self.summary.driver
     }
 
-    /// Why the run ended early, if it did.
+    /// Returns the reason the run ended early, or `None` if it did not.
     #[getter]
     fn error(&self) -> Option<String> {
         self.summary.error.as_ref().map(ToString::to_string)
@@ -92,13 +92,14 @@ impl RunResult {
         self.summary.error.as_ref().and_then(engine::EngineError::sqlstate).map(|s| s.to_string())
     }
 
-    /// Whether that was a mistake in a script.
+    /// Returns true if a mistake in a script ended the run early.
     #[getter]
     fn error_in_script(&self) -> bool {
         matches!(self.summary.error, Some(engine::EngineError::Script(_)))
     }
 
-    /// Whether a client's end ended the run, and of which worker it was.
+    /// Returns the number of the worker in which a client's early end ended the run. Returns `None` if that did not
+    /// happen.
     #[getter]
     fn aborted_in(&self) -> Option<usize> {
         match self.summary.error {

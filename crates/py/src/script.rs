@@ -48,16 +48,16 @@ pub struct Workload {
     scripts: Vec<engine::Script>,
     sides: Vec<engine::Side>,
     options: Options,
-    /// In place of weights, what each client does and when.
+    /// Transactions of each client and their times, in place of weights.
     schedule: Option<Vec<Vec<engine::Scheduled>>>,
-    /// Of TPC-C, by side; then there are no scripts.
+    /// Options of TPC-C by side; if there are any, there are no scripts.
     tpcc: Vec<tpcc::Options>,
-    /// Of the ledger; then there is nothing else.
+    /// Options of the ledger; if present, there is nothing else.
     ledger: Option<ledger::Options>,
 }
 
 impl Workload {
-    /// What the engine runs.
+    /// Returns the workload that the engine runs.
     pub fn build(&self, random_seed: u64) -> Result<Arc<dyn engine::Workload>, String> {
         if let Some(options) = &self.ledger {
             let built = ledger::LedgerWorkload::new(options.clone());
@@ -184,7 +184,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Of TPC-C, by side: what its clients have drawn in all runs so far.
+    /// Returns, for TPC-C, the counts by side of what its clients have drawn in all runs so far.
     #[getter]
     fn drawn(&self) -> Vec<BTreeMap<&'static str, u64>> {
         self.tpcc.iter().map(|o| o.counts.named().into_iter().collect()).collect()
@@ -206,8 +206,11 @@ impl Workload {
         Ok(())
     }
 
-    /// In place of weights: by client its transactions, each with its script, when it begins (nanoseconds from the run's
-    /// begin), and the row of scheduled samples. What a client does not begin in time it begins when it is free.
+    /// Sets a schedule in place of weights.
+    ///
+    /// It lists the transactions of each client. Each has its script, its start time (nanoseconds from the start of the
+    /// run), and the row of scheduled samples. A client that cannot begin a transaction in time begins it when it is
+    /// free.
     fn schedule(&mut self, clients: Vec<Vec<(usize, u64, u64)>>) {
         let of = |own: Vec<(usize, u64, u64)>| {
             let one = |(script, due, row)| engine::Scheduled { script, due: Nanos(due), row };
@@ -234,7 +237,7 @@ impl Workload {
     /// script, its text with `$1`, `$2` ... for the variables, and with their values. Ends early where only a server's
     /// answer, or a program, says how it goes on.
     fn sample(&self, script: usize, seed: u64) -> Vec<(usize, String, String)> {
-        /// Of a loop that never ends.
+        /// Limit on steps, which stops a loop that never ends.
         const MOST: usize = 10_000;
         if let Some(options) = self.tpcc.get(script / KINDS.len()) {
             return tpcc::listing::sample(KINDS[script % KINDS.len()], options, seed);

@@ -58,12 +58,12 @@ impl Histogram {
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// How many values were added.
+    /// Returns the number of values added.
     pub fn count(&self) -> u64 {
         self.inner.as_ref().map_or(0, |h| h.len())
     }
 
-    /// How many values were above [`HIGHEST`].
+    /// Returns the number of values above [`HIGHEST`].
     pub fn clipped(&self) -> u64 {
         self.clipped
     }
@@ -97,7 +97,7 @@ impl Histogram {
         (self.sum_of_squares / self.count() as f64 - mean * mean).max(0.0).sqrt()
     }
 
-    /// How many values do not exceed `value`, to its 3 digits.
+    /// Returns the number of values that do not exceed `value`, to its 3 significant digits.
     pub fn count_up_to(&self, value: Nanos) -> u64 {
         self.inner.as_ref().map_or(0, |h| h.count_between(0, value.0))
     }
@@ -120,14 +120,15 @@ impl Histogram {
         (self.sum, self.sum_of_squares)
     }
 
-    /// In HdrHistogram's V2 compressed encoding, as `.hlog` files hold it (there in base64).
+    /// Returns the histogram in HdrHistogram's V2 compressed encoding, as used in `.hlog` files (there in base64).
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         V2DeflateSerializer::new().serialize(&*self.whole(), &mut out).expect("writing to memory does not fail");
         out
     }
 
-    /// In HdrHistogram's V2 encoding, without compression: faster, for passing between processes.
+    /// Returns the histogram in HdrHistogram's V2 encoding, without compression. This is faster, for passing between
+    /// processes.
     pub fn encode_plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
         V2Serializer::new().serialize(&*self.whole(), &mut out).expect("writing to memory does not fail");

@@ -6,21 +6,21 @@ use pgdyno_base::Nanos;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What part of a run an interval belongs to.
+/// Part of a run that an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Before the measurement; recorded, not counted.
     Warmup,
     /// The measurement.
     Measure,
-    /// Of a duet: the beginning of a turn, in which the other side's transactions come to their end; not counted.
+    /// Beginning of a turn in a duet, during which the other side's transactions end; not counted.
     Transition,
     /// Behind the measurement: transactions that began in time, or were due in time, are brought to their end.
     Drain,
 }
 
 impl Phase {
-    /// As files and reports write it.
+    /// Returns the name used in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Warmup => "warmup",
@@ -31,7 +31,7 @@ impl Phase {
     }
 }
 
-/// Where a run's intervals begin and end; the same for all workers. Times count from the run's start.
+/// Boundaries of a run's intervals, the same for all workers. Times count from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
     /// Length of the warm-up; may be zero.
@@ -40,8 +40,10 @@ pub struct Timeline {
     pub duration: Nanos,
     /// Length of an interval; the last of a phase may be shorter.
     pub interval: Nanos,
-    /// Of a duet: each interval, warm-up included, is a turn, and so much of its beginning is an interval of its own.
-    /// Zero: there are no turns.
+    /// Length of the transition that begins each turn of a duet. Zero: there are no turns.
+    ///
+    /// A turn, warm-up included, is a transition followed by an interval of length `interval`. The transition is an
+    /// interval of its own.
     pub transition: Nanos,
 }
 
@@ -50,7 +52,7 @@ pub struct Timeline {
 pub struct Slice {
     /// Counted from zero.
     pub index: u64,
-    /// Of a duet: the turn that it lies in, counted from zero.
+    /// Turn of a duet that the interval lies in, counted from zero.
     pub turn: u64,
     /// The phase that it lies in.
     pub phase: Phase,
@@ -61,7 +63,7 @@ pub struct Slice {
 }
 
 impl Timeline {
-    /// Where the measurement ends.
+    /// Returns the end of the measurement.
     pub fn end(&self) -> Nanos {
         self.warmup + self.duration
     }
@@ -113,7 +115,7 @@ impl Timeline {
     }
 }
 
-/// What errors of a command led to.
+/// Consequences of a command's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandErrors {
     /// The transaction failed.
@@ -122,14 +124,14 @@ pub struct CommandErrors {
     pub retries: u64,
 }
 
-/// What happened in one interval: counts and distributions that are added across workers, never averaged.
+/// Counts and distributions of one interval. They are added across workers, never averaged.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Where it lies. The end of a drain is the time it was closed.
+    /// Position in the timeline. The end of a drain is the time it was closed.
     pub slice: Slice,
-    /// What became of transactions that became due or ended in it.
+    /// Outcomes of transactions that became due or ended in the interval.
     pub outcomes: Outcomes,
-    /// The same by script; skipped transactions that had no script yet are in none.
+    /// Outcomes by script. Skipped transactions that had no script yet are in none.
     pub by_script: Vec<Outcomes>,
     /// SQL statements of committed transactions, BEGIN and END included.
     pub statements: u64,
@@ -144,7 +146,7 @@ pub struct Interval {
     pub command_errors: BTreeMap<usize, CommandErrors>,
     /// Open loop: how late transactions were begun.
     pub lag: Histogram,
-    /// How long connecting took, where that is part of the run.
+    /// Connection times, if connecting is part of the run.
     pub connect: Histogram,
     /// Committed transactions above the latency limit.
     pub late: u64,
@@ -160,11 +162,11 @@ pub struct Interval {
     pub busiest: Nanos,
     /// Time that the workers' threads were ready to run and waited for a CPU.
     pub run_delay: Nanos,
-    /// The same of the worker that waited longest.
+    /// Time that the thread of the longest-waiting worker was ready to run and waited for a CPU.
     pub most_delayed: Nanos,
-    /// Of the worker that had least rest: CPU time, and time that it waited for a CPU.
+    /// CPU time plus the time waiting for a CPU, for the worker with the least idle time.
     pub least_rest: Nanos,
-    /// How late workers woke up where nothing but a timer woke them.
+    /// Delays of worker wake-ups that only a timer caused.
     pub wakeup_delay: Histogram,
     /// Clients without a connection when the interval ended; of several intervals, the most.
     pub disconnected: u64,
@@ -258,8 +260,9 @@ impl Interval {
         what(&mut self.by_script[script]);
     }
 
-    /// Of some scripts alone, and of their commands: what became of their transactions, and latencies. What is not
-    /// counted by script stays as it is, but for the statements: these are shared out by committed transactions.
+    /// Returns the interval for some scripts and their commands alone: outcomes of their transactions, and latencies.
+    ///
+    /// Data not counted by script stays unchanged, except that statements are shared out by committed transactions.
     pub fn of_scripts(&self, scripts: Range<usize>, commands: Range<usize>) -> Interval {
         let mut outcomes = Outcomes::default();
         self.by_script[scripts.clone()].iter().for_each(|o| outcomes.merge(o));

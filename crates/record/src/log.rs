@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// How a transaction ended.
+/// Outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It was committed.
@@ -30,19 +30,19 @@ pub struct Entry {
     pub number: u64,
     /// Its script.
     pub script: usize,
-    /// How it ended.
+    /// Outcome of the transaction.
     pub ending: Ending,
-    /// How long it took, from when it was due; of committed transactions.
+    /// Latency of a committed transaction, from the time it was due.
     pub latency: Nanos,
-    /// How late it was begun.
+    /// Delay of the transaction's start.
     pub lag: Nanos,
-    /// How often it was begun again.
+    /// Number of retries.
     pub retries: u64,
-    /// When it ended, since 1970.
+    /// End of the transaction, since 1970.
     pub at: Nanos,
 }
 
-/// What goes into the log.
+/// Contents of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
     /// The share of transactions that is logged; 0: all.

@@ -27,7 +27,7 @@ pub struct Outcomes {
     pub unfinished: u64,
     /// Transactions that were begun again at least once.
     pub retried: u64,
-    /// How often transactions were begun again, in all.
+    /// Total number of transaction retries.
     pub retries: u64,
 }
 

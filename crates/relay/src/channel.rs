@@ -3,18 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Of a slow link: seconds of its rate that may wait for it, but so many bytes at least and at most. What does not fit is
-/// dropped, as by a switch whose buffer is full.
+/// Seconds of a slow link's rate that may wait for it. The bytes that may wait are at least `LEAST_WAITING` and at most
+/// `MOST_WAITING`. Packets that do not fit are dropped, as by a switch with a full buffer.
 const WAITING_S: f64 = 0.25;
 const LEAST_WAITING: f64 = 65_536.0;
 const MOST_WAITING: f64 = 4_194_304.0;
 
-/// What a link does to packets.
+/// Effect of a link on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shape {
-    /// How long each travels.
+    /// Travel time of each packet.
     pub delay: Duration,
-    /// How fast they leave; `None`: at once.
+    /// Rate at which packets leave; `None`: at once.
     pub bytes_per_s: Option<u64>,
 }
 
@@ -22,16 +22,16 @@ pub struct Shape {
 #[derive(Debug, Default)]
 pub struct Channel {
     shape: Shape,
-    /// When each arrives.
+    /// Packets on their way, each with its arrival time.
     travelling: VecDeque<(Duration, Vec<u8>)>,
     bytes: usize,
-    /// When the last one that was taken has left.
+    /// Departure time of the last accepted packet.
     free_at: Duration,
     dropped: u64,
 }
 
 impl Channel {
-    /// From now on. What travels already arrives when it would have.
+    /// Sets the shape from now on. Packets already travelling keep their arrival times.
     pub fn set(&mut self, shape: Shape) {
         self.shape = shape;
         self.free_at = Duration::ZERO;
@@ -57,7 +57,7 @@ impl Channel {
         true
     }
 
-    /// When the next arrives.
+    /// Returns the arrival time of the next packet.
     pub fn next(&self) -> Option<Duration> {
         self.travelling.front().map(|(at, _)| *at)
     }

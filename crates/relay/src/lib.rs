@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 const LONGEST: usize = 65_536;
 /// Packets that are taken from one host before the others have their turn.
 const TURN: usize = 64;
-/// Where a packet of IPv4 has its destination, and how long its header is at least.
+/// Position of the destination in an IPv4 packet. `HEADER` is the minimum length of the packet's header.
 const DESTINATION: std::ops::Range<usize> = 16..20;
 const HEADER: usize = 20;
 
 /// A host: its address, and its TUN device (without packet information; non-blocking).
 pub struct Host {
-    /// What packets to it are addressed to.
+    /// Destination address of packets to this host.
     pub address: Ipv4Addr,
     /// Packets that it sends are read here, and those to it are written.
     pub device: OwnedFd,
@@ -47,7 +47,7 @@ pub struct Counts {
     pub dropped: u64,
 }
 
-/// By sender and receiver.
+/// State of a relay, with channels by sender and receiver.
 struct State {
     channels: Vec<Vec<Channel>>,
     counts: Counts,
@@ -74,13 +74,13 @@ impl Relay {
         Ok(Relay { state, wake, thread: Some(thread) })
     }
 
-    /// What the link from one host to another does from now on; hosts by number.
+    /// Sets the shape of the link from one host to another from now on. Hosts are given by number.
     pub fn set(&self, from: usize, to: usize, shape: Shape) {
         lock(&self.state).channels[from][to].set(shape);
         self.wake();
     }
 
-    /// What was carried so far.
+    /// Returns the counts so far: packets, bytes and dropped packets.
     pub fn counts(&self) -> Counts {
         let state = lock(&self.state);
         let full: u64 = state.channels.iter().flatten().map(Channel::dropped).sum();
@@ -187,7 +187,7 @@ fn wait(hosts: &[Host], open: &[bool], wake: &OwnedFd, pause: Option<Duration>) 
     ready
 }
 
-/// Whom a packet is for.
+/// Returns the host that a packet is for.
 fn receiver(hosts: &[Host], packet: &[u8]) -> Option<usize> {
     if packet.len() < HEADER || packet[0] >> 4 != 4 {
         return None;

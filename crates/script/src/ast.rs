@@ -6,7 +6,7 @@ use crate::value::Scalar;
 /// One command of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Where it begins.
+    /// Offset of its beginning.
     pub offset: usize,
     /// Its text as written, without a trailing newline.
     pub text: String,
@@ -14,16 +14,16 @@ pub struct Command {
     pub shown: String,
     /// `SQL`, or the meta-command's name as written.
     pub name: String,
-    /// What it does.
+    /// Action of the command.
     pub kind: CommandKind,
 }
 
-/// What a command does.
+/// Action of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommandKind {
     /// An SQL statement; the command's text is without its semicolon.
     Sql {
-        /// What becomes of its result.
+        /// Use of the statement's result.
         capture: Capture,
         /// A semicolon ends it.
         ended: bool,
@@ -37,7 +37,7 @@ pub enum CommandKind {
     },
     /// `\sleep amount [us|ms|s]`
     Sleep {
-        /// How long, in the unit.
+        /// Duration in units of `unit`.
         amount: Amount,
         /// Nanoseconds in one unit.
         unit: u64,
@@ -53,7 +53,7 @@ pub enum CommandKind {
     Pick {
         /// The sample.
         sample: String,
-        /// What the variables' names begin with.
+        /// Prefix of the variables' names.
         prefix: String,
     },
     /// `\startpipeline`
@@ -84,13 +84,13 @@ pub enum Amount {
 /// An expression and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Where it begins.
+    /// Offset of its beginning.
     pub offset: usize,
-    /// What it is.
+    /// Kind of the expression.
     pub kind: ExprKind,
 }
 
-/// What an expression is.
+/// Kind of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A literal.

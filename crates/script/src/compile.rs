@@ -10,7 +10,7 @@ use crate::symbols::{Symbols, is_valid_name};
 use crate::value::Scalar;
 use pgdyno_base::Prng;
 
-/// How to compile.
+/// Options for compiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Refuse what pgbench finds out while it runs: variables that nothing defines, names that cannot be.

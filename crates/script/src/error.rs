@@ -15,13 +15,13 @@ pub struct ScriptError {
     pub line: usize,
     /// Counted from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// What to do about it; may be empty.
+    /// Suggested remedy; may be empty.
     pub hint: String,
     /// The line of the script that the position is in.
     pub source: Box<str>,
-    /// The same mistake in pgbench's words and form, without the leading `pgbench: error: `.
+    /// Message for the same mistake in pgbench's words and form, without the leading `pgbench: error: `.
     pub classic: Box<str>,
 }
 
@@ -118,15 +118,15 @@ impl std::error::Error for ScriptError {}
 pub struct Span {
     /// Its name, as written.
     pub name: String,
-    /// Where it begins: the backslash.
+    /// Offset of its beginning, the backslash.
     pub start: usize,
     /// Behind its last byte.
     pub end: usize,
-    /// Whether its text is repeated below the message.
+    /// True if its text is repeated below the message.
     pub shown: bool,
 }
 
-/// What pgbench says of a fault, where that differs from what we say.
+/// Message of pgbench for a fault, as far as it differs from pgdyno's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classic {
     /// Its words; without them ours are also its.
@@ -135,7 +135,7 @@ pub struct Classic {
     pub whole: bool,
     /// The meta-command.
     pub command: Option<Span>,
-    /// Where its caret points.
+    /// Position of pgbench's caret.
     pub caret: Option<usize>,
 }
 
@@ -144,11 +144,11 @@ pub struct Classic {
 pub struct Fault {
     /// Byte offset into the script.
     pub offset: usize,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// What to do about it; may be empty.
+    /// Suggested remedy; may be empty.
     pub hint: String,
-    /// How pgbench puts it.
+    /// Message of pgbench for the fault.
     pub classic: Box<Classic>,
 }
 
@@ -218,7 +218,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// What pgbench calls the step that failed.
+    /// Returns pgbench's name for the step that failed.
     pub fn stage(&self) -> &'static str {
         match self {
             EvalError::Execution(_) | EvalError::Name("setshell", _) => "execution",

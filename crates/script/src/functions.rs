@@ -7,7 +7,7 @@ use pgdyno_base::{Prng, distribution, hash};
 /// More arguments than this no call may have: pgbench's limit.
 const MAX_ARGUMENTS: usize = 16;
 
-/// How many arguments a function takes.
+/// Number of arguments that a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arity {
     Exactly(usize),
@@ -92,7 +92,8 @@ impl Function {
         TABLE.iter().map(|(n, ..)| *n).collect()
     }
 
-    /// Whether `n` arguments will do for the function called `name`; if not, our words and pgbench's.
+    /// Checks that `n` arguments are valid for the function called `name`. If not, returns pgdyno's message and
+    /// pgbench's as the error.
     pub fn check_arguments(self, n: usize, name: &str) -> Result<(), (String, &'static str)> {
         let Some((_, _, arity)) = TABLE.iter().find(|(_, f, _)| *f == self) else {
             return Ok(());
@@ -105,7 +106,7 @@ impl Function {
         if fits { Ok(()) } else { Err((format!("function \"{name}\" takes {want} argument(s), not {n}"), classic)) }
     }
 
-    /// Whether a last argument, the seed, is to be filled in.
+    /// Returns true if the last argument, the seed, is missing and must be filled in.
     pub fn defaults_to_seed(self, n: usize) -> bool {
         match self {
             Function::Hash | Function::HashFnv1a => n == 1,
@@ -114,7 +115,8 @@ impl Function {
         }
     }
 
-    /// Whether equal arguments give equal values and nothing else happens: such calls are evaluated once, at compile time.
+    /// Returns true if equal arguments give equal values and the call has no side effects. Such calls are evaluated
+    /// once, at compile time, if their arguments are constant.
     pub fn is_pure(self) -> bool {
         !matches!(
             self,

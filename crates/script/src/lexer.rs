@@ -5,11 +5,11 @@ use crate::error::Fault;
 /// A token and the byte offset (into the script) where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
-    /// Where it begins.
+    /// Offset of its beginning.
     pub offset: usize,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: usize,
-    /// What it is.
+    /// Kind of the token.
     pub kind: TokenKind,
 }
 
@@ -20,7 +20,7 @@ impl Token {
     }
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TokenKind {
     /// An integer literal; `9223372036854775808` is only valid behind a minus.

@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
         &self.text[offset - self.base..offset - self.base + length]
     }
 
-    /// What was not expected here, as a fault.
+    /// Returns a fault for something unexpected at the current position.
     fn unexpected(&self, message: impl Into<String>) -> Fault {
         syntax(self.offset(), self.peek().map_or(self.end, Token::last), message)
     }

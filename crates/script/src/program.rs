@@ -18,9 +18,9 @@ pub enum Op {
     Binary(Function),
     /// Replace the top `args` values by the function's value.
     Call {
-        /// What to call.
+        /// Function to call.
         function: Function,
-        /// How many arguments.
+        /// Number of arguments.
         args: u16,
     },
     /// Pop into a variable.
@@ -33,7 +33,7 @@ pub enum Op {
     ShortCircuit {
         /// The boolean that decides: false for AND, true for OR.
         decides: bool,
-        /// Where to continue.
+        /// Instruction to continue at.
         target: u32,
     },
     /// AND's and OR's right side is their value: it must be a boolean or NULL.
@@ -65,12 +65,12 @@ pub enum Op {
     Done,
 }
 
-/// How long a `\\sleep` is.
+/// Duration of a `\\sleep`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
     /// So many nanoseconds.
     Fixed(u64),
-    /// As many units as a variable says.
+    /// Number of units, given by a variable.
     Variable {
         /// The variable.
         slot: Slot,
@@ -88,7 +88,7 @@ pub enum Piece {
     Variable(Slot),
 }
 
-/// What becomes of a statement's result.
+/// Use of a statement's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
     /// It is thrown away.
@@ -118,7 +118,7 @@ pub struct Command {
 /// A word of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellWord {
-    /// As it stands.
+    /// Literal text.
     Text(String),
     /// A variable's value.
     Variable(Slot),
@@ -147,9 +147,9 @@ pub struct Pick {
 /// One SQL statement of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// As written, without its semicolon.
+    /// Text as written, without its semicolon.
     pub text: String,
-    /// With `$1`, `$2` ... for the variables: extended and prepared protocol.
+    /// Text with `$1`, `$2` ... in place of the variables, for the extended and prepared protocols.
     pub prepared: String,
     /// The variables of `$1`, `$2` ...
     pub parameters: Vec<Slot>,
@@ -161,7 +161,7 @@ pub struct Statement {
     pub offset: usize,
     /// Its number among the script's commands.
     pub command: usize,
-    /// What becomes of its result.
+    /// Use of the statement's result.
     pub capture: Capture,
 }
 
@@ -196,13 +196,13 @@ impl Program {
         self.owners.get(pc).map_or(self.commands.len(), |c| usize::from(*c))
     }
 
-    /// Where the instruction at `pc` stands in the script, as an error.
+    /// Returns `error` as a script error, located at the instruction at `pc`.
     pub fn locate(&self, pc: usize, error: &EvalError) -> ScriptError {
         let offset = self.offsets.get(pc).copied().unwrap_or(0);
         ScriptError::at(&self.name, &self.source, offset, error.to_string(), "")
     }
 
-    /// Where a command stands in the script, as an error: what a server said of it.
+    /// Returns a server's message about a command as a script error, located at the command.
     pub fn locate_command(&self, command: usize, message: &str) -> ScriptError {
         let offset = self.commands.get(command).map_or(0, |c| c.offset);
         ScriptError::at(&self.name, &self.source, offset, message, "")

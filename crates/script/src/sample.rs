@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Rows of some columns. Scripts are compiled against the columns; the rows may follow.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// What scripts call it.
+    /// Name of the sample in scripts.
     pub name: String,
     /// The columns, as variables are named after them.
     pub columns: Vec<String>,
@@ -32,7 +32,7 @@ impl Sample {
         Ok(Sample { name: name.to_owned(), columns, values, is_scheduled: false })
     }
 
-    /// How many rows there are to pick from.
+    /// Returns the number of rows to pick from.
     pub fn rows(&self) -> u64 {
         (self.values.len() / self.columns.len().max(1)) as u64
     }

@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::meta::{end_of_meta, meta};
 use crate::program::Capture;
 
-/// How long the first line of a statement is in reports: pgbench's limit.
+/// Maximum length of a statement's first line in reports, bytes: pgbench's limit.
 const SHOWN: usize = 127;
 
 /// The commands of `text`, in order.
@@ -51,7 +51,7 @@ fn skip_blanks(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Whether a statement's text has nothing but comments in it.
+/// Returns true if a statement's text contains only comments.
 pub fn is_only_comments(text: &str) -> bool {
     let mut at = 0;
     loop {
@@ -89,7 +89,8 @@ fn quoted(text: &str, start: usize, at: usize) -> Result<usize, Fault> {
     }
 }
 
-/// The same in a statement that was cut out already; none where it does not end.
+/// Returns the end of the literal, quoted identifier or comment that begins at `at` in an extracted statement. Returns
+/// `at` if none begins there, and `None` if it does not end.
 pub fn end_of_quoted(sql: &str, at: usize) -> Option<usize> {
     quoted(sql, 0, at).ok()
 }
@@ -123,7 +124,7 @@ struct Sql {
     text: String,
     /// It had one.
     ended: bool,
-    /// Where the next command may begin.
+    /// Offset at which the next command may begin.
     next: usize,
 }
 
@@ -238,8 +239,10 @@ fn end_of_quote(text: &str, start: usize, quote: u8, escapes: bool) -> Result<us
     while at < bytes.len() {
         if escapes && bytes[at] == b'\\' {
             at += 2;
+        } else if bytes[at] == quote && bytes.get(at + 1) == Some(&quote) {
+            // A doubled quote stands for one: a backslash behind it still escapes.
+            at += 2;
         } else if bytes[at] == quote {
-            // A doubled quote stands for one; the scan then simply enters a new literal.
             return Ok(at + 1);
         } else {
             at += 1;

@@ -23,7 +23,7 @@ pub struct Symbols {
     defined: Vec<bool>,
     /// Prefixes of `\gset` and `\aset`, whose variables are named by the server.
     prefixes: Vec<String>,
-    /// What `\\pick` draws from.
+    /// Samples that `\\pick` draws from.
     samples: Vec<Arc<Sample>>,
 }
 
@@ -83,7 +83,8 @@ impl Symbols {
         Some(slot)
     }
 
-    /// The same for a variable that is given a value somewhere.
+    /// Returns the slot of a variable that is assigned somewhere, and creates it if necessary. Returns `None` if there
+    /// is no room for more.
     pub fn assigned(&mut self, name: &str) -> Option<Slot> {
         let slot = self.intern(name)?;
         self.defined[usize::from(slot)] = true;
@@ -105,7 +106,7 @@ impl Symbols {
         &self.names[usize::from(slot)]
     }
 
-    /// Whether it can have a value.
+    /// Returns true if the variable can have a value.
     pub fn is_defined(&self, name: &str) -> bool {
         self.slot(name).is_some_and(|s| self.defined[usize::from(s)])
             || self.prefixes.iter().any(|p| name.starts_with(p.as_str()))
@@ -140,7 +141,8 @@ impl Symbols {
     }
 }
 
-/// Whether a variable can be called that: letters, digits, underscores, anything beyond ASCII; no digit first.
+/// Returns true if a variable can have this name. Letters, digits, underscores and anything beyond ASCII are valid; the
+/// first character must not be a digit.
 pub fn is_valid_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())

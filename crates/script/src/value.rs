@@ -3,7 +3,8 @@
 use crate::error::EvalError;
 use std::sync::Arc;
 
-/// What an expression works on: pgbench's four types. Small and copied freely: the machine's stack is made of them.
+/// Operand of an expression: one of pgbench's four types. Scalars are small and copied freely: the machine's stack
+/// consists of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// SQL's NULL.
@@ -16,7 +17,7 @@ pub enum Scalar {
     Double(f64),
 }
 
-/// What a variable holds.
+/// Value of a variable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// No value yet; reading it is an error.
@@ -71,12 +72,12 @@ enum Unreadable {
 }
 
 impl Value {
-    /// What `-D name=text` means.
+    /// Returns the value that `-D name=text` defines.
     pub fn text_of(bytes: &[u8]) -> Value {
         Value::Text(Arc::new(Text::new(bytes)))
     }
 
-    /// What an expression reads in the variable `name()` that has this value.
+    /// Returns the value that an expression reads from the variable `name()`, which holds this value.
     #[inline]
     pub fn read<'a>(&self, name: impl Fn() -> &'a str) -> Result<Scalar, Box<EvalError>> {
         match self {
@@ -142,7 +143,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer; a double is rounded to the nearest (halves to even) and must fit.
+    /// Returns the value as an integer. A double is rounded to the nearest integer (halves to even) and must fit.
     #[inline]
     pub fn to_int(self) -> Result<i64, Box<EvalError>> {
         match self {
@@ -160,7 +161,7 @@ impl Scalar {
         }
     }
 
-    /// As a double.
+    /// Returns the value as a double.
     #[inline]
     pub fn to_double(self) -> Result<f64, Box<EvalError>> {
         match self {
@@ -170,7 +171,7 @@ impl Scalar {
         }
     }
 
-    /// As a boolean; only a boolean is one.
+    /// Returns the value as a boolean; no other type converts to one.
     #[inline]
     pub fn to_bool(self) -> Result<bool, Box<EvalError>> {
         match self {
@@ -179,7 +180,7 @@ impl Scalar {
         }
     }
 
-    /// As `\\if` reads a condition: numbers are true when not zero, NULL is false.
+    /// Returns the truth of a condition as `\\if` reads it: nonzero numbers are true, NULL is false.
     #[inline]
     pub fn truth(self) -> bool {
         match self {

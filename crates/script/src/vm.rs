@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A shell command must be shorter than this: pgbench's limit.
 const MAX_SHELL: usize = 255;
 
-/// What the client shall do next.
+/// Next action of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send this statement; call [`Vm::step`] again when its result is there (in a pipeline: at once).
@@ -38,12 +38,12 @@ pub enum Step {
     Done,
 }
 
-/// Why a program cannot go on: the error, and the instruction that it happened in.
+/// Reason why a program cannot continue: the error, and the instruction in which it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What is wrong.
+    /// Error that occurred.
     pub error: EvalError,
-    /// Where.
+    /// Instruction in which the error occurred.
     pub pc: usize,
 }
 
@@ -55,11 +55,11 @@ pub struct Vm {
     stack: Vec<Scalar>,
     variables: Vec<Value>,
     symbols: Arc<Symbols>,
-    /// What `\\pick` draws from, by number.
+    /// Samples that `\\pick` draws from, by number.
     samples: Vec<Arc<Sample>>,
     /// The row of scheduled samples.
     row: u64,
-    /// What `debug()` has shown since it was last taken: the command's number and the value.
+    /// Values that `debug()` has shown since they were last taken, each with the number of its command.
     pub debug: Vec<(usize, Scalar)>,
 }
 
@@ -160,7 +160,7 @@ impl Vm {
         Ok(command)
     }
 
-    /// Where the machine stands: the instruction that it would run next.
+    /// Returns the program counter: the instruction that the machine would run next.
     pub fn pc(&self) -> usize {
         self.pc
     }

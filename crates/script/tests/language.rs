@@ -28,7 +28,7 @@ fn program(text: &str) -> Compiled {
     compiled(text, &[("scale", Value::Int(10))], Options::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// As pgbench compiles.
+/// Compiles a script as pgbench does.
 fn lenient(text: &str) -> Compiled {
     compiled(text, &[], Options { strict: false, marks: false }).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -192,6 +192,13 @@ fn statements_are_cut_as_psql_cuts_them() {
 }
 
 #[test]
+fn a_doubled_quote_leaves_escapes_on() {
+    let p = program("SELECT E'a''\\'; ' AS x;\nSELECT 'a''\\';\nSELECT 2;\n");
+    let statements: Vec<&str> = p.statements.iter().map(|s| s.text.as_str()).collect();
+    assert_eq!(statements, ["SELECT E'a''\\'; ' AS x", "SELECT 'a''\\'", "SELECT 2"]);
+}
+
+#[test]
 fn variables_become_parameters_or_text() {
     let p = program(
         "\\set a 5\n\\set b 1.5\nSELECT :a::int, :b, ':a', x[1:2] FROM t WHERE u = '12:30' AND v = 'x:nope';\n",
@@ -253,7 +260,7 @@ fn expressions() -> impl Strategy<Value = (String, Option<i64>)> {
     })
 }
 
-/// The same mistakes as pgbench 18 shows them, taken from its output.
+/// Checks the same mistakes in the form that pgbench 18 shows, taken from its output.
 #[test]
 fn mistakes_have_the_classic_form_too() {
     for (text, want) in [

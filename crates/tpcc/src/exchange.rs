@@ -30,7 +30,7 @@ struct Questions {
     /// The statement, and where its parameters end in `ends`.
     asked: Vec<(usize, usize)>,
     bytes: Vec<u8>,
-    /// Of each parameter, where it ends in `bytes`.
+    /// End of each parameter in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -68,13 +68,13 @@ pub struct Question<'a> {
     /// The statement.
     pub statement: usize,
     bytes: &'a [u8],
-    /// Where its first parameter begins, and where each ends.
+    /// Start of the first parameter; `ends` holds the end of each.
     start: usize,
     ends: &'a [usize],
 }
 
 impl<'a> Question<'a> {
-    /// How many parameters it has.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.ends.len()
     }
@@ -125,7 +125,7 @@ fn write(arg: Arg<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What the server says is not what the tables should hold.
+/// Server response that contradicts the expected contents of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected(pub String);
 
@@ -133,9 +133,9 @@ pub struct Unexpected(pub String);
 #[derive(Debug, Default)]
 struct AllRows {
     bytes: Vec<u8>,
-    /// Of each value, row by row, where it ends; the highest bit: it is NULL.
+    /// End of each value, row by row; the highest bit marks NULL.
     ends: Vec<u32>,
-    /// Of each statement whose rows are whole: how many columns they have, and where its values end in `ends`.
+    /// Number of columns, and end of the values in `ends`, for each statement whose rows are complete.
     whole: Vec<(usize, usize)>,
     /// Columns of the rows that are not whole yet.
     columns: usize,
@@ -177,7 +177,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn count(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
@@ -238,14 +238,14 @@ fn cents(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// What was answered: the rows of the statements that return some, in the order in which they were asked.
+/// Answers to the questions: the rows of the statements that return rows, in the order of the questions.
 pub struct Answers {
     all: Arc<AllRows>,
     taken: usize,
 }
 
 impl Answers {
-    /// Those of the next statement that returns rows.
+    /// Returns the rows of the next statement that returns rows.
     pub fn any(&mut self) -> Rows {
         let first = if self.taken == 0 { 0 } else { self.all.whole[self.taken - 1].1 };
         let Some((columns, end)) = self.all.whole.get(self.taken).copied() else { return Rows::default() };
@@ -253,7 +253,8 @@ impl Answers {
         Rows { all: self.all.clone(), columns, values: first..end }
     }
 
-    /// Those of the next statement that returns rows: one at least. `what` is looked for.
+    /// Returns the rows of the next statement that returns rows, and fails if there are none. `what` names what is
+    /// looked for.
     pub fn some(&mut self, what: &str) -> Result<Rows, Unexpected> {
         let rows = self.any();
         if rows.count() == 0 { Err(Unexpected(format!("{what} is not there"))) } else { Ok(rows) }
@@ -263,10 +264,10 @@ impl Answers {
 #[derive(Default)]
 struct Mail {
     questions: Questions,
-    /// How many of them are sent, from the first on.
+    /// Number of questions sent, counted from the first.
     sent: usize,
     rows: AllRows,
-    /// Those that were handed over: their memory is used again when the transaction has done with them.
+    /// Rows that were handed over. Their memory is reused when the transaction has finished with them.
     given: Vec<Arc<AllRows>>,
     /// All questions are answered.
     answered: bool,
@@ -348,7 +349,7 @@ impl Exchange {
 
     // ------------------------------------------------------------ the client's side
 
-    /// Whether the transaction has passed a district over.
+    /// Returns true if the transaction has passed over a district, and clears the mark.
     pub fn take_passed_over(&self) -> bool {
         std::mem::take(&mut self.mail().passed_over)
     }
@@ -380,7 +381,7 @@ impl Exchange {
         mail.sent -= count.min(mail.sent);
     }
 
-    /// How many questions are left to be sent.
+    /// Returns the number of questions left to send.
     pub fn left(&self) -> usize {
         let mail = self.mail();
         mail.questions.len() - mail.sent

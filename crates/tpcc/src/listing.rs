@@ -94,7 +94,7 @@ impl Pieces {
         Pieces { before, rest: rest.to_owned() }
     }
 
-    /// How many parameters there are.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.before.iter().map(|(_, n)| n + 1).max().unwrap_or(0)
     }

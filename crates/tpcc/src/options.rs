@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How a transaction's statements travel.
+/// Distribution of a transaction's statements over round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoundTrips {
     /// One round trip for each statement.
@@ -29,7 +29,7 @@ impl FromStr for RoundTrips {
     }
 }
 
-/// Whose warehouse a client works on.
+/// Choice of the warehouse that a client works on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Home {
     /// Any, drawn for each transaction.
@@ -37,7 +37,7 @@ pub enum Home {
     Random,
     /// Its own: clients are spread over the warehouses of all sets.
     Bound,
-    /// That of its terminal, and its district too: ten terminals a warehouse (clause 4.2.2).
+    /// Warehouse of the client's terminal, and its district too: ten terminals per warehouse (clause 4.2.2).
     Terminal,
 }
 
@@ -53,35 +53,35 @@ impl FromStr for Home {
     }
 }
 
-/// What the clients of one side do.
+/// Options for the clients of one side.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Warehouses of each set.
     pub warehouses: u32,
     /// Sets of tables.
     pub sets: u32,
-    /// What the rows were populated with.
+    /// Seed with which the rows were populated.
     pub data_seed: u64,
-    /// How often each transaction is chosen, in the order of [`KINDS`].
+    /// Relative frequency of each transaction, in the order of [`KINDS`].
     pub weights: [u64; 5],
-    /// How statements travel.
+    /// Distribution of the statements over round trips.
     pub round_trips: RoundTrips,
     /// Which warehouse.
     pub home: Home,
     /// BEGIN's isolation level; empty: the server's default.
     pub isolation: String,
-    /// What the standard's keying and think times (clause 5.2.5.7) are multiplied by; 0: no waits. With waits,
+    /// Multiplier of the standard's keying and think times (clause 5.2.5.7); 0: no waits. If there are waits,
     /// transactions are dealt from a deck (clause 5.2.4.2).
     pub waits: f64,
     /// A file that each order is appended to when its commit is acknowledged, as a line: client, set, warehouse, district
     /// and order. The kernel has it before the client goes on.
     pub orders: Option<PathBuf>,
-    /// What its clients have drawn.
+    /// Counts of what the clients have drawn.
     pub counts: Arc<Counts>,
 }
 
 impl Options {
-    /// Whether a transaction is one call.
+    /// Returns true if a transaction is a single function call.
     pub fn as_function(&self) -> bool {
         self.round_trips == RoundTrips::Functions
     }

@@ -20,9 +20,9 @@ pub struct Tpcc {
     seed: u64,
     constants: Constants,
     tables: Vec<Table>,
-    /// Of each table: its set, and which of the nine it is, or is a partition of.
+    /// Set of each table, and its name: the one of the nine tables that it is, or is a partition of.
     of: Vec<(u64, Name)>,
-    /// By set: the number of the first order line of each district, and of the end.
+    /// Number of the first order line of each district, followed by the end, per set.
     lines: Vec<Vec<u64>>,
 }
 
@@ -86,13 +86,15 @@ impl Tpcc {
         Prng::from_seed(mixed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    /// How many lines the orders of a district have, one after the other.
+    /// Returns the random stream for the number of lines of each of a district's orders, in sequence.
     fn lines_of(&self, set: u64, district: u64) -> Prng {
         self.stream(set, 100, district)
     }
 
-    /// What is known of a district's orders only all together: the number of each one's first line within the district, and
-    /// the end; then each one's customer, from 0.
+    /// Returns the data of a district's orders that is known only for all of them together.
+    ///
+    /// The slice begins with the number of each order's first line within the district, and the end. Each order's
+    /// customer follows, counted from 0.
     fn orders<'a>(&self, set: u64, district: u64, row: &'a mut Row) -> &'a [u32] {
         let work = || {
             let mut all = Vec::with_capacity(2 * ORDERS + 1);
@@ -108,7 +110,8 @@ impl Tpcc {
         row.group_of(set << 40 | district, work)
     }
 
-    /// Of an order line: its district (over all warehouses), its order and its number, all from 0, and its place.
+    /// Returns the district of an order line (over all warehouses), its order and its line number, all counted from 0.
+    /// Notes its place in `row.near`.
     fn line(&self, set: u64, number: u64, row: &mut Row) -> (u64, u64, u64) {
         // Mostly rows are asked for one after the other: of the same order, or of the next.
         let (near_district, near_order) = (row.near / ORDERS, row.near % ORDERS);
@@ -281,7 +284,7 @@ fn cut(whole: &Table, column: usize, warehouses: u64, partitions: u64, first: im
     (0..count).map(part).collect()
 }
 
-/// In cents.
+/// Converts dollars to cents.
 const fn dollars(amount: i64) -> i64 {
     amount * 100
 }
@@ -458,7 +461,7 @@ mod tests {
         }
     }
 
-    /// Of each district every customer has one order (clause 4.3.3.1).
+    /// Checks that every customer of a district has one order (clause 4.3.3.1).
     #[test]
     fn customers_of_orders_are_a_permutation() {
         let tpcc = Tpcc::new(1, 1, 0, 100, 7);

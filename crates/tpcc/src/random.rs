@@ -12,18 +12,18 @@ const FORBIDDEN: [u64; 2] = [96, 112];
 /// The constants C of NURand, one for each of its ranges. All clients of a run have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
-    /// Of last names (A = 255), while the tables are populated.
+    /// Constant for last names (A = 255) while the tables are populated.
     pub last_name_load: u64,
-    /// Of last names, while transactions run.
+    /// Constant for last names while transactions run.
     pub last_name_run: u64,
-    /// Of customers' numbers (A = 1023).
+    /// Constant for customer numbers (A = 1023).
     pub customer: u64,
-    /// Of items' numbers (A = 8191).
+    /// Constant for item numbers (A = 8191).
     pub item: u64,
 }
 
 impl Constants {
-    /// Those that a seed of the data chooses, within the standard's bounds.
+    /// Returns the constants that a seed of the data selects, within the standard's bounds.
     pub fn of_seed(seed: u64) -> Constants {
         let mut rng = Prng::from_seed(seed ^ 0x4e55_5261_6e64);
         let last_name_load = rng.range_u64(0, 255);
@@ -37,7 +37,7 @@ impl Constants {
     }
 }
 
-/// Whether last names may be drawn with C = `run` from tables that were populated with C = `load`.
+/// Returns true if last names may be drawn with C = `run` from tables that were populated with C = `load`.
 pub fn may_follow(load: u64, run: u64) -> bool {
     let delta = load.abs_diff(run);
     (DELTA.0..=DELTA.1).contains(&delta) && !FORBIDDEN.contains(&delta)
@@ -71,7 +71,7 @@ pub fn digits(rng: &mut Prng, count: usize, draft: bool, out: &mut Vec<u8>) {
     characters(rng, count, DIGITS, draft, out);
 }
 
-/// How many of the characters that [`character`] has are drawn.
+/// Number of the characters of [`character`] to draw from.
 const DIGITS: u32 = 10;
 const LETTERS: u32 = 62;
 /// Characters that are made together.
@@ -183,7 +183,7 @@ mod tests {
         assert_ne!(Constants::of_seed(1), Constants::of_seed(2));
     }
 
-    /// By the slow and obvious way: the density of NURand is that of all pairs.
+    /// Checks NURand the slow and obvious way: its density is the density over all pairs.
     #[test]
     fn nurand_is_what_its_formula_says() {
         let (a, c, x, y) = (15, 7, 1, 40);
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// By chi-squared: single letters, neighbours, and the same place in strings of keys one apart.
+    /// Tests with chi-squared: single letters, neighbours, and the same position in strings whose keys differ by one.
     #[test]
     fn letters_do_not_depend_on_each_other() {
         let letters = |key: u64| {

@@ -46,7 +46,7 @@ pub const NAMES: [Name; 9] = [
 ];
 
 impl Name {
-    /// As SQL calls it, without the number of its set.
+    /// Returns the table's name in SQL, without the number of its set.
     pub fn sql(self) -> &'static str {
         match self {
             Name::Item => "tpcc_item",
@@ -220,7 +220,7 @@ pub fn by_warehouse(name: Name) -> Option<usize> {
     }
 }
 
-/// How wide typical values are.
+/// Returns the width of typical values.
 fn width(kind: Kind) -> Width {
     match kind {
         Kind::Char(n) => Width::Text(u64::from(n)),

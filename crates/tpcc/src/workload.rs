@@ -33,7 +33,7 @@ pub struct TpccWorkload {
 struct Shared {
     sides: Vec<Side>,
     commands: Vec<CommandInfo>,
-    /// How many statements are prepared, at most.
+    /// Maximum number of prepared statements.
     slots: usize,
 }
 
@@ -43,7 +43,7 @@ struct Side {
     /// The number of its first script, and of the first command of each.
     first_script: usize,
     first_commands: [usize; 5],
-    /// By set, transaction and statement.
+    /// Statements, indexed by set, transaction and statement number.
     statements: Vec<[Vec<Prepared>; 5]>,
     orders: Option<File>,
 }
@@ -169,7 +169,7 @@ struct Client {
     chosen: usize,
     input: Option<Input>,
     running: Option<Running>,
-    /// What was sent last: a pipeline's questions are sent again whole.
+    /// Number of questions sent last. A pipeline is sent again as a whole.
     last: usize,
     /// Cards that are left, where transactions are dealt.
     deck: Vec<usize>,

@@ -37,9 +37,9 @@ pub(crate) struct Asked<L> {
 #[derive(Debug)]
 pub(crate) struct Queue<L> {
     items: Vec<Asked<L>>,
-    /// Of them, those that are answered.
+    /// Number of `items` that are answered.
     head: usize,
-    /// Those that have left: the first so many.
+    /// Number of `items` that have been sent, counted from the first.
     sent: usize,
 }
 
@@ -74,13 +74,13 @@ impl<L: Copy> Queue<L> {
         }
     }
 
-    /// What was asked so far has left.
+    /// Marks all requests so far as sent.
     #[inline]
     pub fn mark_sent(&mut self) {
         self.sent = self.items.len();
     }
 
-    /// Those that have left.
+    /// Returns the unanswered requests that have been sent.
     pub fn sent(&self) -> impl Iterator<Item = &Asked<L>> {
         self.items[..self.sent].iter().skip(self.head)
     }

@@ -98,7 +98,7 @@ impl Auth {
         }
     }
 
-    /// Whether AuthenticationOk has come.
+    /// Returns true if AuthenticationOk has arrived.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }

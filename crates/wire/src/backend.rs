@@ -35,7 +35,7 @@ pub mod tag {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// What the protocol calls a message.
+/// Returns the protocol's name of a message, or `None` if the tag is unknown.
 pub fn name_of(tag: u8) -> Option<&'static str> {
     Some(match tag {
         tag::AUTHENTICATION => "Authentication",
@@ -64,7 +64,7 @@ pub fn name_of(tag: u8) -> Option<&'static str> {
 /// One message, borrowed from the buffer it arrived in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What kind.
+    /// Type of the message.
     pub tag: u8,
     /// Its body, behind tag and length.
     pub body: &'a [u8],
@@ -93,9 +93,9 @@ pub enum TransactionStatus {
     /// Not in a transaction block.
     #[default]
     Idle,
-    /// In a transaction block.
+    /// Inside a transaction block.
     InBlock,
-    /// In a failed transaction block: only ROLLBACK is accepted.
+    /// Inside a failed transaction block: the server accepts only ROLLBACK.
     Failed,
 }
 
@@ -110,7 +110,7 @@ pub fn ready_for_query(body: &[u8]) -> Result<TransactionStatus, WireError> {
     }
 }
 
-/// What an ErrorResponse or a NoticeResponse says.
+/// Contents of an ErrorResponse or a NoticeResponse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// ERROR, FATAL, WARNING ... in English.
@@ -121,9 +121,9 @@ pub struct ServerError {
     pub message: String,
     /// More about it.
     pub detail: Option<String>,
-    /// What to do.
+    /// Suggested remedy.
     pub hint: Option<String>,
-    /// Where it happened: the call stack of functions, and the like.
+    /// Context of the error: the call stack of functions, and the like.
     pub context: Option<String>,
     /// The character of the statement that it concerns, from 1.
     pub position: Option<usize>,

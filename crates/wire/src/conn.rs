@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server listens.
+/// Address at which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix-domain socket.
@@ -32,7 +32,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Why there is no connection, in libpq's words.
+    /// Returns the reason for a failed connection in libpq's words.
     pub fn classic_failure(&self, reason: &str) -> String {
         // Rust adds the number of the operating system's error.
         let reason = reason.split(" (os error").next().unwrap_or(reason);
@@ -68,7 +68,7 @@ pub enum SslMode {
     Require,
     /// TLS with a certificate that a trusted root signed.
     VerifyCa,
-    /// The same, and it must name the host.
+    /// TLS with a certificate that a trusted root signed and that names the host.
     VerifyFull,
 }
 
@@ -117,7 +117,7 @@ impl FromStr for ChannelBinding {
     }
 }
 
-/// Who connects to what, and how. `Debug` does not print the password.
+/// Connection settings: role, server, database and TLS. `Debug` does not print the password.
 #[derive(Clone)]
 pub struct Config {
     /// Role.
@@ -128,11 +128,11 @@ pub struct Config {
     pub password: Option<String>,
     /// Further startup parameters: `application_name`, `options` ...
     pub parameters: Vec<(String, String)>,
-    /// How TLS is wanted.
+    /// TLS mode.
     pub ssl_mode: SslMode,
-    /// How channel binding is wanted.
+    /// Channel binding mode.
     pub channel_binding: ChannelBinding,
-    /// Where the server is.
+    /// Address of the server.
     pub endpoint: Endpoint,
     /// Sessions that refuse writes are ended, and the next address is tried: libpq's `target_session_attrs=read-write`.
     pub read_write: bool,

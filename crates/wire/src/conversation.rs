@@ -42,7 +42,7 @@ pub struct Conversation<L> {
     link: Link,
     phase: Phase,
     asked: Queue<L>,
-    /// As of the last ReadyForQuery.
+    /// Transaction status from the last ReadyForQuery.
     status: TransactionStatus,
     /// A transaction block is open behind what has been answered.
     in_block: bool,
@@ -113,7 +113,7 @@ impl<L: Copy> Conversation<L> {
         self.asked.is_empty() && !self.failed
     }
 
-    /// Whether bytes go to and from the socket as they are.
+    /// Returns true if bytes pass to and from the socket unchanged.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.link.is_plain()
@@ -144,7 +144,7 @@ impl<L: Copy> Conversation<L> {
         Ask { asked: &mut self.asked, out, label }
     }
 
-    /// What was asked so far has left, or some of it: it may have reached the server.
+    /// Marks all requests so far as sent, at least in part: they may have reached the server.
     #[inline]
     pub fn mark_sent(&mut self) {
         self.asked.mark_sent();
@@ -155,7 +155,7 @@ impl<L: Copy> Conversation<L> {
         self.link.seal(plain, wire)
     }
 
-    /// What was committed so far is done with: [`Conversation::fate`] tells of what comes from here on.
+    /// Forgets the commits so far: [`Conversation::fate`] reports only on what follows.
     #[inline]
     pub fn forget_commits(&mut self) {
         self.committed = false;
@@ -217,7 +217,7 @@ impl<L: Copy> Conversation<L> {
         self.next_of_parts(input, reply)
     }
 
-    /// As `next`, of messages that arrive in parts, and before the session is open.
+    /// Returns the next event like `next`, for messages that arrive in parts and before the session is open.
     #[cold]
     #[inline(never)]
     fn next_of_parts(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
@@ -340,7 +340,7 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
-    /// What a message means to the first of the requests that are not answered.
+    /// Interprets a message as the answer to the first unanswered request.
     #[inline(always)]
     fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
         let Some(head) = self.asked.front_mut() else { return self.unasked(message) };
@@ -496,7 +496,8 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
-    /// What the loss of the connection, now, would leave open: by what was sent, and by what has been answered.
+    /// Returns the outcome that a loss of the connection now would leave open. It depends on the requests sent and the
+    /// answers received.
     pub fn fate(&self) -> Fate {
         let sent = || self.asked.sent();
         if self.pending && sent().any(|a| a.what == What::Sync) {

@@ -1,9 +1,9 @@
 //! COPY's binary format.
 
-/// What a binary COPY begins with: signature, flags, length of the header's extension.
+/// Beginning of a binary COPY: signature, flags, length of the header's extension.
 pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// What a binary COPY ends with.
+/// End of a binary COPY.
 pub const TRAILER: &[u8] = &[0xff, 0xff];
 
 /// Begins a row of `fields` fields.

@@ -1,12 +1,13 @@
 //! What a text of SQL may do to the transaction that it is carried out in, as far as its words tell: decides what a
 //! connection that is lost while the text is under way means.
 
-/// What a text may do. It may hold several statements: the simple protocol takes them in one message.
+/// Possible effect of an SQL text on its transaction. A text may hold several statements: the simple protocol takes
+/// them in one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// Whether it may commit something, where it begins outside a transaction block, and inside.
+    /// True if the text may commit something. Index 0: it begins outside a transaction block; index 1: inside one.
     commits: [bool; 2],
-    /// Whether a block is open behind it, likewise.
+    /// True if a transaction block is open after the text, indexed like `commits`.
     leaves_open: [bool; 2],
     /// It asks for a roll-back itself.
     rolls_back: bool,
@@ -14,7 +15,7 @@ pub struct Effect {
     statements: u8,
 }
 
-/// What one statement is.
+/// Kind of a statement.
 #[derive(Clone, Copy)]
 enum Kind {
     /// BEGIN, START TRANSACTION.
@@ -69,25 +70,26 @@ impl Effect {
         }
     }
 
-    /// Whether carrying it out may commit something.
+    /// Returns true if executing the text may commit something.
     #[inline]
     pub fn may_commit(self, in_block: bool) -> bool {
         self.commits[usize::from(in_block)]
     }
 
-    /// Whether a block is open behind it.
+    /// Returns true if a transaction block is open after the text.
     #[inline]
     pub fn leaves_open(self, in_block: bool) -> bool {
         self.leaves_open[usize::from(in_block)]
     }
 
-    /// Whether an answer of ROLLBACK is what it asks for; to a COMMIT that answer is failure.
+    /// Returns true if the text itself asks for an answer of ROLLBACK. As the answer to a COMMIT, ROLLBACK means
+    /// failure.
     #[inline]
     pub fn rolls_back(self) -> bool {
         self.rolls_back
     }
 
-    /// Whether so many results answer all of it.
+    /// Returns true if this number of results answers the whole text.
     #[inline]
     pub fn is_answered_by(self, results: u32) -> bool {
         self.statements < u8::MAX && results >= u32::from(self.statements)
@@ -187,12 +189,13 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Of a quoted literal or name: a doubled quote is one of its own, and needs no care here.
+/// Returns the length of a quoted literal or name. A doubled quote stands for one: a backslash behind it still escapes.
 fn literal(rest: &[u8], escapes: bool) -> usize {
     let mut at = 1;
     while at < rest.len() {
         match rest[at] {
             b'\\' if escapes => at += 2,
+            b if b == rest[0] && rest.get(at + 1) == Some(&b) => at += 2,
             b if b == rest[0] => return at + 1,
             _ => at += 1,
         }
@@ -200,7 +203,7 @@ fn literal(rest: &[u8], escapes: bool) -> usize {
     rest.len()
 }
 
-/// Of `$tag$ … $tag$`; a `$1` or a lone `$` is one byte.
+/// Returns the length of `$tag$ … $tag$`. A `$1` or a lone `$` counts as one byte.
 fn dollar_quote(rest: &[u8]) -> usize {
     let Some(end) = rest[1..].iter().position(|b| !is_word(*b) || *b == b'$').map(|n| n + 1) else { return 1 };
     if rest[end] != b'$' || rest[1].is_ascii_digit() {
@@ -225,6 +228,9 @@ mod tests {
     fn one_statement() {
         for (sql, commits, open) in [
             ("UPDATE t SET a = 1", [true, false], [false, true]),
+            (r"SELECT E'a''\''; COMMIT", [true, true], [false, false]),
+            (r"SELECT 'a''\'; COMMIT", [true, true], [false, false]),
+            (r"SELECT 'a\''; COMMIT'", [true, false], [false, true]),
             ("begin isolation level serializable;", [false, false], [true, true]),
             ("START TRANSACTION", [false, false], [true, true]),
             ("END", [true, true], [false, false]),

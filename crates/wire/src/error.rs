@@ -3,7 +3,7 @@
 use crate::backend::ServerError;
 use std::fmt;
 
-/// What can go wrong between the bytes of a server and its meaning. Each says the cause; most know a remedy.
+/// Error while interpreting the bytes of a server. Each error states its cause; most suggest a remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WireError {
     /// The server refused: its own words.

@@ -3,7 +3,7 @@
 use crate::backend::ServerError;
 use crate::handshake::SessionInfo;
 
-/// What happened. `L` is what the caller calls its requests.
+/// Event of a conversation. `L` is the caller's label for its requests.
 #[derive(Debug)]
 pub enum Event<L> {
     /// The session has begun: requests may be made.
@@ -28,7 +28,7 @@ pub enum Event<L> {
     Notice(Box<ServerError>),
 }
 
-/// What a command says that it has done.
+/// Action that a completed command reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandTag {
     /// COMMIT: everything up to here is durable, as far as the server's settings make it so.
@@ -46,7 +46,7 @@ pub enum CommandTag {
 pub struct Refusal<L> {
     /// The request that met it; none: the session itself.
     pub label: Option<L>,
-    /// In the server's words.
+    /// Error in the server's words.
     pub error: ServerError,
     /// Queries of the request that had been answered before.
     pub query: u32,
@@ -54,7 +54,7 @@ pub struct Refusal<L> {
     pub fatal: bool,
 }
 
-/// What a connection that is lost leaves of what was sent and not answered to its end.
+/// Outcome, after a lost connection, of requests that were sent but not completely answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing that was under way can have committed.
@@ -92,9 +92,11 @@ impl<L> Refusal<L> {
         Refusal { label, error, query, fatal }
     }
 
-    /// Whether the request has certainly changed nothing. An ERROR says so. A session may also be ended in the middle of
-    /// a commit, by PANIC, by an I/O error, or by what a pooler says of a server that it has lost: only of a shutdown, a
-    /// dropped database and a time-out is it known that PostgreSQL looks for them before it commits, not while.
+    /// Returns true if the request has certainly changed nothing.
+    ///
+    /// An ERROR proves this. A session can also end during a commit: by PANIC, by an I/O error, or by a pooler's
+    /// message about a lost server. Only a shutdown, a dropped database and a timeout are known to be safe. PostgreSQL
+    /// checks for them before it commits, not during the commit.
     pub(crate) fn proves_rollback(&self) -> bool {
         let code = self.error.state().0;
         !self.fatal

@@ -8,7 +8,7 @@ use crate::frontend;
 use crate::tls::Link;
 use std::sync::Arc;
 
-/// What the server told about the session while it began.
+/// Information about the session that the server sends at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionInfo {
     /// Process id of the backend, for cancel requests.
@@ -17,12 +17,13 @@ pub struct SessionInfo {
     pub secret: Vec<u8>,
     /// `server_version`, `TimeZone` ... in the order they came.
     pub parameters: Vec<(String, String)>,
-    /// Whether the connection is encrypted.
+    /// True if the connection is encrypted.
     pub encrypted: bool,
 }
 
 impl SessionInfo {
-    /// Whether it refuses writes, by what servers report since version 14: libpq's `target_session_attrs=read-write`.
+    /// Returns true if the session refuses writes, like libpq's `target_session_attrs=read-write`. Relies on parameters
+    /// that servers report since version 14.
     pub fn is_read_only(&self) -> bool {
         let is_on = |(name, value): &(String, String)| {
             matches!(name.as_str(), "in_hot_standby" | "default_transaction_read_only") && value == "on"

@@ -6,12 +6,13 @@ use crate::frontend;
 use crate::tls::Link;
 use std::sync::Arc;
 
-/// Whether an attempt to connect begins with TLS. `sslmode` prefer and allow have a second attempt the other way.
+/// Connection attempt, with or without TLS at its beginning. `sslmode` prefer and allow have a second attempt the other
+/// way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// With TLS, where the server has it.
+    /// Connection with TLS, if the server offers it.
     Encrypted,
-    /// In the clear.
+    /// Connection without encryption.
     Clear,
 }
 

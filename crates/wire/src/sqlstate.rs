@@ -23,7 +23,7 @@ impl SqlState {
     /// An error that carried no code.
     pub const UNKNOWN: SqlState = SqlState(*b"XX000");
 
-    /// From text; anything but five ASCII letters and digits is [`SqlState::UNKNOWN`].
+    /// Parses a code from text. Anything but five ASCII letters and digits gives [`SqlState::UNKNOWN`].
     pub fn parse(text: &str) -> SqlState {
         match <[u8; 5]>::try_from(text.as_bytes()) {
             Ok(code) if code.iter().all(u8::is_ascii_alphanumeric) => SqlState(code),
@@ -31,7 +31,7 @@ impl SqlState {
         }
     }
 
-    /// As text.
+    /// Returns the code as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("XX000")
     }
@@ -42,7 +42,8 @@ impl SqlState {
         matches!(&self.0[..2], b"42" | b"26" | b"0A")
     }
 
-    /// Whether the server is about to end this connection (class 57P: shutdown, crash, dropped database, time-out).
+    /// Returns true if the server is about to end this connection (class 57P: shutdown, crash, dropped database,
+    /// timeout).
     pub fn ends_connection(&self) -> bool {
         &self.0[..3] == b"57P"
     }

@@ -182,7 +182,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// What lies between the protocol's bytes and the socket's.
+/// Layer between the bytes of the protocol and the bytes of the socket.
 #[derive(Default)]
 pub enum Link {
     /// Nothing.
@@ -193,7 +193,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// Whether bytes can go straight from and to the socket.
+    /// Returns true if bytes can pass directly to and from the socket.
     #[inline]
     pub fn is_plain(&self) -> bool {
         matches!(self, Link::Plain)

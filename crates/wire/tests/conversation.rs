@@ -269,7 +269,7 @@ fn of_a_long_error_the_beginning_is_kept() {
     assert_eq!(events, ["refused Some(1) 40001 query 0 fatal false", "synchronised 1"]);
 }
 
-/// What is in doubt when the connection is lost after these bytes.
+/// Returns the outcome in doubt when the connection is lost after these bytes.
 fn fate(ask: impl Fn(&mut Conversation<u32>), answer: &[Part<'_>]) -> Fate {
     let mut c = begun();
     ask(&mut c);

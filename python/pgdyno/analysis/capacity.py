@@ -69,7 +69,7 @@ def objective(text: str) -> Objective:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a trial at a rate came to."""
+    """Outcome of a trial at one rate."""
 
     rate: float
     #: Transactions per second that were done.
@@ -79,7 +79,7 @@ class Probe:
     kept_up: bool = True
 
     def holds(self, wanted: Objective) -> bool:
-        """Whether the rate was sustained, within the objective."""
+        """Return True if the rate was sustained within the objective."""
         return self.kept_up and self.latency_ns < wanted.below_ns
 
 
@@ -145,7 +145,7 @@ class Search:
 
     @property
     def threshold(self) -> Threshold | None:
-        """What is known; None: no rate held, or none failed."""
+        """Estimates of the rates found so far, or None if no rate held or none failed."""
         if {yes for _, yes in self._outcomes} != {True, False}:
             return None
         grid, posterior = self._posterior
@@ -155,7 +155,7 @@ class Search:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the interval is so narrow that further trials are not worth their time."""
+        """Return True if the interval is so narrow that further trials are not worth their time."""
         t = self.threshold
         return (
             t is not None
@@ -239,6 +239,6 @@ _SHARE_BEYOND = {"p50": 0.5, "p95": 0.05, "p99": 0.01, "p99.9": 0.001, "mean": 0
 
 
 def seconds_for(wanted: Objective, rate: float, shortest_s: float | None = None) -> float:
-    """How long a trial at a rate must be for the objective's figure to say something, and for caches to be warm."""
+    """Return the seconds that a trial at a rate needs for a meaningful figure of the objective and for warm caches."""
     needed = _VALUES_BEYOND / _SHARE_BEYOND[wanted.figure] / rate
     return min(max(needed, shortest_s or _SHORTEST_S), max(_LONGEST_S, shortest_s or 0.0))

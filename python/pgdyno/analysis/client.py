@@ -1,4 +1,7 @@
-"""Whether this machine, not the server, limits what was measured. Formulas: docs/math.md, The client."""
+"""Check whether this machine, not the server, limits the measured result.
+
+See docs/math.md, The client, for the formulas.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ DELAYED, LATE_NS = 0.1, 1e6
 
 @dataclass(frozen=True)
 class ClientHealth:
-    """What the workers' threads got of their machine; each part is of the worker that was worst off."""
+    """CPU time and wake-up delays of the worker threads on their machine.
+
+    Each share is that of the worker with the worst value.
+    """
 
     #: Part of the time on a CPU.
     cpu_share: float
@@ -36,7 +42,7 @@ class ClientHealth:
 
     @property
     def evidence(self) -> str:
-        """In words, where it limits; else empty."""
+        """Evidence in words if the client limits the result, otherwise an empty string."""
         if self.cpu_share > BUSY:
             return f"the busiest thread used {100 * self.cpu_share:.0f}% of a CPU"
         if self.busy_share > BUSY and not self.shared:

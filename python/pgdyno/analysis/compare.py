@@ -33,7 +33,7 @@ Figures = Mapping[int, float]
 
 
 class Verdict(Enum):
-    """What a comparison came to."""
+    """Outcome of a comparison."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -72,7 +72,7 @@ class Comparison:
 
 
 def level_for(comparisons: int) -> float:
-    """Of the intervals in a table with so many."""
+    """Return the confidence level of each interval in a table with this number of comparisons."""
     return 1 - min(ALPHA, TABLE_ALPHA / max(1, comparisons))
 
 

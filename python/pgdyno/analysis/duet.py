@@ -22,7 +22,7 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Difference:
-    """What one duet says of ln(B / A), and how sure it is by itself."""
+    """Estimate of ln(B / A) by one duet, with the uncertainty that this duet alone shows."""
 
     mean: float
     #: Of the mean.
@@ -48,7 +48,10 @@ def of_pairs(differences: Sequence[float]) -> Difference | None:
 
 
 def of_figures(a: float, b: float, error_a: float, error_b: float) -> Difference:
-    """From a figure of each side and the standard errors of their logarithms, which are about independent."""
+    """Return the difference from one figure of each side and the standard errors of their logarithms.
+
+    The two errors count as about independent.
+    """
     return Difference(math.log(b / a), error_a**2 + error_b**2, 15.0)
 
 

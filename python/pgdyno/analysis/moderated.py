@@ -1,8 +1,10 @@
-"""What the variances of all configurations say of one: with three repetitions its own is hardly known.
+"""Variance of one configuration, estimated with the help of the variances of all configurations.
 
-Variances are taken as draws from a scaled inverse chi-squared distribution, as in Smyth, "Linear models and empirical
-Bayes methods" (2004). Its degrees of freedom, which say how alike variances are, and its scale are not estimated by a
-point, which few variances cannot give, but averaged over: docs/math.md, Comparing.
+With three repetitions, the configuration's own variance is hardly known. Variances are treated as draws from a scaled
+inverse chi-squared distribution, as in Smyth, "Linear models and empirical Bayes methods" (2004). The degrees of
+freedom of this distribution tell how similar the variances are. Its degrees of freedom and its scale are not estimated
+as single values, which a few variances cannot provide. Instead the model averages over them. See docs/math.md,
+Comparing.
 """
 
 from __future__ import annotations
@@ -36,14 +38,17 @@ class Variance:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is known of a variance before its own estimate is looked at: weights of (degrees of freedom, scale)."""
+    """Knowledge about a variance before its own estimate: weights of pairs (degrees of freedom, scale)."""
 
     scales: Array
     #: By degrees of freedom and scale; their sum is 1.
     weights: Array
 
     def spread(self, own: Variance, factor: float) -> Spread:
-        """Of a difference whose variance was estimated as `own`, and is `factor` times a configuration's variance."""
+        """Return the distribution of a difference.
+
+        Its variance was estimated as `own`, and is `factor` times the variance of a configuration.
+        """
         prior = factor * self.scales[None, :]
         degrees = _DEGREES[:, None]
         finite = np.isfinite(degrees)
@@ -67,7 +72,7 @@ class Spread:
         return float(2 * np.sum(self.weights * _student(self.degrees, z)))
 
     def half_width(self, level: float) -> float:
-        """Of the interval that holds the truth with the probability `level`."""
+        """Return half the width of the interval that holds the true value with probability `level`."""
         typical = math.sqrt(float(np.sum(self.weights * self.variances)))
         return _root(lambda x: self.beyond(x) - (1 - level), typical)
 
@@ -117,7 +122,7 @@ def _student(degrees: Array, z: Array) -> Array:
 
 
 def _root(falling: Callable[[float], float], start: float) -> float:
-    """Where a falling function of a positive number crosses zero, to six digits."""
+    """Find the point where a decreasing function of a positive number crosses zero, to six digits."""
     low = high = math.log(start)
     while falling(math.exp(low)) < 0:
         low -= 1

@@ -1,4 +1,7 @@
-"""How sure latencies are, by the intervals of one trial or by repetitions. Formulas: docs/math.md, Series."""
+"""Uncertainty of latencies, from the intervals of one trial or from repetitions.
+
+See docs/math.md, Series, for the formulas.
+"""
 
 from __future__ import annotations
 

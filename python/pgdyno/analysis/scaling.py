@@ -32,7 +32,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Point:
-    """What the law says of a number of clients or cores."""
+    """Throughput by the law for one number of clients or cores."""
 
     n: float
     #: Of a new measurement.
@@ -65,7 +65,7 @@ class Scaling:
 
     @property
     def unknown(self) -> list[str]:
-        """What these data cannot tell, in words."""
+        """List of statements in words on what these data cannot tell."""
         out = []
         if self.sigma.low < _NOTHING < self.sigma.high:
             out.append(f"whether there is contention at all: sigma may be 0, or up to {self.sigma.high:.3g}")

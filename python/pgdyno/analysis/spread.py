@@ -1,4 +1,7 @@
-"""What repetitions say together: the middle and the spread. Formulas are in docs/math.md."""
+"""Summary of repetitions: the middle and the spread.
+
+See docs/math.md for the formulas.
+"""
 
 from __future__ import annotations
 

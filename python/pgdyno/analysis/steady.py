@@ -1,4 +1,7 @@
-"""Where a warm-up ends, and whether what follows is steady. Formulas and sources: docs/math.md, Steady state."""
+"""Detection of the end of a warm-up, and check that the rest of the series is steady.
+
+See docs/math.md, Steady state, for formulas and sources.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class Steadiness:
-    """What a series says of itself."""
+    """Warm-up, steadiness and drift of a series."""
 
     #: Values at the beginning that belong to the warm-up.
     drop: int
@@ -95,7 +98,10 @@ def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog:
 
 
 def _differs(head: Array, rest: Array) -> bool:
-    """Whether the means lie further apart than 5%, and than the noise of the rest (autocorrelation respected) makes."""
+    """Return True if the means differ by more than 5%, and by more than the noise of the rest explains.
+
+    The noise estimate includes the autocorrelation of the rest.
+    """
     apart = abs(float(head.mean() - rest.mean()))
     effective = autocorrelation_time(rest) * (1 / len(head) + 1 / len(rest))
     return apart > DRIFT * float(rest.mean()) and apart > 4 * float(rest.std()) * math.sqrt(effective)
@@ -107,7 +113,10 @@ def _medians_differ(head: Array, rest: Array, limit: float) -> bool:
 
 
 def has_settled(values: Sequence[float]) -> bool:
-    """Whether a warm-up that is under way may end: its last half, of at least ten values, has no trend."""
+    """Return True if a warm-up that is still in progress may end.
+
+    It may end if its last half has at least ten values and no trend.
+    """
     window = np.asarray(values[len(values) // 2 :], dtype=np.float64)
     if len(window) < FEWEST or warmup_end(values) > len(values) // 2:
         return False

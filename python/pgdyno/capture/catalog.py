@@ -87,7 +87,7 @@ class Table:
     references: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = field(default_factory=list)
 
     def is_unique(self, column: str) -> bool:
-        """Whether a value of the column names one row."""
+        """Return True if a value of the column identifies one row."""
         return (column,) in self.unique
 
     @property
@@ -142,12 +142,12 @@ class Catalog:
 
     @property
     def writes_all(self) -> bool:
-        """Whether values of all columns may be written, but secrets."""
+        """Return True if values of all columns may be written, except secrets."""
         return "all" in self._with_values
 
     @property
     def names(self) -> dict[str, list[str]]:
-        """By table the names of its columns, in their order."""
+        """Column names of each table, in column order."""
         return {t: list(of.columns) for t, of in self.tables.items()}
 
     def column(self, use: sql.Use | None) -> Column | None:
@@ -164,7 +164,7 @@ class Catalog:
         return self._statistics[at]
 
     def distribution(self, table: Table, column: str) -> Distribution:
-        """Of its values: by ANALYZE; where that says nothing, of some rows."""
+        """Return the distribution of a column's values by ANALYZE, or of some rows if ANALYZE has none."""
         row = self._stats(table, column)
         if row is not None and (row[0] or row[2]):
             return Distribution(row[0] or (), row[1] or (), row[2] or ())
@@ -176,7 +176,7 @@ class Catalog:
         return Distribution.of([r[0] for r in rows if r[0] is not None])
 
     def distinct(self, table: Table, column: str) -> float | None:
-        """How many values a column has, as ANALYZE estimates it."""
+        """Return the number of distinct values in a column, as ANALYZE estimates it."""
         if table.is_unique(column):
             return table.rows
         row = self._stats(table, column)
@@ -185,7 +185,7 @@ class Catalog:
         return float(row[3]) if row[3] > 0 else -float(row[3]) * table.rows
 
     def has_gaps(self, table: Table, column: str) -> bool:
-        """Whether many of the numbers between a column's least and greatest are not there, by ANALYZE."""
+        """Return True if many numbers between the column's minimum and maximum do not occur, according to ANALYZE."""
         if table.is_unique(column):
             return not self.is_dense(table, column)
         of, distinct = self.distribution(table, column), self.distinct(table, column)
@@ -201,7 +201,7 @@ class Catalog:
         return float(row[4] or 0.0) if row is not None else 0.0
 
     def is_dense(self, table: Table, column: str) -> bool:
-        """Whether nearly each number between an integer key's first and last is there."""
+        """Return True if nearly every number between the first and the last value of an integer key exists."""
         at = (table.shown, column)
         if at not in self._dense:
             look = SQL("select min({0})::float8, max({0})::float8 from {1}").format(
@@ -213,7 +213,7 @@ class Catalog:
         return self._dense[at]
 
     def has_rows(self, table: Table) -> bool:
-        """Whether there is anything to draw from."""
+        """Return True if the table has rows to draw values from."""
         if table.shown not in self._rows_there:
             look = SQL("select from {} limit 1").format(Identifier(table.schema, table.name))
             self._rows_there[table.shown] = table.is_plain and bool(self._look(look))
@@ -237,7 +237,10 @@ class Catalog:
         return str(found[0][0]) if found and found[0][0] is not None else low
 
     def apart(self, type_: str, step: str, low: str, high: str) -> str:
-        """How far two bounds are apart, as an expression of a step's type; empty: there is none."""
+        """Return the distance between two bounds as an SQL expression of type `step`.
+
+        An empty string means that there is no such expression.
+        """
         look = SQL("select ({0}::{2} - {1}::{2})::{3}::pg_catalog.text").format(
             Literal(high), Literal(low), SQL(type_), SQL(step)
         )
@@ -268,7 +271,10 @@ class Catalog:
     # ------------------------------------------------------------ secrets
 
     def is_secret(self, use: sql.Use | None, type_: str) -> bool:
-        """Whether a parameter's values are better not written down. Numbers, dates and truth values are no secrets."""
+        """Return True if values of the parameter should not be written down.
+
+        Numbers, dates and truth values are not secrets.
+        """
         return use is not None and not holds_none(type_) and sql.is_secret(use.column)
 
     def may_be_written(self, use: sql.Use | None, type_: str) -> bool:
@@ -291,7 +297,10 @@ class Catalog:
         return functions(self._conn, text)
 
     def types(self, text: str) -> list[str] | str:
-        """Of a statement's parameters, as the server sees them; or why it does not take it."""
+        """Return the types of a statement's parameters as the server determines them.
+
+        If the server does not accept the statement, return the reason as a string.
+        """
         # The extended protocol takes one statement, and nothing is carried out.
         pgconn = self._conn.pgconn
         with user_path(self._conn):

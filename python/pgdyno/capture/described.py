@@ -43,5 +43,5 @@ class Statement:
     place: str = ""
 
     def type(self, number: int) -> str:
-        """Of a parameter."""
+        """Return the type of a parameter."""
         return self.types[number - 1]

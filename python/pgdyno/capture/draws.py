@@ -31,7 +31,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[str]) -> Distribution:
-        """Of values that were seen."""
+        """Return the distribution of observed values."""
         counts: dict[str, int] = {}
         for v in values:
             counts[v] = counts.get(v, 0) + 1
@@ -88,12 +88,12 @@ def _number(text: str) -> int | None:
 
 
 def are_integers(d: Distribution) -> bool:
-    """Whether the values are such."""
+    """Return True if the values are integers."""
     return any(_number(v) is not None for v in (*d.common, *d.bounds))
 
 
 def integers(name: str, d: Distribution) -> Draw:
-    """Of an integer type."""
+    """Create a draw for a parameter of an integer type."""
     common = [n for v in d.common[:_COMMON] if (n := _number(v)) is not None]
     bounds = [n for v in d.bounds if (n := _number(v)) is not None]
     choices = [(part, str(n)) for n, part in zip(common, d.parts, strict=False)]
@@ -108,7 +108,10 @@ def integers(name: str, d: Distribution) -> Draw:
 
 
 def from_a_list(name: str, d: Distribution, place: str) -> Draw:
-    """Of any other type: one of the values, as often as it was seen; its list's name begins with `place`."""
+    """Create a draw for a parameter of any other type.
+
+    It picks one of the values, each as often as it was seen. The name of the list of values begins with `place`.
+    """
     common, bounds = list(d.common[:_COMMON]), list(d.bounds)[:_VALUES]
     parts = d.parts[: len(common)]
     rows = [v for v, part in zip(common, parts, strict=False) for _ in range(max(1, round(part * _VALUES)))]

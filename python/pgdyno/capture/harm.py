@@ -159,5 +159,8 @@ def _changes(plan: dict[str, Any]) -> Iterator[float]:
 
 
 def differs(here: float, in_production: float) -> bool:
-    """Whether a statement would touch more than ten times as many rows as it did, or one where it touched none."""
+    """Return True if a statement would touch more than ten times as many rows as it did in production.
+
+    This is also the case if it would touch one row and touched none in production.
+    """
     return here > TIMES * max(in_production, _NONE)

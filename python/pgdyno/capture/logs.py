@@ -139,7 +139,7 @@ def _times(kinds: dict[tuple[str, ...], dict[tuple[str, ...], _Seen]]) -> dict[t
 
 @dataclass
 class _Clock:
-    """When transactions were carried out, by session."""
+    """Execution periods of transactions, by session."""
 
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
     busy_s: float = 0.0
@@ -155,7 +155,10 @@ class _Clock:
         self.busy_s += ends[-1] - begin
 
     def pace(self, transactions: int) -> Pace | None:
-        """How many in a second; None: the log does not say when, or is of a moment."""
+        """Return the pace of the transactions: the number per second.
+
+        None means that the log has no times, or covers only a moment.
+        """
         seconds = max((b for _, b in self.spans.values()), default=0) - min(
             (a for a, _ in self.spans.values()), default=0
         )
@@ -212,7 +215,7 @@ def _sample_of(script: Captured) -> str:
 
 
 def _ms_of(transaction: Sequence[Statement]) -> float | None:
-    """How long its statements took; None: the log does not say."""
+    """Return the time in ms that the statements of a transaction took, or None if the log does not tell."""
     known = [s.ms for s in transaction]
     return sum(ms for ms in known if ms is not None) if all(ms is not None for ms in known) else None
 
@@ -353,7 +356,10 @@ class _Values:
         return (use.table, use.column) if use is not None and use.column else None
 
     def together(self, relations: Relations, catalog: Catalog) -> dict[int, Draw]:
-        """Those that one row has, and bounds that belong together, unless all of them hang on earlier ones."""
+        """Return draws for parameters that come from one row, and for bounds that belong together.
+
+        Parameters that all depend on earlier ones are excluded.
+        """
 
         def hang(numbers: Sequence[int]) -> bool:
             return all(relations.is_related(self.column(n), self.of(n)) for n in numbers)
@@ -475,5 +481,5 @@ def _at_times_null(d: Draw, name: str, values: Sequence[str | None]) -> Draw:
 
 
 def _is_unsure(text: str, use: sql.Use | None, type_: str) -> bool:
-    """Whether nobody knows where a value goes, in a statement that has something to do with secrets."""
+    """Return True if it is unknown where a value goes, in a statement that involves secrets."""
     return use is None and not holds_none(type_) and (sql.names_secrets(text) or sql.has_no_columns(text))

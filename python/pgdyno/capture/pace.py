@@ -1,4 +1,4 @@
-"""How much production does in a second: transactions, sessions at once, and how long their clients think."""
+"""Production load per second: transactions, concurrent sessions, and think time of their clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARTS = 10
 
 @dataclass(frozen=True)
 class Pace:
-    """What was carried out in a second, in means over some seconds."""
+    """Load per second, as means over some seconds."""
 
     #: Transactions; of pg_stat_statements, statements.
     tps: float
@@ -36,7 +36,7 @@ class Pace:
 
     @property
     def clients(self) -> int:
-        """How many carry it out in an open loop."""
+        """Number of clients that execute this load in an open loop."""
         return min(_MOST, max(_LEAST, self.sessions, math.ceil(_SPARE * self.busy) + _LEAST))
 
 
@@ -56,7 +56,7 @@ def packed(spans: Mapping[str, tuple[float, float]]) -> dict[str, int]:
 
 
 def at_once(spans: Collection[tuple[float, float]]) -> int:
-    """How many of some spans of time are there at the same time, at most."""
+    """Return the largest number of time spans that overlap."""
     most = now = 0
     events = [(begin, 0, 1) for begin, _ in spans]
     events += [(end, 1, -1) for _, end in spans]

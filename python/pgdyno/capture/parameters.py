@@ -58,7 +58,10 @@ def drawn(s: Statement, catalog: Catalog) -> dict[int, Draw]:
 
 
 def is_calibrated(s: Statement) -> bool:
-    """Whether parameters are drawn so that a call finds production's rows: bounds, and lists of some length."""
+    """Return True if parameters are drawn so that a call finds as many rows as in production.
+
+    This applies to bounds and to lists of a certain length.
+    """
     return any(u.how in ("above", "below", "list") for u in s.uses.values())
 
 
@@ -227,7 +230,7 @@ def is_new(table: Table, column: str, s: Statement) -> bool:
 
 
 def _key(name: str, table: Table, hits: float, catalog: Catalog) -> Draw | None:
-    """Of an integer key, of which nearly all numbers are there."""
+    """Create a draw for an integer key of which nearly all numbers exist."""
     if table.key is None or not catalog.is_dense(table, table.key):
         return None
     there = f"random(:{table.name}_first, :{table.name}_last)"
@@ -280,5 +283,5 @@ def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
 
 
 def _numbered(text: str, prefix: str, number: int) -> str:
-    """With variables of their own for each value of a list."""
+    """Replace the variables in a text so that each value of a list has variables of its own."""
     return re.sub(rf"(?<=[\s:]){re.escape(prefix)}1", f"{prefix}{number}_1", text)

@@ -49,7 +49,7 @@ class Relations:
             self._known.append(_Known(of, values, made))
 
     def is_related(self, of: tuple[str, str] | None, values: Sequence[str | None]) -> bool:
-        """Whether a parameter hangs on an earlier one."""
+        """Return True if a parameter depends on an earlier one."""
         return self._related(of, values, "") is not None
 
     def _related(self, of: tuple[str, str] | None, values: Sequence[str | None], name: str) -> Draw | None:
@@ -58,7 +58,10 @@ class Relations:
 
 
 def _is_equal(a: Sequence[str | None], b: Sequence[str | None]) -> bool:
-    """Whether values were equal in all transactions, which those of two columns seldom are by chance."""
+    """Return True if the values were equal in all transactions.
+
+    Values of two columns are seldom equal in all transactions by chance.
+    """
     if list(a) != list(b) or None in a:
         return False
     counts = Counter(a).values()

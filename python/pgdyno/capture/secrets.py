@@ -16,12 +16,12 @@ _MEASURED = re.compile(
 
 
 def holds_none(type_: str) -> bool:
-    """Whether values of a type hold no secrets."""
+    """Return True if values of a type hold no secrets."""
     return _NO_SECRET.match(type_) is not None
 
 
 def is_measured(type_: str) -> bool:
-    """Whether values of a type tell an amount or a time."""
+    """Return True if values of a type are amounts or times."""
     return _MEASURED.match(type_) is not None
 
 

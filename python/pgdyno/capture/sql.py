@@ -1,4 +1,7 @@
-"""What a statement's parameters are of: columns, limits. By sqlglot, which reads PostgreSQL's SQL."""
+"""Analysis of the use of a statement's parameters: columns, limits.
+
+The analysis uses sqlglot, which parses PostgreSQL's SQL.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _CATALOG = re.compile(r"\b(pg_(?!sleep|advisory|try_advisory|notify\b)\w+|inform
 
 @dataclass(frozen=True)
 class Use:
-    """What a parameter is compared with, or written into: a column of a table."""
+    """Column of a table with which a parameter is compared, or into which it is written."""
 
     table: str = ""
     column: str = ""
@@ -54,7 +57,7 @@ class Use:
 
     @property
     def inserted(self) -> bool:
-        """Whether it is a new row's value."""
+        """Return True if the parameter is a value of a new row."""
         return self.how == "new"
 
 
@@ -97,23 +100,26 @@ def bare(text: str) -> str:
 
 
 def asks_catalog(text: str) -> bool:
-    """Whether it is about the server rather than about somebody's data."""
+    """Return True if a statement is about the server, not about user data."""
     return _CATALOG.search(text) is not None
 
 
 def is_secret(column: str) -> bool:
-    """Whether a column's name says that its values are better not written down."""
+    """Return True if a column's name suggests that its values should not be written down."""
     words = {w.lower() for w in _WORDS.findall(column)}
     return _SECRET.search(column) is not None or not words.isdisjoint(_SECRET_WORDS)
 
 
 def names_secrets(text: str) -> bool:
-    """Whether any of its words sounds of a secret: a column, a function that makes or takes one."""
+    """Return True if any word of a statement suggests a secret.
+
+    Such a word is a column, or a function that creates or accepts a secret.
+    """
     return any(is_secret(w) or w.lower() in ("crypt", "login", "dblink_connect") for w in re.findall(r"\w+", text))
 
 
 def has_no_columns(text: str) -> bool:
-    """Whether it inserts without saying into which columns."""
+    """Return True if a statement inserts without a list of columns."""
     return re.match(r'insert\s+into\s+[\w."]+\s*(?:values|select)\b', bare(text), re.IGNORECASE) is not None
 
 
@@ -139,12 +145,12 @@ def acceptable(text: str) -> str:
 
 
 def may_conflict(text: str) -> bool:
-    """Whether a statement provides for a key that is there already."""
+    """Return True if a statement handles a key that already exists."""
     return re.search(r"\bon\s+conflict\b", text, re.IGNORECASE) is not None
 
 
 def returns_what_it_finds(tree: exp.Expression) -> bool:
-    """Whether as many rows come back, or are changed, as its conditions find."""
+    """Return True if a statement returns or changes as many rows as its conditions find."""
     shaped = (exp.AggFunc, exp.Group, exp.Distinct, exp.Limit, exp.Fetch, exp.SetOperation, exp.Subquery, exp.Window)
     return tree.find(*shaped) is None
 
@@ -163,7 +169,7 @@ def extracted(text: str) -> list[int]:
 
 
 def is_word(use: Use | None, value: str) -> bool:
-    """Whether a constant is a word of the language that its place takes, and so nobody's value."""
+    """Return True if a constant is a predefined word that its place expects, and so not user data."""
     match use.how if use is not None else "":
         case "unit" | "format":
             return is_word_of_time(value)
@@ -175,7 +181,7 @@ def is_word(use: Use | None, value: str) -> bool:
 
 
 def is_word_of_time(text: str) -> bool:
-    """Whether a text is a unit of time, or a format of one, and so nobody's value."""
+    """Return True if a text is a unit or a format of time, and so not user data."""
     return all(word.lower() in _WORDS_OF_TIME for word in re.findall(r"[^\W_]+", text))
 
 
@@ -192,7 +198,10 @@ def parsed(text: str) -> exp.Expression | None:
 
 
 def uses(tree: exp.Expression, columns: Mapping[str, Collection[str]]) -> dict[int, Use]:
-    """By parameter; `columns` are those of each table. Parameters of which nothing is known are left out."""
+    """Return the use of each parameter, by parameter number.
+
+    `columns` holds the columns of each table. Parameters with unknown use are left out.
+    """
     names: dict[str, str] = {}
     for t in tree.find_all(exp.Table):
         name = ".".join(p.name for p in (t.args.get("db"), t.this) if p is not None)

@@ -97,7 +97,7 @@ class Replayed:
 
 @dataclass
 class Capture:
-    """What came of it."""
+    """Result of a capture."""
 
     scripts: list[Captured] = field(default_factory=list)
     #: What is not among them.
@@ -195,7 +195,7 @@ def _since_reset(conn: Connection) -> float:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a server has counted of a statement."""
+    """Server counters of one statement."""
 
     text: str
     calls: int
@@ -215,7 +215,7 @@ class Counts:
 
     @property
     def each(self) -> dict[str, float]:
-        """Of one call."""
+        """Counts per call."""
         n = max(1, self.calls)
         return {"ms": self.ms / n, "rows": self.rows / n, "blocks": self.blocks / n, "wal_bytes": self.wal_bytes / n}
 
@@ -260,7 +260,10 @@ def _not_ours(text: str, catalog: Catalog, read_only: bool) -> str:
 
 
 def may_write(text: str, catalog: Catalog) -> str:
-    """Why a statement has no place in a capture that only reads; empty: it has one."""
+    """Return the reason why a statement does not belong in a read-only capture.
+
+    An empty string means that the statement belongs in it.
+    """
     if writes(text) or sql.bare(text)[:4].lower() == "call":
         return "it writes (--read-only)"
     if volatile := catalog.functions(text).volatile:
@@ -370,7 +373,10 @@ def _constants(
 
 
 def _names_one(use: sql.Use, catalog: Catalog) -> bool:
-    """Whether a column's values tell one row, or few, from the others: those of a state or a kind do not."""
+    """Return True if a value of the column distinguishes one row, or a few, from the others.
+
+    Values of a state or a kind do not.
+    """
     table = catalog.tables.get(use.table)
     if table is None or use.column not in table.columns:
         return False
@@ -398,7 +404,7 @@ def needs_of(drawn: Mapping[int, Draw]) -> tuple[tuple[str, str, str, bool], ...
 
 
 def _finds_one(text: str, uses: Mapping[int, sql.Use], types: Sequence[str], catalog: Catalog) -> bool:
-    """Whether a unique integer key is compared with one parameter, and nothing else can find more."""
+    """Return True if a unique integer key is compared with one parameter, and no other part can find more rows."""
     keys = [(n, use.column) for n, use in uses.items() if _is_key(use, types, n, catalog)]
     if len(keys) != 1 or _OR.search(text):
         return False
@@ -415,7 +421,10 @@ def _is_key(use: sql.Use, types: Sequence[str], number: int, catalog: Catalog) -
 
 
 def _rows(text: str, types: Sequence[str], catalog: Catalog, *, by_key: bool) -> float | None:
-    """How many rows it touches as the script draws its parameters: of a list one value, of a key one."""
+    """Estimate the number of rows that a statement touches with the parameters that the script draws.
+
+    The estimate counts one value for a list and one row for a key.
+    """
     here = catalog.planner.rows(text, len(types))
     if by_key:
         return min(1.0, here if here is not None else 1.0)

@@ -12,7 +12,7 @@ from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
-from pgdyno.report import terminal, view
+from pgdyno.report import view
 from pgdyno.run.capacity import search
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
@@ -31,6 +31,7 @@ def main(
     runs: Path,
     json_output: bool,
     quiet: bool,
+    details: bool = False,
     shortest_s: float | None = None,
 ) -> int:
     """Run the search, show the result, and return the exit code."""
@@ -54,7 +55,8 @@ def main(
         out = console.output()
         out.print()
         v = outcome.view or view.build(outcome.analysis, with_charts=False)
-        terminal.render(replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")]), out)
+        v = replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")])
+        console.show(v, out, details=details)
     if outcome.error:
         errors.print(f"pgdyno: {outcome.error}", soft_wrap=True)
     if outcome.path is not None and not quiet:

@@ -48,7 +48,10 @@ def settings_of(given: list[str], clients: int, pg_bin: Path | None, members: in
 
 
 def given_settings(given: list[str]) -> list[Setting]:
-    """Those of --set. Raises UsageError."""
+    """Return the settings that --set gives.
+
+    Raise UsageError if a setting is not valid.
+    """
     settings = []
     for word in given:
         name, equals, value = word.partition("=")

@@ -93,7 +93,7 @@ def main(
         for name, x, y in found.differences:
             out.print(Text(f"- {name}: {x} | {y}"), soft_wrap=True)
     if found.warnings:
-        out.print(Text("\nTo bear in mind", style="bold"))
+        out.print(Text("\nCaveats", style="bold"))
         for w in found.warnings:
             out.print(Text(f"- {w}"))
     for name, labels in (("A", found.only_a), ("B", found.only_b)):
@@ -130,7 +130,10 @@ _EXPLAINED = 3
 
 
 def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[RunData]) -> list[str]:
-    """Where the time of a transaction went: of single runs, whose trials are found by their numbers."""
+    """Return sentences that tell where the time of a transaction went, for a comparison of single runs.
+
+    The trials of a single run are found by their numbers.
+    """
     if found.is_of_searches or len(left) != 1 or len(right) != 1:
         return []
     rows = [r for r in found.rows if r.figure is not runs.LOAD]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from pgdyno.conninfo import holds_secret
 from pgdyno.format import printable
+
+if TYPE_CHECKING:
+    from pgdyno.report.view import View
 
 
 class SafeConsole(Console):
@@ -19,6 +23,13 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def show(view: View, console: Console, *, details: bool = False) -> None:
+    """Print a report: on one screen, or with `details` all of it that fits a terminal."""
+    from pgdyno.report import summary, terminal
+
+    (terminal if details else summary).render(view, console)
 
 
 def command_line() -> str:

@@ -24,7 +24,7 @@ _DIPS = 8
 
 
 def main(path: Path, workload: str | None, clients: int | None, every: bool, json_output: bool) -> int:
-    """Why each configuration is as fast as it is."""
+    """Explain why each configuration is as fast as it is."""
     run = RunAnalysis(reading.read(path))
     data, groups = run.data, run.groups
     if not groups:
@@ -65,7 +65,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
 
 
 def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> str:
-    """Why there is no finding, of so many causes."""
+    """Return the reason why there is no finding, given the number of causes that were examined."""
     if not run.observed(group.trials).has("waits"):
         return (
             "Nothing was collected beside its trials: an older version, run.collect = [], or the server refused. "

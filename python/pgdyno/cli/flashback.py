@@ -18,7 +18,10 @@ _SHOWN = 20
 
 
 def snapshot(folder: Path, keep: int | None) -> int:
-    """Of a standby, while it replays; of older ones the last so many are kept."""
+    """Take a snapshot of a standby while it replays.
+
+    If `keep` is given, only the last `keep` snapshots are kept.
+    """
     with at_work(folder) as cluster, watching("snapshot of") as watch:
         if fails := archives.failing(cluster.primary.local):
             raise ClusterError(fails, "Mend the archive first: a snapshot needs the WAL of the time when it was taken.")

@@ -64,7 +64,7 @@ def _network(cluster: ReplicatedCluster) -> Network:
 
 
 def _pairs(cluster: ReplicatedCluster, between: str) -> list[tuple[str, str]]:
-    """Those of `between`, or all."""
+    """Return the pair of members that `between` names, or all pairs."""
     names = [m.name for m in cluster.members]
     if not between:
         return list(itertools.combinations(names, 2))

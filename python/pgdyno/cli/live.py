@@ -15,7 +15,7 @@ from pgdyno.cli.progress import listener_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
-from pgdyno.report import terminal, view
+from pgdyno.report import view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.order import decided
 from pgdyno.run.prepared import prepare
@@ -40,6 +40,8 @@ def main(
     margin: float,
     fail_if: str | None,
     json_output: bool,
+    *,
+    details: bool = False,
 ) -> int:
     """Run the duet, show the result, and return the exit code."""
     failing = failing_verdicts(fail_if)
@@ -80,7 +82,7 @@ def main(
     elif analysis is not None and any(t.summary for t in analysis.data.trials):
         out = console.output()
         out.print()
-        terminal.render(view.build(analysis, with_charts=False), out)
+        console.show(view.build(analysis, with_charts=False), out, details=details)
     if reason:
         errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
     for path in outcome.reports:

@@ -258,6 +258,10 @@ ReportFormat = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Show all tables, remedies and caveats on the terminal.", rich_help_panel=OUTPUT),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
 
 

@@ -27,7 +27,7 @@ def _short(plan: TrialPlan) -> str:
 
 
 def _loading(rows: int, done_bytes: int, seconds: float) -> str:
-    """How far a load is: rows, and bytes per second."""
+    """Return the progress of a load: rows, and throughput in MB/s."""
     parts = [f"{rows:,} rows"] if rows else []
     if done_bytes and seconds > 0.05:
         parts.append(f"{done_bytes / seconds / 1e6:,.0f} MB/s")

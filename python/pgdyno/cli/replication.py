@@ -183,7 +183,7 @@ def status(folder: Path, json_output: bool) -> int:
 
 
 def switchover(folder: Path, to: str) -> int:
-    """In order."""
+    """Perform an orderly switchover."""
     with at_work(folder) as cluster, watching("base backup") as watch:
         old, began = cluster.record.primary, time.monotonic()
         done = roles.switchover(cluster, to=to, watch=watch)
@@ -195,7 +195,7 @@ def switchover(folder: Path, to: str) -> int:
 
 
 def failover(folder: Path, to: str, *, force: bool) -> int:
-    """Of a primary that is dead."""
+    """Perform a failover from a dead primary."""
     with at_work(folder) as cluster, watching("base backup") as watch:
         found = state.of_member(cluster.primary)
         if found.role != "stopped" and not force:
@@ -297,7 +297,7 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str
 
 
 def _pooler_words(cluster: ReplicatedCluster) -> list[str]:
-    """Where the pooler is, and what does not go through it."""
+    """Return the address of the pooler, and what does not work through it."""
     if (pooler := cluster.pooler) is None:
         return []
     if pooler.process_id is None:
@@ -308,7 +308,10 @@ def _pooler_words(cluster: ReplicatedCluster) -> list[str]:
 
 
 def _shown(cluster: ReplicatedCluster) -> str:
-    """How clients reach it; the password is in the record, which only its owner may read."""
+    """Return the connection string for clients, without the password.
+
+    The password is in the cluster's record, which only its owner may read.
+    """
     words = cluster.conninfo.replace(f"password={cluster.record.client_password} ", "")
     return f'"{words}"  (password: "client_password" in {cluster.base / "replication.json"})'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
-from pgdyno.report import heading, html, sysbench, terminal, view, words, write
+from pgdyno.report import heading, html, sysbench, view, words, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 
@@ -25,7 +25,7 @@ def refuse_unknown(report_format: str, *, json_output: bool) -> None:
         raise UsageError(f"--json and --report-format {report_format} contradict each other", "Give one of them.")
 
 
-def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
+def main(path: Path, json_output: bool, lang: str, report_format: str, *, details: bool = False) -> int:
     """Read a run, show its report and write the report files again.
 
     A report in another format than pgdyno's is only shown, not written.
@@ -50,7 +50,7 @@ def main(path: Path, json_output: bool, lang: str, report_format: str) -> int:
         return 0
     html.prepare()
     v = view.build(RunAnalysis(data), lang=lang)
-    terminal.render(v, console.output())
+    console.show(v, console.output(), details=details)
     if data.under_way:
         # The run writes its own report when it ends.
         sys.stderr.write(f"{path} is under way: its report is written when it ends\n")

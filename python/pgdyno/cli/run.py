@@ -18,7 +18,7 @@ from pgdyno.cli.report import refuse_unknown
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
-from pgdyno.report import sysbench, terminal, view
+from pgdyno.report import sysbench, view
 from pgdyno.run import resume
 from pgdyno.run.order import decided, longer
 from pgdyno.run.prepared import Prepared, prepare
@@ -30,7 +30,7 @@ from pgdyno.spec.load import mistakes
 
 
 def names(text: str | None) -> list[str] | None:
-    """Of --collect: "none" is nothing."""
+    """Return the names in --collect; "none" gives an empty list."""
     if text is None:
         return None
     return [] if text.strip() == "none" else [x.strip() for x in text.split(",") if x.strip()]
@@ -153,6 +153,7 @@ def main(
     quiet: bool,
     fail_if: Sequence[str] = (),
     report_format: str = "pgdyno",
+    details: bool = False,
 ) -> int:
     """Run an experiment, show its report and return the exit code."""
     refuse_unknown(report_format, json_output=json_output)
@@ -186,7 +187,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        terminal.render(outcome.view or view.build(outcome.analysis, with_charts=False), out)
+        console.show(outcome.view or view.build(outcome.analysis, with_charts=False), out, details=details)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True

@@ -20,7 +20,7 @@ _NAMES = ("TPS", "QPS", "mean", "p50", "p95", "p99", "p99.9", "max", "failed")
 
 @dataclass(frozen=True)
 class Threshold:
-    """What must not be."""
+    """Limit that a figure must not cross."""
 
     text: str
     figure: Figure
@@ -34,7 +34,10 @@ class Threshold:
 
 
 def threshold(text: str) -> Threshold:
-    """From `p99 > 10ms`, `TPS < 1000`. Raises UsageError."""
+    """Parse a bound such as `p99 > 10ms` or `TPS < 1000`.
+
+    Raise UsageError if the text is not a valid bound.
+    """
     how = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
     found = _FORM.fullmatch(text)
     if found is None:

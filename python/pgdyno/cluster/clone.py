@@ -22,7 +22,7 @@ _CHUNK = 8 << 20
 
 @dataclass
 class Copied:
-    """What a copy came to."""
+    """Result of a copy."""
 
     files: int = 0
     #: Bytes that both share.

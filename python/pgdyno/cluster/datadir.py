@@ -117,7 +117,7 @@ def refuse_if_running(directory: DataDirectory) -> None:
 
 
 def _other_way(lines: list[str]) -> str:
-    """How to load into the server of a pid file while it runs."""
+    """Return the advice for loading into the running server of a pid file."""
     if len(lines) < 5 or not lines[3].isdigit() or not lines[4]:
         return ""
     return f'To load into it as it runs: --target "host={lines[4]} port={lines[3]} dbname=postgres". '
@@ -313,7 +313,7 @@ class PrivateServer:
 
     @property
     def target(self) -> Target:
-        """How to reach it."""
+        """Connection target of the server."""
         assert self._scratch is not None
         socket = str(self._scratch.path / "socket")
         return Target(host=socket, port=5432, user=self._user, dbname=self._dbname, options={"options": _NO_LIMITS})
@@ -325,7 +325,7 @@ class PrivateServer:
 
     @property
     def account(self) -> Account:
-        """Who owns the files."""
+        """Account that owns the files."""
         return self.directory.account
 
     def start(self) -> None:

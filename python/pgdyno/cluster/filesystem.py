@@ -29,7 +29,7 @@ class LoopFileSystem:
 
     @property
     def path(self) -> Path:
-        """Where it is mounted."""
+        """Mount point of the file system."""
         assert self._scratch is not None
         return self._scratch.path / "mount"
 

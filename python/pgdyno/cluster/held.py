@@ -27,7 +27,7 @@ Hold = Callable[[int], None]
 
 
 class HeldCluster(ABC):
-    """What the kinds have in common; the server runs within `limits`."""
+    """Common base of the servers that run as child processes; the server runs within `limits`."""
 
     #: Its programs, once they are known.
     binaries: Binaries | None = None
@@ -100,7 +100,7 @@ class HeldCluster(ABC):
             shutil.copyfileobj(source, out)
 
     def is_alive(self) -> bool:
-        """Whether the server's process is there."""
+        """Return True if the server process exists."""
         return self._server is not None and self._server.is_alive()
 
     def last_words(self, lines: int = 5) -> str:
@@ -129,5 +129,5 @@ class HeldCluster(ABC):
 
     @property
     def target(self) -> Target:
-        """How to reach it."""
+        """Connection target of the server."""
         return self.layout.target

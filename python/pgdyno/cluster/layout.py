@@ -23,7 +23,7 @@ _SOCKET_PATH_MAX = 107
 
 
 class Layout:
-    """Where things are in a cluster's folder."""
+    """Paths in a cluster's folder."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def target(self) -> Target:
-        """How to reach it."""
+        """Connection target of the server."""
         return Target(host=str(self.socket), port=PORT, user=SUPERUSER, dbname=DATABASE)
 
     def make_folder(self, folder: Path, account: Account) -> None:

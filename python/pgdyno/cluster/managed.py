@@ -193,7 +193,7 @@ class ManagedCluster:
                 os.close(fd)
 
     def version(self) -> str:
-        """Of the programs that it was made with."""
+        """Return the version of the programs that created the cluster."""
         self.programs()
         return str(json.loads((self.base / FACTS).read_text()).get("version") or "?")
 

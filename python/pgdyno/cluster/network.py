@@ -42,7 +42,7 @@ _JUMBO = 9000
 
 
 def is_possible() -> bool:
-    """Whether this process may make namespaces here."""
+    """Return True if this process can create network namespaces on this machine."""
     return (
         sys.platform == "linux"
         and os.geteuid() == 0
@@ -120,7 +120,7 @@ class Network:
                 self._add(host)
 
     def is_up(self) -> bool:
-        """Whether it is there, and ours."""
+        """Return True if the network exists and belongs to this cluster."""
         return self._is_ours() and set(map(self.namespace, self.hosts)) <= set(_names())
 
     def _is_whole(self, host: str) -> bool:
@@ -178,7 +178,7 @@ class Network:
         return sorted(found)
 
     def links_slowed(self) -> bool:
-        """Whether any goes through a relay (see Links): it is not cut by `cut`."""
+        """Return True if any link goes through a relay (see Links); `cut` does not cut such a link."""
         routes = (_ip(f"-n {self.namespace(host)} -o route show", check=False) for host in self.hosts)
         return any(f"dev pd{self.name}t" in shown for shown in routes)
 
@@ -286,7 +286,7 @@ class Links:
 
 
 def owner_word(folder: Path) -> str:
-    """By what a folder's network is known."""
+    """Return the word that identifies the network of a folder."""
     status = folder.stat()
     return f"{status.st_dev}:{status.st_ino}"
 
@@ -313,7 +313,10 @@ def remove_of(folder: Path) -> None:
 
 
 def free_number() -> int:
-    """Of a network that is not in use here. Raises RefusedError."""
+    """Return the number of a network that is not in use on this machine.
+
+    Raise RefusedError if all networks are in use.
+    """
     used = taken()
     number = next((n for n in range(1, 255) if n not in used), None)
     if number is None:
@@ -332,7 +335,10 @@ def taken() -> set[int]:
 
 
 def _interfaces() -> dict[str, str]:
-    """Those of this machine, or of the namespace that we are in, with their aliases."""
+    """Return the network interfaces with their aliases.
+
+    They are those of this machine, or of the namespace in which pgdyno runs.
+    """
     return {link["ifname"]: link.get("ifalias", "") for link in json.loads(_ip("-j link show") or "[]")}
 
 

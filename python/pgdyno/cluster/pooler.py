@@ -20,7 +20,7 @@ _PATIENCE_S = 3.0
 
 @dataclass(frozen=True)
 class Pooler:
-    """What is between."""
+    """Connection pooler between client and server."""
 
     #: A server's session is given to another client when a transaction has ended.
     by_transaction: bool
@@ -29,7 +29,7 @@ class Pooler:
 
     @property
     def words(self) -> str:
-        """In words."""
+        """Description of the pooler in words."""
         if not self.by_transaction:
             return "a pooler, by session"
         return f"a pooler, by transaction, {'with' if self.prepares else 'without'} prepared statements"

@@ -130,7 +130,7 @@ class ServerProcess:
             self._process = None
 
     def is_alive(self) -> bool:
-        """Whether the server's process is there."""
+        """Return True if the server process exists."""
         return self._process is not None and self._process.poll() is None
 
     def last_words(self, lines: int = 5) -> str:

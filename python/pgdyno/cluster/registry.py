@@ -32,7 +32,7 @@ _NAMES = re.compile(r"^pgsql_tmp_pgdyno|\.unfinished-")
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a killed pgdyno has left: of which kind, and the folder as it was made."""
+    """Leftover of a killed pgdyno process: its kind, and the folder as it was created."""
 
     kind: str
     made: Made
@@ -97,7 +97,10 @@ def sweep(remove: Callable[[Leftover], bool]) -> None:
 
 
 def is_empty() -> bool:
-    """Whether nothing is written down: the common case, in which nothing else needs to be looked at."""
+    """Return True if there are no entries.
+
+    This is the common case, in which no further check is necessary.
+    """
     try:
         return not any(os.scandir(_folder()))
     except OSError:

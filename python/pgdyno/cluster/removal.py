@@ -53,7 +53,7 @@ class Made:
         return Made(path, self.device, self.inode)
 
     def is_there(self) -> bool:
-        """Whether it still stands at its path."""
+        """Return True if the folder still exists at its path."""
         try:
             status = self.path.lstat()
         except OSError:

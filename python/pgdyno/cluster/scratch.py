@@ -105,7 +105,11 @@ def remove_abandoned(made: Made) -> bool:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether nobody holds the owner's lock. Without an owner file (kept, or just being made): hands off."""
+    """Return True if no process holds the owner's lock.
+
+    A folder without an owner file is kept for good, or is just being created. It is not touched, so the result is
+    False.
+    """
     try:
         with (folder / OWNER).open("r+", encoding="utf-8") as owner:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -57,7 +57,10 @@ class Target:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address is of this machine: a socket, or loopback. A tunnel may lead elsewhere."""
+        """Return True if the address belongs to this machine: a socket, or loopback.
+
+        A tunnel may lead to another machine.
+        """
         host = self.options.get("hostaddr") or self.host
         return self.host.startswith(("/", "@")) or host == "localhost" or host == "::1" or host.startswith("127.")
 
@@ -105,7 +108,7 @@ _SETTINGS = {
 
 
 def named_by_environment() -> bool:
-    """Whether the environment names a server."""
+    """Return True if the environment names a server."""
     return any(os.environ.get(name) for name in ENVIRONMENT)
 
 

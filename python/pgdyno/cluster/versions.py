@@ -48,7 +48,7 @@ def here(version: str) -> Path | None:
 
 
 def store() -> Path:
-    """Where fetched versions are kept."""
+    """Return the folder that holds downloaded versions."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)

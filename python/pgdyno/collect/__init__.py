@@ -1,1 +1,1 @@
-"""What the machine and the server are: one file per source."""
+"""Description of the machine and the server, one file per source."""

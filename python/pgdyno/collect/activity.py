@@ -1,4 +1,7 @@
-"""What a server did between two moments: WAL, checkpoints, rows, growth. Read before and after each trial."""
+"""Activity of a server between two moments: WAL, checkpoints, rows, growth.
+
+The counters are read before and after each trial.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shared buffers hold, by pg_buffercache."""
+"""Content of shared buffers, by pg_buffercache."""
 
 from __future__ import annotations
 

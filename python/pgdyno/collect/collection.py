@@ -109,7 +109,7 @@ class Collection:
 
     @property
     def _sources(self) -> list[Source]:
-        """Those that can be sampled now."""
+        """Sources that can be sampled now."""
         return self._local + (self._asked.sources if self._asked is not None and not self._is_lost else [])
 
     @property

@@ -33,7 +33,10 @@ class Record:
 
 
 def of_lines(prefix: str, zone: str) -> Reader:
-    """Of log_line_prefix and log_timezone. Raises ValueError: with why such a log cannot be read."""
+    """Return the reader for a log with this log_line_prefix and log_timezone.
+
+    Raise ValueError with the reason if such a log cannot be read.
+    """
     escapes = [m[2] for m in _ESCAPE.finditer(prefix)]
     times = [e for e in escapes if e in "mts"]
     wanted = next((e for e in "mtn" if e in escapes), None)
@@ -58,7 +61,10 @@ def of_lines(prefix: str, zone: str) -> Reader:
 
 
 def of_csv(zone: str) -> Reader:
-    """Of csvlog. Raises ValueError."""
+    """Return the reader for csvlog.
+
+    Raise ValueError if such a log cannot be read.
+    """
     clock = _clock(zone)
 
     def read(text: str) -> Iterator[Record]:
@@ -78,7 +84,10 @@ def of_csv(zone: str) -> Reader:
 
 
 def of_json(zone: str) -> Reader:
-    """Of jsonlog. Raises ValueError."""
+    """Return the reader for jsonlog.
+
+    Raise ValueError if such a log cannot be read.
+    """
     clock = _clock(zone)
 
     def read(text: str) -> Iterator[Record]:

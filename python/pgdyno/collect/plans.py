@@ -84,7 +84,7 @@ class Plan:
 
 
 def can_be_repeated(text: str) -> bool:
-    """Whether it changes nothing that a rollback leaves."""
+    """Return True if a statement makes no change that remains after a rollback."""
     if _PLANNED.match(text) is None or re.search(r"\bnextval\b|\bpg_|\bset_config\b", text, re.IGNORECASE):
         return False
     # Not the table that an INSERT names with its columns.
@@ -99,7 +99,7 @@ def can_be_repeated(text: str) -> bool:
 
 
 def _writes_plainly(conn: Connection, text: str) -> bool | None:
-    """Whether what a statement writes to is a plain table; None: it writes nothing."""
+    """Return True if a statement writes to a plain table, or None if it does not write."""
     if (match := _TARGET.match(text)) is None:
         return None
     row = conn.execute(_PLAIN, [match[1].lower().startswith("insert"), match[2]]).fetchone()
@@ -210,7 +210,7 @@ def shape(node: Mapping[str, Any]) -> str:
 
 
 def _facts(top: Mapping[str, Any]) -> tuple[dict[str, float], str]:
-    """Of what was carried out, and the table whose scan threw away most."""
+    """Return the figures of an executed statement, and the table whose scan discarded the most rows."""
     # Of several scans the one that throws away most: it is what an index would spare.
     scans = [n for n in _nodes(top) if n.get("Node Type") == "Seq Scan"]
     worst = max(scans, key=_thrown_away, default={})

@@ -1,4 +1,4 @@
-"""What the processes of a server on this machine have used."""
+"""Resource usage of the processes of a server on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables and indexes came to: bytes, B-tree levels, and the pages that a search by key reads."""
+"""Size of tables and indexes: bytes, B-tree levels, and the pages that a search by key reads."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _QUERIES: dict[str, LiteralString] = {
 
 
 def is_private(name: str, value: str) -> bool:
-    """Whether a setting's value is not to be written down."""
+    """Return True if a setting's value must not be written down."""
     return re.search(_PRIVATE, name) is not None or looks_secret(value)
 
 

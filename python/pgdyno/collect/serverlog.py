@@ -45,7 +45,7 @@ class LogEvent:
 
 
 class Log:
-    """What a server writes into its log from now on, into whatever files."""
+    """Messages that a server writes to its log from now on, in whichever files."""
 
     def __init__(self, path: Path, read: Reader, name: str | None = None) -> None:
         """Start at the current end of a server log.
@@ -65,7 +65,10 @@ class Log:
         self._name = re.compile(rf"{'.+'.join(parts)}{re.escape(path.suffix)}(?:[.-]\d+)?")
 
     def events(self) -> tuple[list[LogEvent], list[str]]:
-        """In the order of their times, of each kind at most MOST; and what could not be read, in words."""
+        """Return the events in order of time, and messages on log parts that could not be read.
+
+        There are at most MOST events of each kind.
+        """
         missing: list[str] = []
         found: list[LogEvent] = []
         left = _MOST_BYTES

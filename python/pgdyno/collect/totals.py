@@ -106,7 +106,7 @@ _EXTENSIONS = {
 
 @dataclass
 class Totals:
-    """What a server has counted up to a moment."""
+    """Cumulative counters of a server at one moment."""
 
     #: By name: rows by what names them.
     counted: dict[str, dict[tuple[str, ...], tuple[float | None, ...]]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Totals:
     reset: tuple[str, ...] = ()
 
     def counted_by(self, name: str) -> bool:
-        """Whether it could be read."""
+        """Return True if the counters of this name could be read."""
         return name in self.counted
 
     def were_reset_since(self, before: Totals) -> bool:

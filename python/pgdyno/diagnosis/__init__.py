@@ -1,1 +1,4 @@
-"""Why a configuration is as fast as it is: findings, from what was recorded. Formulas: docs/math.md, Diagnosis."""
+"""Diagnosis: findings from the recorded data that explain the speed of a configuration.
+
+See docs/math.md, Diagnosis, for the formulas.
+"""

@@ -1,4 +1,7 @@
-"""Why two configurations differ: where the time of a transaction went, and what it used. Formulas: docs/math.md."""
+"""Reasons why two configurations differ: where the time of a transaction went, and which resources it used.
+
+See docs/math.md for the formulas.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,13 @@ class Moved:
 
     @property
     def change_ns(self) -> float:
-        """From A to B."""
+        """Change from A to B in ns."""
         return self.b_ns - self.a_ns
 
 
 @dataclass(frozen=True)
 class Used:
-    """What a transaction uses, in A and in B."""
+    """Resource usage of a transaction in A and in B."""
 
     what: str
     unit: str
@@ -74,7 +77,10 @@ def whole_pages_share(e: Evidence) -> float | None:
 
 
 def _of_device(e: Evidence, *columns: str) -> float | None:
-    """Of the device that is used most, by transaction; None: it cannot be seen. What else writes there counts, too."""
+    """Return the sum of columns of the busiest device, per transaction.
+
+    None means that the device is not visible. Writes of other programs to this device count as well.
+    """
     if not e.tps or not e.busiest_device:
         return None
     return sum(e.device(c) for c in columns) / e.tps

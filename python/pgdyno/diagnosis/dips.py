@@ -40,7 +40,7 @@ class Dip:
 
 
 def dips_of(r: Recorded) -> list[Dip]:
-    """In the order of time; none where there are too few intervals."""
+    """Return the dips in order of time, or none if there are too few intervals."""
     rows = r.intervals
     if len(rows) < 10:
         return []

@@ -1,4 +1,7 @@
-"""What was recorded of a configuration, as the causes ask for it: parts of the clients' time, rates, events."""
+"""Recorded data of a configuration, in the form that the causes need.
+
+The data are shares of the clients' time, rates and events.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class Evidence:
 
     @property
     def manifest(self) -> Manifest:
-        """Of the run."""
+        """Manifest of the run."""
         return self.data.manifest
 
     @property
@@ -130,7 +133,10 @@ class Evidence:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """What the server may use for its caches, the kernel's included; 0: its machine cannot be seen."""
+        """Bytes of memory that the server may use for its caches, including those of the kernel.
+
+        The value is 0 if the server's machine cannot be observed.
+        """
         place = self.manifest.places.get(self.trials[0].trial.place)
         limit = place.memory_bytes if place is not None else None
         return limit or (self.manifest.host.memory_bytes if self.has("machine") else 0)
@@ -192,7 +198,7 @@ class Evidence:
         return (most, pages[most] / max(written, sum(pages.values()))) if most and pages[most] else ("", 0.0)
 
     def has(self, source: str) -> bool:
-        """Whether anything was sampled of it."""
+        """Return True if the source has any samples."""
         return any(r.rows(source) for r in self.trials)
 
     # ------------------------------------------------------------ parts of the clients' time
@@ -245,7 +251,10 @@ class Evidence:
 
     @cached_property
     def has_deadlocks(self) -> bool:
-        """Of our transactions some failed by a deadlock, or were tried again: those of others are not ours."""
+        """Return True if transactions of this workload failed by a deadlock or were retried.
+
+        Deadlocks of other sessions do not count.
+        """
         summaries = [r.trial.summary for r in self.trials if r.trial.summary]
         retried = any(i.retried for r in self.trials for i in r.intervals)
         return retried or any(s.failed.get("40P01") for s in summaries)
@@ -266,7 +275,7 @@ class Evidence:
     # ------------------------------------------------------------ rates
 
     def mean(self, source: str, column: str, **where: object) -> float | None:
-        """Of a column, by time; None: it was not sampled."""
+        """Return the mean of a column, weighted by time, or None if the column was not sampled."""
         total = seconds = 0.0
         seen = set()
         for n, r in enumerate(self.trials):
@@ -294,7 +303,7 @@ class Evidence:
         return [row for r in self.trials for row in r.rows(source)]
 
     def events(self, *kinds: str) -> list[Event]:
-        """Those of some kinds, of all repetitions."""
+        """Return the events of the given kinds from all repetitions."""
         return [e for r in self.trials for e in r.events if e.kind in kinds]
 
     @cached_property
@@ -304,12 +313,12 @@ class Evidence:
 
     @cached_property
     def data_device(self) -> str:
-        """Of those under tables and indexes."""
+        """Busiest device under tables and indexes."""
         return self._busiest(lambda holds: bool(holds - {"wal"})) or self.busiest_device
 
     @cached_property
     def wal_device(self) -> str:
-        """Of those under pg_wal."""
+        """Busiest device under pg_wal."""
         return self._busiest(lambda holds: "wal" in holds) or self.busiest_device
 
     def _busiest(self, counts: Callable[[set[str]], bool]) -> str:
@@ -322,12 +331,15 @@ class Evidence:
         return max(use, key=lambda d: use[d]) if use else ""
 
     def device(self, column: str, name: str | None = None) -> float:
-        """Of the busiest device, or of one by name; 0 where none was seen."""
+        """Return the mean of a column for the busiest device, or for the device `name`; 0 if none was seen."""
         return self.mean("devices", column, device=self.busiest_device if name is None else name) or 0.0
 
     @cached_property
     def processors(self) -> Processors | None:
-        """Who used the machine's processors; None: that was not seen (another machine)."""
+        """Use of the machine's processors by the server, the client and others, or None if it was not observed.
+
+        It is not observed if the server runs on another machine.
+        """
         cores = self.mean("machine", "cores")
         # Without the server's processes all of it would be somebody else's.
         if not cores or not any(row["kind"] == "client backend" for r in self.trials for row in r.rows("processes")):

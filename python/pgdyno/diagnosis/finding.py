@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What a finding is."""
+    """Kind of a finding."""
 
     #: What every server comes to in the end: a processor, a disk, a network.
     LIMIT = "limit"
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 
 class Confidence(Enum):
-    """How well what was seen fits the cause, and nothing else."""
+    """Degree to which the observations fit the cause, and nothing else."""
 
     HIGH = "high"
     MEDIUM = "medium"

@@ -36,13 +36,13 @@ def _all(_: Wait) -> bool:
 
 
 def runs(what: Wait) -> bool:
-    """Whether a backend runs, or waits for a processor: it is active and waits for nothing."""
+    """Return True if a backend runs or waits for a processor: it is active and has no wait event."""
     state, kind, _ = what
     return state in ("active", "fastpath function call") and not kind
 
 
 def is_outside(what: Wait) -> bool:
-    """Whether the server has nothing to do for the client."""
+    """Return True if the server has nothing to do for the client."""
     state, kind, _ = what
     return kind == "Client" or state == "idle" or (state.startswith("idle in transaction") and not kind)
 
@@ -64,7 +64,7 @@ class Recorded:
 
     @cached_property
     def intervals(self) -> list[IntervalRow]:
-        """Of the measurement."""
+        """Intervals of the measurement."""
         return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
 
     @cached_property
@@ -109,7 +109,7 @@ class Recorded:
 
     @property
     def seconds(self) -> float:
-        """Of the measurement."""
+        """Duration of the measurement in seconds."""
         return (self.window[1] - self.window[0]) / 1e9
 
     def rows(self, source: str) -> list[Row]:
@@ -133,7 +133,7 @@ class Recorded:
 
     @cached_property
     def events(self) -> list[Event]:
-        """What happened, from a little before the measurement to its end; and what has no time."""
+        """Events from shortly before the measurement to its end, and events without a time."""
         first, last = self.window
         every = self.data.events[self.trial.plan.number]
         return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
@@ -183,7 +183,7 @@ class Recorded:
 
     @cached_property
     def _told_time(self) -> list[Sampled]:
-        """As pg_stat_activity has it."""
+        """Clients' time as pg_stat_activity reports it."""
         found: dict[int, Sampled] = {}
         for row in self.rows("waits"):
             if row["ours"]:
@@ -212,7 +212,7 @@ class Sampled:
 
     @property
     def seconds(self) -> float:
-        """How long it was so."""
+        """Duration of this state in seconds."""
         return (self.end_ns - self.start_ns) / 1e9
 
     def count(self, of: Callable[[Wait], bool]) -> float:

@@ -32,7 +32,7 @@ def mostly(name: str, share: float) -> str:
 
 
 def part(p: Part) -> str:
-    """With its interval: "34% (31 to 37%)"."""
+    """Format a share with its interval: "34% (31 to 37%)"."""
     digits = 0 if p.high >= 0.0995 else 1
     low, high = (f"{x * 100:.{digits}f}" for x in (max(0.0, p.low), p.high))
     return f"{percent(p.mean)} ({low} to {high}%)" if low != high else percent(p.mean)

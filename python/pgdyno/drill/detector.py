@@ -1,4 +1,4 @@
-"""Whether the primary is down, as its standbys see it: by pg_isready from the host of each."""
+"""Detection of a failed primary by its standbys, with pg_isready from the host of each standby."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Watch = Callable[[int, int, str, str], object]
 
 @dataclass
 class Drill:
-    """What a drill came to."""
+    """Result of a drill."""
 
     folder: Path
     #: The cluster's.
@@ -65,12 +65,12 @@ class Drill:
 
     @property
     def verdicts(self) -> list[tuple[Mode, Verdict]]:
-        """Of each mode and fault."""
+        """Verdicts, one for each mode and fault."""
         return [(mode, verdict.of_rounds(rounds)) for mode, _, rounds in self.rounds if rounds]
 
     @property
     def defects(self) -> list[str]:
-        """What is wrong with the files that the rounds have left."""
+        """Defects in the files that the rounds have left."""
         return [f"pg_amcheck on {m}: {words}" for m, words in self.damaged.items()]
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is broken, and how: each fault with what is to be expected of it."""
+"""Faults: what each one breaks and how, and its expected outcome."""
 
 from __future__ import annotations
 

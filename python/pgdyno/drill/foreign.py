@@ -175,7 +175,7 @@ class ForeignCluster:
             m.stop()
 
     def primaries(self) -> list[_Member]:
-        """Those that take writes."""
+        """Return the members that accept writes."""
         return [m for m in self.members if m.seen.role == "primary"]
 
     def is_whole(self) -> bool:

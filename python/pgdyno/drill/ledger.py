@@ -44,7 +44,7 @@ from r full join t using (client) full join l using (client) order by client"""
 
 @dataclass(frozen=True)
 class Entry:
-    """What a client was told of one transaction."""
+    """Outcome of one transaction, as reported to its client."""
 
     client: int
     sequence: int
@@ -103,7 +103,7 @@ def workload(run: int, records: Path) -> _core.Workload:
 
 @dataclass(frozen=True)
 class There:
-    """What a member has of a run."""
+    """Rows and client states of one run, as found on a member."""
 
     #: By client and sequence; also such that are there twice.
     rows: list[Key]
@@ -175,7 +175,7 @@ def _entry(client: int, line: str, where: str) -> Entry:
 
 
 def are_served(folder: Path, clients: int, since_ns: int) -> bool:
-    """Whether each client has had a commit acknowledged since."""
+    """Return True if each client has had a commit acknowledged since `since_ns`."""
     for client in range(clients):
         try:
             with (folder / f"client-{client}.log").open("rb") as f:
@@ -261,7 +261,7 @@ def audit(
 
 @dataclass(frozen=True)
 class Outage:
-    """How long one client had no commit acknowledged."""
+    """Time during which one client had no commit acknowledged."""
 
     client: int
     #: The last acknowledged before, the first after: nanoseconds since 1970. None: none came.

@@ -73,7 +73,7 @@ class Load:
             self.error = "it does not end"
 
     def is_on(self) -> bool:
-        """Whether it goes on."""
+        """Return True if the load still runs."""
         return self._thread.is_alive()
 
     def _drive(self) -> None:

@@ -24,7 +24,7 @@ where state = 'streaming' and application_name = any(%s)"""
 
 @dataclass(frozen=True)
 class Mode:
-    """What commits wait for."""
+    """Protection mode, which defines what commits wait for."""
 
     name: str
     synchronous_standby_names: str

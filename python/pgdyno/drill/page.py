@@ -146,7 +146,7 @@ def _rounds(drill: Drill) -> Table:
 
 
 def _clients(drill: Drill) -> Table:
-    """Of each client of each round, when it was last served before the outage, and when first after it."""
+    """Return a table of the last commit before the outage and the first after it, by round and client."""
     columns = ["round", "client", "last s", "first s", "outage s"]
     cells: list[list[Any]] = []
     for mode, fault, rounds in drill.rounds:

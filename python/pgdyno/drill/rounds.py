@@ -36,7 +36,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Options:
-    """How a drill goes."""
+    """Options of a drill."""
 
     clients: int = 8
     #: Seconds of load before the fault, and after somebody is served again.
@@ -55,7 +55,10 @@ class Options:
 
 @dataclass
 class Round:
-    """What one round came to. Times are nanoseconds since 1970."""
+    """Result of one round.
+
+    Times are nanoseconds since 1970.
+    """
 
     number: int
     fault: str
@@ -404,7 +407,7 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
 
 
 def _compare(cluster: ReplicatedCluster, scene: Scene, found: Round) -> None:
-    """Whether all members have the same rows."""
+    """Compare the rows of all members, and record the members whose rows differ from the primary's."""
     cluster.wait_caught_up()
     with targets.administrative(cluster.primary.local) as conn:
         there = ledger.look(conn, scene.run)

@@ -1,4 +1,4 @@
-"""What rounds of one fault come to: a sentence, and why."""
+"""Verdict on the rounds of one fault: a sentence and the reason."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Verdict:
 
 
 def of_rounds(rounds: Sequence[Round]) -> Verdict:
-    """Of rounds with the same fault and configuration."""
+    """Return the verdict on rounds with the same fault and configuration."""
     first = rounds[0]
     counted = [r for r in rounds if not r.error and r.audit is not None]
     # What was lost is lost, however the round went on.
@@ -290,7 +290,7 @@ def _expectation(r: Round) -> dict[str, bool]:
 
 
 def _rank(values: Sequence[float], part: float) -> float | None:
-    """By nearest rank; None where it has not ended."""
+    """Return the quantile `part` of outages by nearest rank, or None if that outage has not ended."""
     found = values[math.ceil(part * len(values)) - 1] if values else math.inf
     return None if math.isinf(found) else found
 

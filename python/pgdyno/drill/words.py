@@ -1,4 +1,4 @@
-"""What a drill has found, in sentences: for the terminal and the page."""
+"""Findings of a drill in sentences, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def of_mode(verdicts: list[Verdict]) -> str:
 
 
 def notes(v: Verdict) -> list[str]:
-    """Why, and what is odd."""
+    """Return sentences that give the reason for a verdict and name anything odd."""
     found = [v.why] if v.why else []
     if v.only_warned and v.lost_in_silence:
         found.append(
@@ -132,7 +132,10 @@ def _rounds(n: int) -> str:
 
 
 def timing(v: Verdict, options: Options) -> list[str]:
-    """Where the outage of a failover went, and what the fault did to the speed; and what else was at work."""
+    """Return sentences about the phases of a failover's outage and the fault's effect on the speed.
+
+    They also mention the workload that ran beside the ledger.
+    """
     beside = [] if v.beside_tps is None else [f"Beside it {v.beside_tps:,.0f} transactions/s."]
     return [*_outage(v, options), *_speed(v), *beside]
 

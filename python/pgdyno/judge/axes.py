@@ -1,4 +1,4 @@
-"""What a run says along an axis: each value beside the first, everything else equal."""
+"""Comparisons along an axis of a run: each value with the first, everything else equal."""
 
 from __future__ import annotations
 

@@ -58,12 +58,16 @@ def named(figures: Sequence[str]) -> list[Figure]:
 
 
 def starts(trials: Sequence[TrialRecord]) -> int:
-    """How often the server was started anew for them."""
+    """Return the number of server starts on which the trials ran."""
     return len({t.plan.start for t in trials})
 
 
 def figures_of(trials: Sequence[TrialRecord], figure: Figure, *, by_start: bool) -> dict[int, float]:
-    """By unit: by the server's start (or run), or by repetition. Of several values of a unit the geometric mean."""
+    """Return the value of a figure by unit.
+
+    With `by_start` a unit is a start of the server (or a run), otherwise a repetition. Several values of a unit are
+    combined into their geometric mean.
+    """
     found: dict[int, list[float]] = {}
     for t in trials:
         value = figure.of_trial(t)
@@ -118,7 +122,10 @@ def compared(
 
 
 def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str, list[int]]:
-    """By figure, the numbers of the pairs that have it on both sides, and on one of them so much that it matters."""
+    """Return, by figure, the numbers of the pairs that are worth a comparison.
+
+    Both sides of such a pair have the figure. On at least one side the figure is large enough to matter.
+    """
 
     def mean(g: Group, figure: Figure) -> float:
         known = [v for t in g.trials if (v := figure.of_trial(t)) is not None]

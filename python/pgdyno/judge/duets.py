@@ -1,4 +1,4 @@
-"""What duets say: the pairs of their slices, and what their trials say of themselves."""
+"""Results of duets, from the pairs of their slices and from the trials' own intervals."""
 
 from __future__ import annotations
 
@@ -102,7 +102,10 @@ def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
 
 
 def _of_trials(a: TrialRecord, b: TrialRecord, figure: Figure, value_a: float, value_b: float) -> Difference | None:
-    """From the figures' own intervals, within each trial."""
+    """Return the difference that follows from the figure's own interval within each trial.
+
+    Return None if a trial has no such interval.
+    """
     errors = []
     for t, value in ((a, value_a), (b, value_b)):
         half = t.summary.latency.half_widths.get(figure.column) if t.summary else None

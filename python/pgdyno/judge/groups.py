@@ -21,7 +21,7 @@ class Group:
 
     @property
     def key(self) -> Key:
-        """Where the pooled latencies are found."""
+        """Key by which the pooled latencies are found."""
         return self.trials[0].plan.key
 
     @property
@@ -41,12 +41,15 @@ class Group:
 
     @property
     def varied(self) -> Mapping[str, object]:
-        """What else is varied, by axis."""
+        """Values of the other varied parameters, by axis."""
         return self.trials[0].plan.varied
 
     @property
     def variant(self) -> str:
-        """The same in words: values alone, where the column says what they are."""
+        """Other varied parameters as text.
+
+        The text is the value alone if there is only one axis, because the column then names that axis.
+        """
         values = list(self.varied.values())
         return spelled(values[0]) if len(values) == 1 else self.trials[0].plan.label
 

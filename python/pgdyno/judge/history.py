@@ -30,7 +30,7 @@ class Series:
 
     @property
     def figure(self) -> Figure:
-        """What its values are."""
+        """Figure whose values the series holds."""
         return CAPACITY if self.metric == CAPACITY.name else COMPARED[self.metric]
 
 

@@ -89,7 +89,7 @@ class RunComparison:
 
     @property
     def unit(self) -> str:
-        """What was compared: runs, starts of the server within them, or repetitions."""
+        """Unit of the comparison: runs, starts of the server within runs, or repetitions."""
         return "repetition" if self.is_of_single_starts else "start" if self.are_single_runs else "run"
 
     @property
@@ -363,7 +363,10 @@ def _other_load(data: RunData) -> list[str]:
 
 
 def _drift_over_repetitions(data: RunData) -> float:
-    """From the first third of the repetitions to the last, as a part; of TPS, mean over the configurations."""
+    """Return the change of TPS from the first third of the repetitions to the last, as a ratio.
+
+    The ratio is relative to the first third. It is the mean over the configurations.
+    """
     ratios = []
     for g in groups_of(data):
         trials = sorted((t for t in g.trials if t.summary), key=lambda t: t.started_at)

@@ -1,4 +1,4 @@
-"""Whose the database is while a load or a run is at work in it."""
+"""Claim on a database while a load or a run is at work in it."""
 
 from __future__ import annotations
 

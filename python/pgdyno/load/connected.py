@@ -201,7 +201,7 @@ class Connected:
         return True
 
     def _unfinished(self, conn: Connection) -> list[Table]:
-        """Of the dataset's tables, those that a load under way has made."""
+        """Return the tables of the dataset that a load in progress has created."""
         tables = find(conn, self.dataset).ours
         return [t for t in tables if t.mark and (t.mark.name, t.mark.state) == (self.dataset.name, _UNFINISHED)]
 

@@ -1,4 +1,4 @@
-"""What a dataset is to the server: tables, the SQL that makes them, the mark by which they are known again."""
+"""Datasets on the server: tables, the SQL that creates them, and the mark that identifies them."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Mark:
-    """What a table's comment says."""
+    """Content of the mark in a table's comment."""
 
     #: As Dataset.name.
     name: str
@@ -307,7 +307,7 @@ class Mark:
     state: str
 
     def is_of(self, table: str, oid: int) -> bool:
-        """Whether it was written on this table."""
+        """Return True if the mark was written on this table."""
         return (self.table, self.oid) == (table, oid)
 
 

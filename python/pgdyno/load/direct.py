@@ -293,7 +293,7 @@ class Direct:
         return [n for n, t in enumerate(self.dataset.tables) if t.end > t.first and not t.partition and fits(t)]
 
     def _statistics(self, number: int) -> statistics.HandedOver:
-        """Those of a table."""
+        """Return the statistics of a table."""
         table = self.dataset.tables[number]
         columns = self.dataset.core.statistics(number, self._statistics_target)
         return statistics.handed_over(self.schema, table.name, table.end - table.first, columns)
@@ -381,7 +381,7 @@ class Direct:
 
 
 def _compares_bytes(conn: Connection) -> bool:
-    """Whether texts stand in this database's order as their bytes do, whatever the library's version."""
+    """Return True if the database sorts texts by their bytes, whatever the version of the collation library."""
     row = conn.execute(
         "select pg_catalog.to_jsonb(d) operator(pg_catalog.->>) 'datlocprovider', datcollate "
         "from pg_catalog.pg_database d where datname operator(pg_catalog.=) pg_catalog.current_database()"

@@ -67,7 +67,10 @@ def _kind_and_size(table: Table) -> tuple[str, int]:
 
 
 def _columns(conn: psycopg.Connection[Any], table: Table) -> list[str] | None:
-    """Those that the dataset of its mark gives it, as `_LOOKED_AT` tells them; None: there is no such table."""
+    """Return the columns that the dataset in the table's mark gives it, in the format of `_LOOKED_AT`.
+
+    Return None if the dataset has no such table.
+    """
     kind, size = _kind_and_size(table)
     try:
         made = Dataset(kind, max(1, size))

@@ -1,7 +1,7 @@
-"""What somebody else has tied to tables of ours, and what would be changed with them.
+"""Objects of others that are tied to pgdyno's tables, and what would change with those tables.
 
-A statement on a table reaches the tables that inherit from it; its triggers and rules, and foreign keys that cascade,
-write to other tables. A load test on such tables changes what pgdyno did not make.
+A statement on a table reaches the tables that inherit from it. Its triggers and rules, and foreign keys that cascade,
+write to other tables. A load test on such tables changes data that pgdyno did not create.
 """
 
 from __future__ import annotations

@@ -69,7 +69,10 @@ class Table:
 
     @property
     def is_ours(self) -> bool:
-        """Whether pgdyno made it: its mark was written on it and on nothing else, and it can be one of that dataset."""
+        """Return True if pgdyno created the table.
+
+        Its mark was written on this table and on no other. It can also be a table of the dataset in the mark.
+        """
         if self.mark is None or self.kind not in ("r", "p") or not self.mark.is_of(self.name, self.oid):
             return False
         names = NAMES.get(self.mark.name.split(" ")[0])
@@ -77,13 +80,16 @@ class Table:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its mark says what is in it, even if it came from a dump, or from a pgdyno of old."""
+        """Return True if the mark describes the table's content.
+
+        This includes tables from a dump, and tables from an old version of pgdyno.
+        """
         return self.mark is not None and self.mark.table in ("", self.name)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What stands in the database under the names of a dataset."""
+    """Tables that the database has under the names of a dataset."""
 
     #: Tables that pgdyno did not make.
     foreign: list[Table]
@@ -95,7 +101,7 @@ class Found:
     complete: bool
 
     def holds(self, dataset: Dataset) -> bool:
-        """Whether it is this dataset, and complete."""
+        """Return True if the tables are this dataset, and it is complete."""
         return self.complete and self.name == dataset.name
 
     @property
@@ -188,7 +194,7 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
 
 
 def listed(tables: Sequence[Table]) -> str:
-    """As `listed_names`."""
+    """Return the names of tables in the format of `listed_names`."""
     return listed_names([t.shown for t in tables])
 
 

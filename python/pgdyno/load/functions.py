@@ -24,7 +24,10 @@ where p.pronamespace operator(pg_catalog.=)
 
 
 def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
-    """Of a dataset that is there. Raises RefusedError where we may not."""
+    """Recreate the functions of an existing dataset.
+
+    Raise RefusedError if the session may not replace them.
+    """
     if dataset.kind != "tpcc":
         return
     tables = find(conn, dataset).ours

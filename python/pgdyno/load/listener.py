@@ -1,4 +1,4 @@
-"""Who looks on while a dataset is made: the terminal, a test, nobody."""
+"""Observer of the creation of a dataset: the terminal, a test, or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ class LoadListener:
         """Receive a line of text for the user."""
 
     def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
-        """How far a phase is. A total of 0: it cannot be told."""
+        """Receive the progress of a phase.
+
+        A total of 0 means that it is unknown.
+        """
 
     def checking(self, what: str, number: int, of: int) -> None:
         """Check `number` (from 0) of `of` begins."""

@@ -1,4 +1,4 @@
-"""How large a dataset will be, how long it will take, and whether it fits: before anything is made."""
+"""Size of a dataset, duration of its load, and the check that it fits, before anything is created."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """How long writing them takes the disk."""
+        """Seconds that the disk needs to write the dataset."""
         return self.bytes / self.disk
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What loading came to."""
+"""Result of loading a dataset."""
 
 from __future__ import annotations
 

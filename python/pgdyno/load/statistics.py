@@ -36,7 +36,7 @@ class HandedOver:
 
 
 def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.ColumnStatistics]) -> HandedOver:
-    """Those of a table of so many rows."""
+    """Return the statements that hand over the statistics of a table with `rows` rows."""
     relation = f"{literal(f'{quoted(schema)}.{quoted(table)}')}::pg_catalog.regclass"
     pages = "(pg_catalog.pg_relation_size(c.oid) operator(pg_catalog./) 8192)::int4"
     words = [("schemaname", literal(schema)), ("relname", "c.relname::text"), ("relpages", pages),

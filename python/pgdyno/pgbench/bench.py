@@ -43,7 +43,7 @@ group by 1, 2 order by 1 limit 1"""
 
 @dataclass
 class Setup:
-    """What was found out before the run."""
+    """Facts that were determined before the run."""
 
     scale: int
     threads: int
@@ -173,7 +173,10 @@ def _look_at_tables(o: Options, connection: Connection, setup: Setup) -> None:
 
 
 class _Files:
-    """What else is written. Opened before anything runs, so that nothing is measured in vain."""
+    """Additional output files.
+
+    They are opened before anything runs, so that no measurement is lost because a file cannot be opened.
+    """
 
     def __init__(self, o: Options) -> None:
         self.histograms = self._open(o.histogram_log, o.histogram_log)
@@ -226,7 +229,10 @@ class _Files:
 
 
 def _beside(path: Path) -> Path:
-    """Where a file is written until it is whole; devices and pipes are written directly."""
+    """Return the path at which a file is written until it is complete.
+
+    Devices and pipes are written directly.
+    """
     if path.exists() and not path.is_file():
         return path
     return path.with_name(f".{path.name}.{os.getpid()}")

@@ -113,7 +113,7 @@ class Connection:
 
 
 def _notice(text: str) -> None:
-    """As pgbench shows it, but for what would steer a terminal."""
+    """Print a notice as pgbench does, but without characters that control a terminal."""
     plain(printable(text))
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark came to, as JSON."""
+"""Results of a benchmark as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark came to, as numbers."""
+"""Results of a benchmark as numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORTEST_S = 0.9
 
 
 def mean_and_deviation(h: _core.Histogram) -> tuple[float, float]:
-    """In milliseconds."""
+    """Return the mean and the standard deviation in milliseconds."""
     if not h.count:
         return 0.0, 0.0
     total, squares = h.sums
@@ -82,7 +82,7 @@ class Figures:
 
     @property
     def failures(self) -> int:
-        """Of any kind."""
+        """Number of failed transactions of any kind."""
         return sum(self.failed.values())
 
     @property
@@ -140,7 +140,7 @@ class Figures:
 
 
 def client_bound(f: Figures) -> str:
-    """Why this machine, not the server, may be what limits; empty where there is no evidence of it."""
+    """Return the reason why this machine, not the server, may be the limit; empty without evidence."""
     if f.elapsed_s < SHORTEST_S or not f.client.limits:
         return ""
     more = f"give more threads (-j {f.threads + 1}) or CPUs, or drive from another machine"

@@ -250,7 +250,7 @@ class _Initializer:
 
 
 class _Progress:
-    """How far a table is: a line for every 100,000 rows, or with --quiet every 5 seconds."""
+    """Progress of a table: one line for every 100,000 rows, or with --quiet every 5 seconds."""
 
     def __init__(self, table: str, total: int, quiet: bool) -> None:
         self.table, self.total, self.quiet = table, total, quiet

@@ -41,7 +41,10 @@ class ScriptFile:
 
 @dataclass
 class Options:
-    """What was asked for. Times in the units of the command line."""
+    """Options that the user requested.
+
+    Times are in the units of the command line.
+    """
 
     dbname: str = ""
     host: str | None = None
@@ -98,7 +101,7 @@ class Options:
 
     @property
     def detailed(self) -> bool:
-        """Whether pgbench measures each transaction, so that it shows averages of them."""
+        """Return True if pgbench measures each transaction, so that it shows averages of them."""
         return bool(self.rate or self.progress or self.latency_limit_ms)
 
 
@@ -185,7 +188,10 @@ def leading_number(value: str) -> float:
 
 
 def seed_of(value: str | None, source: str) -> int:
-    """Where the random streams begin. Raises Exit."""
+    """Return the seed of the random streams.
+
+    Raise Exit if the value is no valid seed.
+    """
     if value is None or value == "time":
         seed = time.time_ns() // 1000
     elif value == "rand":

@@ -1,4 +1,4 @@
-"""What pgbench prints: progress lines, and the summary in its order and format."""
+"""Output of pgbench: progress lines, and the summary in pgbench's order and format."""
 
 from __future__ import annotations
 

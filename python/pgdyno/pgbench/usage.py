@@ -1,4 +1,4 @@
-"""What --help shows: pgbench's own list, in its order, and what pgdyno adds."""
+"""Text of --help: pgbench's own list in its order, and the additions of pgdyno."""
 
 #: The pgbench that this one follows.
 VERSION = "18.6"

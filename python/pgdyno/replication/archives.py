@@ -29,12 +29,12 @@ _TIMEOUT = "60s"
 
 
 def folder_of(base: Path) -> Path:
-    """Where it lies."""
+    """Return the folder of the WAL archive."""
     return base / _ARCHIVE
 
 
 def snapshots_of(base: Path) -> Path:
-    """Where snapshots of standbys lie."""
+    """Return the folder of the snapshots of standbys."""
     return base / _SNAPSHOTS
 
 
@@ -116,7 +116,10 @@ def remove(base: Path) -> None:
 
 
 def unfinished_snapshots(base: Path) -> list[Path]:
-    """Those of a pgdyno that was killed: folders with a snapshot's name, without its last file."""
+    """Return the unfinished snapshots of a pgdyno process that was killed.
+
+    They are folders with the name of a snapshot, but without the file that is written last.
+    """
     found = snapshots_of(base).glob("*")
     return [
         f

@@ -25,7 +25,7 @@ class BaseBackup:
 
     @property
     def bytes_per_s(self) -> float:
-        """How fast it was."""
+        """Speed of the base backup in bytes per second."""
         return self.bytes / self.seconds
 
 
@@ -85,7 +85,7 @@ def quoted(value: str) -> str:
 
 
 def bytes_in(folder: Path) -> int:
-    """Of all files below a folder."""
+    """Return the total bytes of all files below a folder."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):

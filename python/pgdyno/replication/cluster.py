@@ -90,7 +90,7 @@ class ReplicatedCluster:
 
     @property
     def promise(self) -> quorum.Promise:
-        """What synchronous_standby_names says, with the primary as it is."""
+        """Promise that synchronous_standby_names makes with the current primary."""
         return quorum.read(self.record.synchronous_standby_names, self.record.members, self.record.primary)
 
     def states(self) -> list[state.State]:
@@ -98,7 +98,7 @@ class ReplicatedCluster:
         return state.of_all(self.members)
 
     def target_of(self, member: Member) -> Target:
-        """How clients reach one member."""
+        """Return the target by which clients reach one member."""
         return Target(
             host=member.address,
             port=member.port,
@@ -111,7 +111,7 @@ class ReplicatedCluster:
 
     @property
     def conninfo(self) -> str:
-        """How clients reach whoever is the primary, in libpq's words; with the password."""
+        """Connection string of libpq, with the password, by which clients reach the current primary."""
         hosts, ports = ",".join(m.address for m in self.members), ",".join(str(m.port) for m in self.members)
         return (
             f"host={hosts} port={ports} user={CLIENT_ROLE} dbname={DATABASE} password={self.record.client_password} "
@@ -192,7 +192,7 @@ class ReplicatedCluster:
 
     @property
     def pooled_target(self) -> Target | None:
-        """How clients reach whoever is the primary through the pooler."""
+        """Target by which clients reach the current primary through the pooler, or None without a pooler."""
         pooler = self.pooler
         if pooler is None:
             return None
@@ -205,7 +205,7 @@ class ReplicatedCluster:
 
     @property
     def archive(self) -> Path | None:
-        """Where WAL is archived, if it is."""
+        """Folder of archived WAL, or None if WAL is not archived."""
         return archives.folder_of(self.base) if self.record.archive else None
 
     def _access(self) -> list[str]:
@@ -426,7 +426,7 @@ class ReplicatedCluster:
             self.network.down()
 
     def is_streaming(self, member: Member) -> bool:
-        """Whether the primary streams to it, on its own timeline."""
+        """Return True if the primary streams to the member on the primary's own timeline."""
         with targets.administrative(self.primary.local, patience_s=5.0) as conn:
             return self._streams(conn, member)
 

@@ -103,7 +103,7 @@ def fill(folder: Path) -> int:
 
 
 def is_filled(folder: Path) -> bool:
-    """Whether `fill` has left it so."""
+    """Return True if `fill` has filled the disk and the disk is still full."""
     return folder.is_mount() and (folder / _FILLER).exists()
 
 

@@ -113,7 +113,7 @@ class Flashback:
 
 
 def snapshots(base: Path) -> list[Snapshot]:
-    """Of a cluster, the oldest first."""
+    """Return the snapshots of a cluster, the oldest first."""
     found = []
     for file in sorted(archives.snapshots_of(base).glob(f"*/{archives.SNAPSHOT}")):
         facts = json.loads(file.read_text())
@@ -144,7 +144,11 @@ def prune(cluster: ReplicatedCluster, keep: int) -> tuple[int, int]:
 
 
 def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: None) -> Snapshot:
-    """Of a standby that streams, while it replays; of the primary where there is none. Raises RefusedError."""
+    """Take a snapshot of a streaming standby while it replays.
+
+    Take it from the primary if no standby streams. Raise RefusedError if the cluster archives no WAL or has
+    tablespaces.
+    """
     if cluster.archive is None:
         raise RefusedError(
             f"{cluster.base} archives no WAL, so a snapshot leads nowhere", "Make a cluster with --archive."
@@ -179,7 +183,10 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
 def _copied(
     conn: psycopg.Connection[tuple[Any, ...]], member: Member, to: Path, watch: Callable[[int], object]
 ) -> tuple[clone.Copied, str, str, int, datetime]:
-    """By the protocol of base backups, which makes a copy of changing files whole again by WAL."""
+    """Copy a member's data directory by the protocol of base backups.
+
+    The files change during the copy. The protocol makes the copy consistent again by WAL.
+    """
     account, old = member.cluster.account, member.major < 15
     begin = "select pg_start_backup('pgdyno', true, false)" if old else "select pg_backup_start('pgdyno', true)"
     end = "pg_stop_backup(false, false)" if old else "pg_backup_stop(false)"
@@ -368,7 +375,7 @@ def _as_superuser(new: ManagedCluster) -> Target:
 
 
 def _words(log: Path) -> tuple[str, str]:
-    """Where recovery stopped, and the time of the last transaction."""
+    """Return the position at which recovery stopped, and the time of the last transaction, from the log."""
     text = log.read_text(errors="replace")
     stopped = re.findall(r"LOG:\s+(recovery stopping .*)", text)
     last = re.findall(r"last completed transaction was at log time (.*)", text)

@@ -40,7 +40,7 @@ class Member:
 
     @property
     def launch_bound(self) -> list[str]:
-        """The same for a program that ends when pgdyno does, however that ends."""
+        """Command prefix like `launch`, for a program that ends when pgdyno does, however pgdyno ends."""
         return [*self.launch[:-1], "--pdeathsig=KILL", "--"] if self.launch else []
 
     @property
@@ -55,7 +55,7 @@ class Member:
 
     @property
     def local(self) -> Target:
-        """By its socket, as superuser: also where no network leads to it."""
+        """Target by the member's socket, as superuser; it works even if no network leads to the member."""
         # What the database's owner has set is not heeded: whatever is called is PostgreSQL's own.
         options = {"options": "-c search_path=pg_catalog"}
         return replace(self.cluster.layout.target, port=self.port, connect_timeout_s=5.0, options=options)
@@ -93,7 +93,7 @@ class Member:
 
     @property
     def is_marked_as_standby(self) -> bool:
-        """Whether it starts as a standby."""
+        """Return True if the server starts as a standby."""
         with self.cluster.account.rights():
             return (self.data / "standby.signal").exists()
 
@@ -108,7 +108,10 @@ class Member:
 
     @property
     def is_half_rewound(self) -> bool:
-        """Whether a pg_rewind was begun and not ended: its target must not be used, nor rewound again."""
+        """Return True if a pg_rewind was begun and not ended.
+
+        Its target must not be used, nor rewound again.
+        """
         return self._rewinding.exists()
 
     def begin_rewinding(self) -> None:

@@ -54,7 +54,7 @@ def version(program: Path) -> str:
 
 
 def prepares(of: str) -> bool:
-    """Whether a version knows prepared statements when it pools by transaction."""
+    """Return True if a PgBouncer version supports prepared statements with transaction pooling."""
     return tuple(int(x) for x in of.split(".")[:2] if x) >= _PREPARES
 
 
@@ -176,7 +176,10 @@ class PgBouncer:
         self._log.unlink(missing_ok=True)
 
     def lead_to(self, host: str, port: int) -> None:
-        """From now on it leads to another server: what is connected to the old one ends with its transaction."""
+        """Point PgBouncer to another server from now on.
+
+        Connections to the old server end with their transactions.
+        """
         if self.process_id is not None:
             self._configure(host, port, version(find()))
             self._console("reload")

@@ -116,7 +116,7 @@ class ReplicatedServer(EmbeddedCluster):
             s.server.stop()
 
     def is_alive(self) -> bool:
-        """Whether all servers are there."""
+        """Return True if all servers are alive."""
         return self._is_up and all(s.server.is_alive() for s in self._standbys)
 
     def last_words(self, lines: int = 5) -> str:
@@ -158,7 +158,7 @@ class ReplicatedServer(EmbeddedCluster):
 
     @property
     def standbys(self) -> dict[str, Target]:
-        """How to reach those that are attached."""
+        """Targets of the attached standbys, by name."""
         return {s.name: s.layout.target for s in self._standbys}
 
     def attach(self) -> list[BaseBackup]:
@@ -186,7 +186,10 @@ class ReplicatedServer(EmbeddedCluster):
         return done
 
     def set_round_trip(self, seconds: float) -> None:
-        """From now on a round trip between the primary and each standby takes so much longer. Raises LocalError."""
+        """Slow each round trip between the primary and each standby by `seconds` from now on.
+
+        Raise LocalError if the links cannot be slowed on this machine.
+        """
         self._round_trip_s = seconds
         if not self._standbys:
             return
@@ -212,7 +215,7 @@ class ReplicatedServer(EmbeddedCluster):
         return [] if self._network is None else self._network.launch(name, self.account, dies_by=dies_by)
 
     def _source(self, name: str) -> str:
-        """Of a standby: how it reaches the primary."""
+        """Return the connection string by which a standby reaches the primary."""
         if self._network is None:
             facts: dict[str, object] = {"host": self.layout.socket, "port": PORT, "user": SUPERUSER}
         else:
@@ -223,7 +226,7 @@ class ReplicatedServer(EmbeddedCluster):
         return " ".join(f"{k}={quoted(str(v))}" for k, v in {**facts, "application_name": name}.items())
 
     def write_passfile(self, name: str) -> None:
-        """How a standby proves who it is."""
+        """Write the password file with which a standby authenticates."""
         if self._network is not None:
             path = self.base / name / "passfile"
             write(path, f"{self._network.address(_PRIMARY)}:{PORT}:*:{_ROLE}:{self._password}\n")

@@ -1,4 +1,4 @@
-"""What synchronous_standby_names promises, and how many standbys must be seen for the promise to hold in a failover."""
+"""Guarantee of synchronous_standby_names, and number of standbys that a failover must inspect for it to hold."""
 
 from __future__ import annotations
 

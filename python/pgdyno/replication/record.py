@@ -1,4 +1,4 @@
-"""What a cluster with standbys is, on disk: its members, how they find each other, and what is being done to it."""
+"""Record of a cluster with standbys on disk: its members, their connections, and the operation in progress."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def locked(base: Path) -> Iterator[None]:
 
 
 def is_locked(base: Path) -> bool:
-    """Whether a pgdyno is at work on it."""
+    """Return True if a pgdyno process is working on the cluster in `base`."""
     try:
         with locked(base):
             return False

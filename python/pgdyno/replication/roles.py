@@ -1,4 +1,4 @@
-"""Who is the primary: promoted, switched, followed, and joined again."""
+"""Changes of the primary: promotion, switchover, following the new primary, and rejoining the cluster."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _clients_paused(cluster: ReplicatedCluster) -> Iterator[None]:
 
 
 def _lacks(old: Member, chosen: Member) -> str:
-    """Why a standby has not got all of a primary that was stopped; empty where it has."""
+    """Return why a standby lacks WAL of a stopped primary, or an empty string if it has all of it."""
     done = carried_out([old.program("pg_controldata"), "-D", old.data], old.cluster.account)
     facts = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
     status = facts.get("Database cluster state", "unknown").strip()

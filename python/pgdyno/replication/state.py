@@ -1,4 +1,4 @@
-"""What each member of a cluster is, asked of itself by its socket."""
+"""State of each member of a cluster, as the member itself reports it over its socket."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class State:
 
     @property
     def lsn(self) -> str:
-        """What it has received, in PostgreSQL's way."""
+        """WAL position that the member has received, in PostgreSQL's notation."""
         return "" if self.received is None else f"{self.received >> 32:X}/{self.received & 0xFFFFFFFF:X}"
 
     def as_json(self) -> dict[str, Any]:

@@ -33,7 +33,10 @@ def read(texts: list[str]) -> dict[str, str]:
 
 
 def folder_of(parent: str, cluster: str, member: str) -> Path:
-    """Where a member's is, below the folder that the user has named; `cluster` tells clusters apart."""
+    """Return the tablespace folder of a member, below the folder that the user has named.
+
+    `cluster` distinguishes the folders of several clusters.
+    """
     return Path(parent) / f"pgdyno-{cluster}-{member}"
 
 

@@ -173,7 +173,10 @@ def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
 
 
 def _of_these_starts(row: Row) -> str:
-    """Of a duet of two servers that were started once: equal servers may differ by some percent."""
+    """Return the text that limits the verdict of a duet to two servers that were started once.
+
+    The limit matters because equal servers may differ by some percent.
+    """
     a, b = row.pair.a.trials, row.pair.b.trials
     if not row.by_slices:
         return ""
@@ -202,7 +205,10 @@ def _times(slower: str, faster: str, low: float, high: float) -> str:
 
 
 def _by(near: float, far: float) -> str:
-    """Of two ratios, the one nearer to 1 first: "4.2% to 9.1%"; of a very wide interval "at least 4.2%"."""
+    """Return two ratios as changes in percent, the one nearer to 1 first, e.g. "4.2% to 9.1%".
+
+    For a very wide interval, return only the nearer end, e.g. "at least 4.2%".
+    """
     if not verdicts.is_readable(*sorted((near, far))):
         part = abs(near - 1) * 100
         return f"at least {part:.{0 if part >= 9.95 else 1}f}%"
@@ -262,7 +268,7 @@ def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
 
 
 def _below_what_can_be_told(unknown: Sequence[Row]) -> str:
-    """Of differences that an hour of measuring would not show."""
+    """Return the sentence about differences that an hour of measuring would not show."""
     known = [c for r in unknown if verdicts.is_readable((c := r.comparison).low, c.high)]
     if not known:
         return (
@@ -287,6 +293,36 @@ def _risk(rows: Sequence[Row]) -> list[str]:
 
 
 # -------------------------------------------------------------------- levels
+
+
+def short_levels(run: RunAnalysis, lang: str = "en") -> list[str]:
+    """Return the best throughput of each workload and hot set, each in one line of a terminal.
+
+    Return an empty list for a comparison or a search, whose answers are other sentences.
+    """
+    if run.comparisons.rows or run.data.manifest.capacity is not None:
+        return []
+    several = len({g.hot_set for g in run.groups}) > 1
+    best: dict[tuple[str, float], Group] = {}
+    for g in run.groups:
+        key = (g.workload, g.hot_set)
+        if key not in best or g.over("tps").mean > best[key].over("tps").mean:
+            best[key] = g
+    out = []
+    for (workload, hot), g in best.items():
+        tps = g.over("tps").mean
+        if g.mixed or not tps > 0:
+            # The sentences of the answer say why.
+            return []
+        pooled, rows = run.data.pooled[g.key], g.trials[0].rows_per_transaction
+        speed = f"{integer(tps * rows)} rows/s" if rows else f"{integer(tps)} {TPS.name}"
+        own = sorted(t.summary.tps for t in g.trials if t.summary)
+        spread = f"{integer(own[0])}-{integer(own[-1])}, n={len(own)}" if len(own) > 1 else "n=1"
+        p99 = f"p99 {milliseconds(pooled.p99_ns)} ms, " if is_known(pooled.count, PERCENTILES[2]) else ""
+        with_ = f"{g.clients} 个客户端" if lang == "zh" else f"{g.clients} client{'s' if g.clients != 1 else ''}"
+        where = f" {hot * 100:g}%" if several else ""
+        out.append(f"{workload}{where}: {speed} ({spread}), {p99}{with_}")
+    return [*out[:_SOME], *([f"+ {len(out) - _SOME}"] if len(out) > _SOME else [])]
 
 
 def _levels(run: RunAnalysis) -> list[str]:

@@ -93,7 +93,10 @@ class Table:
         return [[number(c, i) for i, c in enumerate(row)] for row in self.cells]
 
     def as_csv(self) -> str:
-        """With a heading, for programs: numbers in base units (seconds, bytes, parts), which the headings name."""
+        """Return the table as CSV with a heading, for programs.
+
+        Numbers are in base units (seconds, bytes, ratios), which the headings name.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         named = [_base_heading(n) if i >= self.text_columns else n for i, n in enumerate(self.columns)]

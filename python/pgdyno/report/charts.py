@@ -120,7 +120,11 @@ def _standbys(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]
 
 
 def _representative(groups: Sequence[Group]) -> list[Group]:
-    """Those that get lines: of many numbers of clients some, evenly taken, the fewest and the most among them."""
+    """Return the groups that get lines in the charts.
+
+    If there are many numbers of clients, choose some at even distances. The smallest and the largest number are always
+    among them.
+    """
     every = sorted({g.clients for g in groups})
     n = min(MOST_COLUMNS, len(every))
     chosen = {every[round(i * (len(every) - 1) / max(1, n - 1))] for i in range(n)}
@@ -159,7 +163,10 @@ def _hot(hot_set: float) -> str:
 
 
 def _colour(lines: Sequence[str], title: str | None) -> dict[str, object]:
-    """By line; a legend of one value says nothing."""
+    """Return the colour encoding of a chart, with one colour per line.
+
+    A chart with one line has no legend, because a legend of one value conveys nothing.
+    """
     one = {"legend": None} if len(lines) < 2 else {}
     return {"field": "line of", "type": "nominal", "title": title, "sort": list(lines), **one}
 

@@ -1,4 +1,4 @@
-"""What an experiment says along an axis, as a table."""
+"""Table of an experiment's comparisons along an axis."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def _explained(found: AxisComparisons, rows: Sequence[Row], *, by_slices: bool) 
 
 
 def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
-    """How to read verdicts of duets, over so many starts of the servers."""
+    """Return the note on how to read the verdicts of duets.
+
+    `several` is the number of starts of the servers.
+    """
     reach = (
         f"over {several} starts of both servers, so it holds for the next start too"
         if several > 1
@@ -88,7 +91,10 @@ def duet_note(c: Comparison, several: int, found: AxisComparisons) -> str:
 
 
 def note(c: Comparison, *, unit: str, blocked: bool = False) -> str:
-    """How to read verdicts of a table that has this comparison of units, by the name of several."""
+    """Return the note on how to read the verdicts of a table.
+
+    `c` is a comparison from the table. `unit` is the plural name of its units.
+    """
     rounds = ", which are compared within their round" if blocked else ""
     return (
         f"Change: {verdicts.level(c)} interval of the ratio of geometric means over n {unit}{rounds}; how far they "

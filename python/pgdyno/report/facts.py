@@ -1,4 +1,4 @@
-"""What a report says of the ground that was measured on: loading, sizes, storage, environment."""
+"""Conditions of the measurement in a report: loading, sizes, storage, environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdyno.store.reading import RunData
 
 
 def loading(data: RunData) -> Table:
-    """How each place was loaded."""
+    """Return the table of how each place was loaded."""
     cells: list[list[str | Cell]] = []
     places = data.manifest.places
     labels = _labels(list(places))
@@ -165,7 +165,7 @@ def _varied(m: Manifest, name: str, value: object) -> str:
 
 
 def environment(data: RunData) -> list[tuple[str, str]]:
-    """Where and how it was measured."""
+    """Return the names and values that describe the environment and the method of the measurement."""
     m = data.manifest
     h, run = m.host, m.run
     where = m.target.host
@@ -231,7 +231,7 @@ def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:
 
 
 def method(data: RunData) -> list[str]:
-    """How it was measured, in sentences."""
+    """Return sentences that describe how the run was measured."""
     m, run = data.manifest, data.manifest.run
     out = []
     if run.order == "duet":

@@ -1,4 +1,4 @@
-"""Whether a captured workload is the same work as what it was captured from: production's figures beside the run's."""
+"""Fidelity of a captured workload to its source: production's figures beside those of the run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class _Script:
         return None if "" in self.plans else self.plans[0] == self.plans[1]
 
     def agrees(self, figure: str) -> bool | None:
-        """Whether a figure is within 20%, or both are next to nothing; None: one is not known."""
+        """Return True if a figure differs by at most 20%, or if both values are close to 0.
+
+        Return None if one of the values is not known.
+        """
         a, b = self.there.get(figure), self.here.get(figure)
         if a is None or b is None:
             return None
@@ -91,7 +94,7 @@ def _text(value: float | None, percent: bool = False) -> str:
 
 
 def table(run: RunAnalysis) -> Table:
-    """By script, what a call was in production and is here."""
+    """Return the table of the figures of one call in production and in the run, by script."""
     cells: list[list[str | Cell]] = []
     for g in fastest(run.groups):
         production = _production(run.data, g.workload)
@@ -115,7 +118,11 @@ def table(run: RunAnalysis) -> Table:
 
 
 def sentences(run: RunAnalysis, lang: str) -> list[str]:
-    """How much of production's time is in the workload, and for how many scripts its rows agree."""
+    """Return sentences on how well the workload covers production.
+
+    They state the share of production's time that is in the workload. They also state for how many scripts the rows
+    per call agree.
+    """
     out = []
     for g in fastest(run.groups)[:1]:
         production = _production(run.data, g.workload)
@@ -146,7 +153,10 @@ def sentences(run: RunAnalysis, lang: str) -> list[str]:
 
 
 def _plans(scripts: Sequence[_Script], lang: str) -> str:
-    """How many plans are the same; empty: none is known."""
+    """Return a sentence on the number of plans that equal those of production.
+
+    Return an empty string if no plan is known.
+    """
     known = [s for s in scripts if s.has_the_same_plan is not None]
     others = [s for s in known if not s.has_the_same_plan]
     if not known:
@@ -158,7 +168,10 @@ def _plans(scripts: Sequence[_Script], lang: str) -> str:
 
 
 def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:
-    """How much both do in a second; empty: production's is not known."""
+    """Return a sentence on the transactions per second in production and in the run.
+
+    Return an empty string if the throughput of production is not known.
+    """
     there = production.get("tps")
     if not isinstance(there, int | float) or not math.isfinite(there):
         return ""
@@ -202,7 +215,7 @@ def lost(run: RunAnalysis, lang: str) -> list[str]:
 
 
 def gained(run: RunAnalysis, lang: str) -> list[str]:
-    """How many rows tables gained or lost, the largest part first."""
+    """Return a sentence on the number of rows that tables gained or lost, the largest share of rows first."""
     changed = sorted(_changed(run), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
     said = ", ".join(
         f"{name} {b - a:+,.0f}" + (f" ({(b - a) / a * 100:+,.3g}%)" if a >= abs(b - a) else "")

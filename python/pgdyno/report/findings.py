@@ -72,7 +72,7 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
-    """Of each workload, and of each value of what else varies, the configuration with the best throughput."""
+    """Return the configuration with the best throughput for each workload and each value of the other varied axes."""
     best: dict[tuple[object, ...], Group] = {}
     for g in groups:
         key = (g.workload, *g.varied.items())
@@ -102,7 +102,7 @@ def _role(f: Finding) -> str:
 
 
 def value(x: Fact) -> str:
-    """With its unit."""
+    """Return the value of a fact with its unit."""
     match x.unit:
         case "%":
             return f"{x.value * 100:.3g}%"
@@ -142,7 +142,10 @@ def _begun_small(sentence: str) -> str:
 
 
 def why_they_differ(a: Evidence, b: Evidence) -> str:
-    """Where the time of a transaction went from A to B, in a sentence; empty: nothing that was collected tells."""
+    """Return a sentence on how the time of a transaction changed between A and B.
+
+    Return an empty string if the collected data do not explain the difference.
+    """
     states = [
         f"{milliseconds(abs(m.change_ns))} ms {'more' if m.change_ns > 0 else 'less'} {_in(m.state)} "
         f"({_of_time(m.a_ns)} to {_of_time(m.b_ns)} ms)"
@@ -168,7 +171,10 @@ def _in(state: str) -> str:
 def of_comparisons(
     left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS
 ) -> list[tuple[Row, str]]:
-    """Of the first pairs that differ in some figure, why; a difference that is not known has no reason."""
+    """Return the reasons for the first `most` pairs that differ in some figure.
+
+    A difference whose verdict is not known gets no reason.
+    """
     first: dict[int, Row] = {}
     for r in rows:
         if _differs(r.comparison):

@@ -1,4 +1,4 @@
-"""What stands at the top of a report: what was run where, what went wrong, what to bear in mind."""
+"""Head of a report: subject and location of the run, errors, and caveats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SOME = 3
 
 
 def error(data: RunData) -> str:
-    """Why the run ended early, if it did; which trials have failed, and which of its files cannot be read."""
+    """Return why the run ended early, if it did, which trials failed, and which files cannot be read."""
     ended = _ended(data)
     failed = [f"{t.plan.folder}: {t.error}" for t in data.trials if t.state == "failed" and t.error not in ended]
     more = [f"{len(failed) - _SOME} more trials have failed"] if len(failed) > _SOME else []
@@ -41,7 +41,10 @@ def _ended(data: RunData) -> str:
 
 
 def instance(m: Manifest, place: Place | None = None) -> str:
-    """As vendors name sizes: cores and memory."""
+    """Return the size of the server's machine in the notation of vendors: cores and memory.
+
+    For a server on another machine, return the name of its host.
+    """
     if not m.same_machine:
         return (m.target.host or "remote")[:14]
     cores = (place.cpus if place else None) or m.host.cores

@@ -27,7 +27,7 @@ def render(view: View, chart_files: dict[str, str]) -> str:
     for sentence in view.answer:
         out += [f"**{_flat(sentence)}**", ""]
     if view.caveats:
-        out += [f"**{say('To bear in mind')}**", ""]
+        out += [f"**{say('Caveats')}**", ""]
         out += [f"- {_flat(f'{text} ({where}); {remedy}')}" for text, remedy, where in view.caveats]
         out.append("")
     for e in view.why:

@@ -55,7 +55,7 @@ def activity(groups: Sequence[Group]) -> Table:
     more = [column] if column else []
     return Table(
         "server",
-        "What the server did",
+        "Server activity",
         ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
         cells,
         "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each "

@@ -11,7 +11,7 @@ from pgdyno.report.cells import Table
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page begins with, and below it why."""
+    """Answer at the beginning of a page, and the reasons below it."""
 
     title: str
     sentence: str

@@ -1,4 +1,4 @@
-"""What standbys cost: throughput, commits, how long they were waited for, and how far they were behind."""
+"""Cost of standbys: throughput, commit latency, time spent waiting for standbys, and replication lag."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHORT = {"synchronous_commit": "sync commit", "synchronous_standby_names": "wai
 
 @dataclass(frozen=True)
 class Lag:
-    """How far the standbys were behind: of all samples of all standbys; seconds and bytes."""
+    """Replication lag over all samples of all standbys, in seconds and bytes."""
 
     mean_s: float
     max_s: float
@@ -44,7 +44,7 @@ class Cost:
 
 
 def costs(run: RunAnalysis) -> list[Cost]:
-    """Of all configurations, where any had a standby."""
+    """Return the cost of standbys for all configurations, or an empty list if none had a standby."""
     return [_cost(run, g) for g in run.groups] if _any_standby(run) else []
 
 
@@ -213,7 +213,11 @@ def _ms(seconds: float) -> str:
 
 
 def bars(run: RunAnalysis) -> list[dict[str, object]]:
-    """Of the chart: by configuration what is waited for, whom, over which network, and how fast it was."""
+    """Return the rows of the chart of standbys, one per configuration.
+
+    Each row states what commits wait for, which standbys they wait for, and the network between them. It also has the
+    throughput and the commit latency.
+    """
     found = []
     for c in costs(run):
         e, half = run.observed(c.group.trials), c.group.half_width() or 0.0

@@ -64,7 +64,7 @@ def devices(run: RunAnalysis) -> Table:
 
 
 def _while_loading(data: RunData) -> list[list[str | Cell]]:
-    """Of each place that was loaded, the phases of loading."""
+    """Return the table rows of the loading phases, for each place that was loaded."""
     places = data.manifest.places
     cells: list[list[str | Cell]] = []
     for place in places.values():
@@ -99,7 +99,10 @@ def _phases(e: Evidence) -> list[tuple[str, Callable[[Recorded, int, int], bool]
 
 
 def _means(e: Evidence, device: str, fits: Callable[[Recorded, int, int], bool]) -> dict[str, float] | None:
-    """Of a device's samples in a phase, by time; of requests' sizes and times, by requests."""
+    """Return the means of a device's samples in a phase, or None if there are no samples.
+
+    Samples are weighted by their length. Sizes and latencies of requests are weighted by the number of requests.
+    """
     total: dict[str, float] = {}
     seconds = 0.0
     by = {"read_request_bytes": "reads_per_s", "write_request_bytes": "writes_per_s", "read_await_ns": "reads_per_s",
@@ -123,7 +126,10 @@ def _means(e: Evidence, device: str, fits: Callable[[Recorded, int, int], bool])
 
 
 def processes(run: RunAnalysis) -> Table:
-    """By configuration, kind of process and phase (warm-up, measurement): CPU, and what went to and from the disk."""
+    """Return the table of CPU use and disk I/O of the server's processes.
+
+    It has a row for each configuration, kind of process and phase (warm-up, measurement).
+    """
     cells: list[list[str | Cell]] = []
     for g in run.groups[:_MOST]:
         trials = run.observed(g.trials).trials
@@ -162,7 +168,10 @@ _PROCESS = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_by
 
 
 def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
-    """By kind of process, the means over time of _PROCESS, from the samples of several trials."""
+    """Return the means over time of the columns in `_PROCESS`, by kind of process.
+
+    The means cover the samples of several trials.
+    """
     # Several rows of a time are of several kinds.
     spans = [{(row["start_ns"], row["end_ns"]) for row in rows} for rows in trials]
     seconds = sum(end - start for start, end in chain.from_iterable(spans)) / 1e9
@@ -176,7 +185,10 @@ def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[fl
 
 
 def statements(run: RunAnalysis) -> Table:
-    """By configuration, the statements that took the server longest, as pg_stat_statements has counted them."""
+    """Return the table of the statements with the longest time on the server, by configuration.
+
+    The figures are those of pg_stat_statements.
+    """
     cells: list[list[str | Cell]] = []
     for g in run.groups[:_MOST]:
         titles = {(PurePath(s.script).name, s.line): s.title for s in run.data.pooled_statements[g.key]}
@@ -217,7 +229,10 @@ def statements(run: RunAnalysis) -> Table:
 
 
 def locks(run: RunAnalysis) -> Table:
-    """By configuration, the locks that were waited for most, then those that were held most."""
+    """Return the table of locks by configuration.
+
+    The locks with the most waiting sessions come first, then those that were held most.
+    """
     cells: list[list[str | Cell]] = []
     for g in run.groups[:_MOST]:
         trials = [r.rows("locks") for r in run.observed(g.trials).trials]
@@ -248,7 +263,7 @@ _LOCKS = ("waiting", "granted", "fast_path")
 
 
 def growth(run: RunAnalysis) -> Table:
-    """By configuration, what the database and pg_wal took on the disk."""
+    """Return the table of the disk space of the database and of pg_wal, by configuration."""
     cells: list[list[str | Cell]] = []
     for g in run.groups[:_MOST]:
         e = run.observed(g.trials)
@@ -275,7 +290,7 @@ def growth(run: RunAnalysis) -> Table:
 
 
 def buffers(run: RunAnalysis) -> Table:
-    """By configuration, what shared buffers held after a trial."""
+    """Return the table of the contents of shared buffers after a trial, by configuration."""
     cells: list[list[str | Cell]] = []
     for g in run.groups[:_MOST]:
         # What they hold does not add up over repetitions: the last one.

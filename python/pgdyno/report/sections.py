@@ -41,7 +41,7 @@ _PLAN = (
     ("right", "Is it right", (), ("tpcc-ranges", "checks"), ()),
     (
         "server",
-        "What the server did",
+        "Server activity",
         (),
         ("server",),
         ("devices", "processes", "server-statements", "buffers", "locks", "growth"),
@@ -52,7 +52,10 @@ _PLAN = (
 
 
 def sections(view: View) -> list[Section]:
-    """Those that have something to show, in the order of reading; the table of trials is the page's own."""
+    """Return the sections that have content, in reading order.
+
+    The table of trials is not among them, because the page adds it itself.
+    """
     charts = {c.name: c for c in view.charts}
     tables = {t.name: t for t in view.tables}
     found = []

@@ -27,7 +27,10 @@ Values = list[dict[str, object]]
 
 
 def chart(run: RunAnalysis, pair: Pair) -> dict[str, object] | None:
-    """Of each side its longest trial; None: there is nothing beside the throughput to show."""
+    """Return a chart of the longest trial of each side.
+
+    Return None if there is nothing to show besides the throughput.
+    """
     sides = {_name(pair, g): _longest(run.data, g) for g in (pair.a, pair.b)}
     if len(sides) < 2 or not all(r.intervals for r in sides.values()):
         return None

@@ -42,12 +42,12 @@ def heading(clients: int) -> list[str]:
 
 
 def has_line(row: IntervalRow) -> bool:
-    """Whether an interval is one of the measurement."""
+    """Return True if an interval belongs to the measurement."""
     return row.phase not in UNCOUNTED and row.phase != "drain"
 
 
 def kinds_of(statements: Sequence[str]) -> dict[str, str]:
-    """Whether statements read, write or neither, by hlog's tags."""
+    """Return the kind of each statement, by tag of hlog: "read", "write" or "other"."""
     return {hlog.statement(n): kind_of(sql) for n, sql in enumerate(statements)}
 
 

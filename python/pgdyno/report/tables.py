@@ -43,7 +43,11 @@ def _place_of(m: Manifest, g: Group) -> Place | None:
 
 
 def main(run: RunAnalysis) -> Table:
-    """As vendors print it: instance, rows, hot set, and a figure a workload, each at its best number of clients."""
+    """Return the main table in the form that vendors publish.
+
+    Its columns are the instance, the rows, the hot set, and a figure for each workload. Each figure is that of the
+    workload's best number of clients.
+    """
     m = run.data.manifest
     measured_ones = {g.workload for g in run.groups}
     titles = {name: title for name, title in m.workloads.items() if name in measured_ones}
@@ -219,7 +223,7 @@ def _part(latency: Latency, name: str) -> float | None:
 
 
 def capacity_text(found: Capacity) -> str:
-    """How to read the answer of a search."""
+    """Return the note on how to read the result of a capacity search."""
     if not found.rate:
         return ""
     if found.low is None or found.high is None:
@@ -271,7 +275,7 @@ def _or_unknown(value: float | None) -> str:
 
 
 def scripts(run: RunAnalysis) -> Table:
-    """Of workloads of several scripts: throughput and latency of each."""
+    """Return the table of throughput and latency of each script, for workloads of several scripts."""
     column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
     for g in run.groups:

@@ -1,4 +1,4 @@
-"""The report on a terminal, made for 80 columns."""
+"""The details of a report on a terminal of 80 columns: all tables that fit, findings with remedies, caveats."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def render(view: View, console: Console) -> None:
     last = () if view.table("qps") else ("trials",)
     for name in (*SHOWN, *last):
         if table := view.table(name):
-            _print(table, console)
+            print_table(table, console)
     if view.caveats:
-        console.print(Text(say("To bear in mind"), style="bold"))
+        console.print(Text(say("Caveats"), style="bold"))
         for text, remedy, where in view.caveats:
             console.print(Text(f"- {text} ({where}); {remedy}"), soft_wrap=False)
         console.print()
@@ -93,17 +93,17 @@ def _why(view: View, console: Console) -> None:
     for e in told:
         console.print(Text(f"{say('Why')}: {e.title}", style="bold"))
         for n, f in enumerate(e.findings[:_FINDINGS], 1):
-            words_of_it = f.sentence
-            if any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer):
-                words_of_it = say("above.")
-            console.print(Padding(Text(f"{n}. {say(f.role)}: {words_of_it}"), (0, 0, 0, 2)))
+            # The answer has the sentences of some findings; their remedies stand here.
+            in_answer = any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer)
+            console.print(Padding(Text(f"{n}. {say(f.role)}{'' if in_answer else f': {f.sentence}'}"), (0, 0, 0, 2)))
             console.print(Padding(Text(f"{say('Try:')} {f.remedy}", style="dim"), (0, 0, 0, 5)))
     for sentence in view.not_judged:
         console.print(Text(sentence))
     console.print()
 
 
-def _print(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console) -> None:
+    """Print a table; columns that do not fit are left out, least important first."""
     t = RichTable(
         title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )

@@ -106,7 +106,10 @@ def _tail(r: Recorded, zero: int) -> Values:
 
 
 def _heat(r: Recorded, zero: int) -> Values:
-    """How many transactions took how long, and when: in columns of time, and _PER_DECADE rows for a factor of ten."""
+    """Return the numbers of transactions by time and latency.
+
+    Time is divided into columns. Each factor of ten in latency is divided into `_PER_DECADE` rows.
+    """
     parts = r.data.over_time[r.trial.plan.number]
     length = max(1, r.window[1] - r.window[0])
     columns = max(1, min(_COLUMNS, len(parts)))
@@ -184,7 +187,10 @@ def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]
 
 
 def _disks(r: Recorded, zero: int, columns: dict[str, str], unit: float) -> Values:
-    """Of each device; a kind of request that no device ever had has no line."""
+    """Return the values of each device over time.
+
+    A kind of request that a device never had gets no line.
+    """
     found: Values = []
     rows = r.rows("devices")
     names = list(dict.fromkeys(row["device"] for row in rows))

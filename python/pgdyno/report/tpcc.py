@@ -49,7 +49,7 @@ _WRITES = re.compile(r"^select \w+_(transaction|payment|delivery)\(")
 
 @dataclass(frozen=True)
 class Rates:
-    """What a configuration came to."""
+    """TPC-C figures of a configuration."""
 
     group: Group
     #: A minute: new orders that were carried out, of them those that were committed, and all transactions.
@@ -72,7 +72,7 @@ class Rates:
 
 
 def is_tpcc(data: RunData, workload: str) -> bool:
-    """Whether a workload is TPC-C."""
+    """Return True if a workload is TPC-C."""
     return _definition(data, workload) is not None
 
 
@@ -184,7 +184,7 @@ class Limit:
 
 
 def _limits_of(data: RunData, g: Group) -> tuple[list[Limit], int]:
-    """By kind of transaction, and how many transactions there were."""
+    """Return the limits by kind of transaction, and the total number of transactions."""
     scripts = data.pooled_scripts[g.key]
     whole = sum(s.latency.count for s in scripts)
     found = []
@@ -198,7 +198,10 @@ def _limits_of(data: RunData, g: Group) -> tuple[list[Limit], int]:
 
 
 def _missed(data: RunData, r: Rates) -> str:
-    """At the standard's pace: which of its limits were not kept."""
+    """Return a sentence on the limits of the standard that a run at the standard's pace did not meet.
+
+    Return an empty string if it met all limits, or if it ran at another pace.
+    """
     if r.waits != 1:
         return ""
     found, whole = _limits_of(data, r.group)
@@ -214,7 +217,11 @@ def _retried(data: RunData, g: Group) -> float:
 
 
 def kind_of(sql: str) -> str:
-    """Whether a statement reads, writes, or begins or ends a transaction: as sysbench counts its queries."""
+    """Return the kind of a statement: "read", "write" or "other".
+
+    The kind "other" covers statements that begin or end a transaction, and those that control the transaction or the
+    session. The kinds are those by which sysbench counts its queries.
+    """
     bare = _COMMENT.sub(" ", sql)
     match = _WORD.match(bare)
     word = match[1].lower() if match else ""
@@ -314,12 +321,15 @@ def _figures(run: RunAnalysis, *, paced: bool) -> tuple[list[str], list[list[str
 
 
 def _at_pace(run: RunAnalysis) -> list[tuple[Group, Rates]]:
-    """Those with the standard's waits."""
+    """Return the configurations that ran with the standard's waits."""
     return [(g, r) for g in run.groups if (r := rates(run.data, g)) is not None and r.waits == 1]
 
 
 def limits(run: RunAnalysis) -> Table:
-    """Of runs at the standard's pace: its limits on the mix and on response times."""
+    """Return the table of the standard's limits on the transaction mix and on response times.
+
+    It covers runs at the standard's pace.
+    """
     column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
     for g, _ in _at_pace(run):
@@ -347,7 +357,10 @@ def limits(run: RunAnalysis) -> Table:
 
 
 def drawn(run: RunAnalysis) -> Table:
-    """Of runs at the standard's pace: what clients drew, and deliveries that passed a district over."""
+    """Return the table of the clients' random inputs and of the deliveries that skipped a district.
+
+    It covers runs at the standard's pace.
+    """
     column = variant_column(list(run.groups))
     cells: list[list[str | Cell]] = []
     for g, r in _at_pace(run):

@@ -36,7 +36,10 @@ class Range:
 
     @property
     def chance(self) -> float:
-        """How likely so few, or so many, are where a part is at the near end of its range (binomial)."""
+        """Probability of a count this small or this large.
+
+        The true share is assumed to be at the near end of its range (binomial distribution).
+        """
         n, k = self.count, round(self.value * self.count)
         return float(
             scipy.special.bdtr(k, n, self.low) if self.value < self.low else scipy.special.bdtrc(k - 1, n, self.high)
@@ -44,7 +47,10 @@ class Range:
 
     @property
     def verdict(self) -> str:
-        """In its range; outside of it; or outside by what chance may do to so few."""
+        """Verdict on the range: "met", "not met" or "too short to say".
+
+        The last one means that the value is outside, but chance alone may cause this with so small a count.
+        """
         return "met" if self.is_inside else "not met" if self.chance < _RARE else "too short to say"
 
     def shown(self, value: float) -> str:
@@ -57,7 +63,7 @@ class Mean(Range):
 
     @property
     def chance(self) -> float:
-        """As that of a part, of the normal distribution."""
+        """Probability of a mean this far outside its range, as for a share, but from the normal distribution."""
         distance = max(self.low - self.value, self.value - self.high)
         return float(scipy.special.ndtr(-distance / (_SPREAD_OF_LINES / math.sqrt(self.count))))
 
@@ -67,7 +73,7 @@ class Mean(Range):
 
 
 class Reported(Range):
-    """What is no fault, and to be reported outside of a range."""
+    """Range outside of which a value must be reported, although it is not a fault."""
 
     @property
     def verdict(self) -> str:

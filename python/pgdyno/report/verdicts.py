@@ -1,4 +1,4 @@
-"""What a comparison came to, in words. One language for terminal, page and JSON."""
+"""Verdicts of comparisons as text, in the same terms for terminal, page and JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def time_that_would_tell(row: Row) -> str:
 
 
 def direction(c: Comparison, figure: Figure) -> str:
-    """Of times and rates "faster" or "slower"; of what is used "less" or "more"."""
+    """Return the direction of a difference.
+
+    For times and rates it is "faster" or "slower". For used resources it is "less" or "more".
+    """
     if figure.is_cost:
         return "less" if c.verdict is Verdict.FASTER else "more"
     return c.verdict.value
@@ -80,7 +83,7 @@ def times(low: float, high: float) -> str:
 
 
 def _factor(x: float, digits: int = 2) -> str:
-    """In digits that count, never with an exponent: 0.31, 4.2, 585, 3,600."""
+    """Return a factor in significant digits, never with an exponent, e.g. 0.31, 4.2, 585 or 3,600."""
     rounded = float(f"{x:.{digits}g}")
     return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{Decimal(repr(rounded)):f}".removesuffix(".0")
 
@@ -95,12 +98,15 @@ def margin(c: Comparison) -> str:
 
 
 def level(c: Comparison) -> str:
-    """Of the interval: "99%"."""
+    """Return the confidence level of the interval as text, e.g. "99%"."""
     return f"{c.level * 100:.4g}%"
 
 
 def _percent(ratio: float) -> str:
-    """Of a ratio: +4.2%, -13%, +210%; 12 times from a factor of 10 on."""
+    """Return a ratio as a change in percent, e.g. +4.2%, -13% or +210%.
+
+    From a factor of 10 on, return the factor, e.g. "12 times".
+    """
     if ratio >= 10:
         return f"{_factor(ratio)} times"
     part = (ratio - 1) * 100

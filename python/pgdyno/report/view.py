@@ -1,4 +1,4 @@
-"""What a report says, before it is said in any form."""
+"""Content of a report, independent of its output format."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ class View:
     subtitle: str
     #: What came of it, in sentences.
     answer: list[str]
+    #: The answer in short lines; empty: the sentences are short enough.
+    headline: list[str]
+    #: What limits the fastest configurations, and why compared ones differ; also part of the answer.
+    reasons: list[str]
     #: Why the run ended early; stands at the top.
     error: str
     #: What --shrink changed; stands there too.
@@ -122,6 +126,8 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         title=m.title or m.name or "run",
         subtitle=heading.subtitle(data),
         answer=answered(run, lang),
+        headline=_headline(run, lang),
+        reasons=_reasons(run),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
@@ -145,7 +151,6 @@ def answered(run: RunAnalysis, lang: str = "en") -> list[str]:
 
 
 def _answered(run: RunAnalysis, lang: str) -> list[str]:
-    of_pairs = findings.of_comparisons(run, run, run.comparisons.rows) if run.data.manifest.capacity is None else []
     return [
         *answer.without_work(run),
         *fidelity.lost(run, lang),
@@ -153,11 +158,22 @@ def _answered(run: RunAnalysis, lang: str) -> list[str]:
         *tpcc.sentences(run),
         *replication.sentences(run),
         *answer.of_run(run),
-        *(words for _, words in of_pairs),
-        *findings.sentences(run.diagnosis.findings, run.groups),
+        *_reasons(run),
         *fidelity.sentences(run, lang),
         *fidelity.gained(run, lang),
     ]
+
+
+def _reasons(run: RunAnalysis) -> list[str]:
+    of_pairs = findings.of_comparisons(run, run, run.comparisons.rows) if run.data.manifest.capacity is None else []
+    return [*(text for _, text in of_pairs), *findings.sentences(run.diagnosis.findings, run.groups)]
+
+
+def _headline(run: RunAnalysis, lang: str) -> list[str]:
+    before = [*answer.without_work(run), *answer.without_one_level(run), *tpcc.sentences(run)]
+    before += replication.sentences(run)
+    levels = answer.short_levels(run, lang)
+    return [*fidelity.lost(run, lang), *(words.said(s, lang) for s in before), *levels] if levels else []
 
 
 def _printable(view: View) -> View:
@@ -171,6 +187,8 @@ def _printable(view: View) -> View:
         title=printable(view.title),
         subtitle=printable(view.subtitle),
         answer=[printable(s) for s in view.answer],
+        headline=[printable(s) for s in view.headline],
+        reasons=[printable(s) for s in view.reasons],
         error=printable(view.error),
         shrunk=[printable(s) for s in view.shrunk],
         not_judged=[printable(s) for s in view.not_judged],
@@ -184,7 +202,7 @@ def _printable(view: View) -> View:
 
 
 def _timelines(run: RunAnalysis) -> list[Chart]:
-    """Of the fastest configuration of some workloads, its longest trial over time."""
+    """Return charts over time of the longest trial of the fastest configuration, for some workloads."""
     found = []
     for n, g in enumerate(findings.fastest(run.groups)[:_TIMELINES], 1):
         longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
@@ -223,7 +241,7 @@ def _charts(run: RunAnalysis) -> list[Chart]:
 
 
 def _sides(run: RunAnalysis) -> Chart | None:
-    """Of the first pair that is compared along an axis, what its two sides did over time."""
+    """Return a chart over time of both sides of the first pair that is compared along an axis."""
     pair = next((r.pair for r in run.comparisons.rows if r.pair.axis), None)
     if pair is None or run.data.manifest.run.is_duet:
         return None

@@ -35,7 +35,10 @@ _WIDE = {",": "\uff0c", ":": "\uff1a", ";": "\uff1b"}
 
 
 def full_width(text: str) -> str:
-    """Of a Chinese text, the marks as wide as its characters; those within numbers and SQL stay."""
+    """Replace the punctuation of a Chinese text with full-width marks.
+
+    Marks within numbers and SQL stay unchanged.
+    """
     if not _CHINESE.search(text):
         return text
     text = _BRACKETS.sub(lambda m: m[1] or f"\uff08{m[2]}\uff09", text)
@@ -97,6 +100,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
         title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
         answer=[_limit(a, short) or said(a, lang) for a in view.answer],
+        reasons=[_limit(a, short) or said(a, lang) for a in view.reasons],
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],

@@ -44,7 +44,7 @@ def _warehouses(where: str) -> str:
 
 
 def _named(where: str) -> str:
-    """With the names of workloads that are known."""
+    """Translate the known workload names in the name of a configuration."""
     # Only the names themselves: `orders-read-only-v2` is the user's.
     known = {"read-only": "只读", "read-write": "读写"}
     return re.sub(r"(?<![\w-])(read-only|read-write)(?![\w-])", lambda m: known[m[1]], where)
@@ -73,13 +73,13 @@ ZH = {
     # Around the tables.
     "This run went wrong:": "本次运行出错:",
     "Made smaller by --shrink:": "已用 --shrink 缩小:",
-    "To bear in mind": "注意事项",
+    "Caveats": "注意事项", "More: --details, or the report.": "更多：--details，或见报告。",
     "Environment": "环境",
     "Filter: words that a row must have": "筛选:行中须包含的词",
     "The rest is in": "其余见",
     "Made by pgdyno. The data are in this file's folder; latency.hlog opens in any HdrHistogram tool.": "由 pgdyno 生成。原始数据"
     "在本文件所在目录;latency.hlog 可用任何 HdrHistogram 工具打开。",
-    "Contents": "目录", "Method": "方法", "Trials": "试验", "The same again": "重现命令", "Scripts of": "脚本:", "more": "更多",
+    "Contents": "目录", "Method": "方法", "Trials": "试验", "Reproduce": "重现命令", "Scripts of": "脚本:", "more": "更多",
     "Settings that are not the server's defaults": "与服务器默认值不同的参数",
     "What differs": "差异在哪里", "How much it bears": "能承受多少", "How fast it is": "有多快", "How long a transaction takes": "一个事务要多久",
     "How steady it was": "是否平稳", "Is it right": "结果是否正确", "What it was measured on": "测量环境的数据与存储", "By script": "各脚本",
@@ -115,7 +115,7 @@ ZH = {
     "Compared along an axis": "按变量对比",
     "TPS over time": "TPS 随时间变化",
     "Latency by statement": "各语句延迟",
-    "What the server did": "服务器活动",
+    "Server activity": "服务器活动",
     "Why": "原因",
     "Try:": "建议:",
     "Nothing stands out.": "没有明显的瓶颈。",

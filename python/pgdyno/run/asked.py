@@ -29,7 +29,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class AskedSources:
-    """What `run.collect` wants of the server and of its processes. See `collection.Asked`."""
+    """Sources on the server and on its processes that `run.collect` requests.
+
+    See `collection.Asked`.
+    """
 
     def __init__(
         self, site: Site, wanted: Collection[str], note: Callable[[str], None], *, sees_processes: bool

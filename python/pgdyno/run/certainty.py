@@ -1,4 +1,4 @@
-"""How sure a trial's latencies are: what its own intervals say of them, from the log of their histograms."""
+"""Confidence intervals of a trial's latencies, from its own intervals in the log of histograms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is collected beside one trial, by where its server is and what it lets us see."""
+"""Data collection beside one trial, depending on the server's location and on the access that it grants."""
 
 from __future__ import annotations
 
@@ -152,7 +152,10 @@ class Collecting:
                 self._event(self._since_start(event.at_ns), event.kind, event.text)
 
     def _since_start(self, at_ns: int) -> int:
-        """Of a moment, in nanoseconds since 1970; 0: it has no time."""
+        """Return a time, in nanoseconds since 1970, relative to the start of the load.
+
+        A value of 0 means that the time is not known.
+        """
         return at_ns - self._writer.start_ns if at_ns and self._writer.start_ns else 0
 
     # ------------------------------------------------------------ before and after
@@ -264,7 +267,7 @@ class Collecting:
         return sources
 
     def _data_directory(self) -> Path | None:
-        """As far as it can be seen."""
+        """Return the server's data directory, or None if it cannot be seen from this machine."""
         if self._site.cluster is not None:
             return self._site.cluster.data
         with contextlib.suppress(psycopg.Error, OSError):

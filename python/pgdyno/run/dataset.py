@@ -110,7 +110,7 @@ def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, r
 
 
 def is_there(conn: Connection, wanted: AnyDataset) -> bool:
-    """Whether it is there, complete."""
+    """Return True if the dataset exists and is complete."""
     return own.holds(conn, wanted) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).holds(wanted)
 
 
@@ -134,7 +134,10 @@ def ensure_own(
 
 
 def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
-    """Of the tables that pgdyno has made for it, those without a row, as SQL names them."""
+    """Return the names, in SQL notation, of the dataset's tables that have no rows.
+
+    Only tables that pgdyno has created for the dataset count.
+    """
     tables = own.made(conn) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).ours
     names = [t.sql if t.kind == "p" else f"only {t.sql}" for t in tables if t.kind != "f"]
     return [n for n in names if conn.execute(f"select from {n} limit 1".encode()).fetchone() is None]

@@ -68,7 +68,10 @@ def turns_for(seconds: float, slice_s: float, *, together: bool = False) -> int:
 
 
 def order_of(turns: int, seed: int) -> list[int]:
-    """Whose turn it is: A B B A or B A A B, by chance, so that a drift meets both alike."""
+    """Return the order of the turns: A B B A or B A A B, chosen at random.
+
+    A drift then affects both sides equally.
+    """
     rng = random.Random(seed)
     out: list[int] = []
     while len(out) < turns:
@@ -79,7 +82,7 @@ def order_of(turns: int, seed: int) -> list[int]:
 
 @dataclass
 class _Side:
-    """What one side's clients have done."""
+    """Activity of one side's clients in a duet."""
 
     trial: PreparedTrial
     #: Its scripts and commands within the workload: from the first to behind the last.
@@ -91,7 +94,7 @@ class _Side:
 
     @property
     def sql(self) -> list[int]:
-        """Those of its commands that are statements, counted from its first."""
+        """Indexes of the side's commands that are statements, counted from its first command."""
         return [n for n, c in enumerate(self.all_commands[slice(*self.commands)]) if c.is_sql]
 
     @property
@@ -163,7 +166,10 @@ class _Nobody:
 
 
 def _typical_latency_s(t: PreparedTrial, plan: engine.Plan) -> float:
-    """Of a transaction on one side by itself, before anything is measured: a slice must hold many."""
+    """Measure the latency of a transaction on one side alone, in seconds, before the measurement begins.
+
+    The latency is needed because a slice must hold many transactions.
+    """
     own = replace(plan, clients=t.plan.clients, duration_s=_PROBE_S, interval_s=_PROBE_S, seed=t.seed)
     result = run_when_ready([t.context], t.compiled(), _Nobody(), own)
     if result.raised is not None:

@@ -25,7 +25,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Durability:
-    """What a kill has cost."""
+    """Cost of a kill: lost orders and recovery time."""
 
     #: Orders whose commit was acknowledged.
     acknowledged: int
@@ -119,7 +119,7 @@ def _orders_in(cluster: HeldCluster, options: engine.Tpcc) -> set[tuple[int, int
 
 
 def _whole_in(cluster: HeldCluster, options: engine.Tpcc) -> set[tuple[int, int, int, int]]:
-    """Those with all their lines."""
+    """Return the orders, added since the tables were loaded, that have all their order lines."""
     return _select(
         cluster,
         options,

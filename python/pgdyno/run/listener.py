@@ -1,4 +1,4 @@
-"""Who looks on while a run goes: the terminal, a test, nobody."""
+"""Observers of a run in progress: the terminal, a test, or none."""
 
 from __future__ import annotations
 

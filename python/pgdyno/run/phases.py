@@ -1,4 +1,4 @@
-"""What devices do while a dataset is made, phase by phase."""
+"""Device activity while a dataset is created, phase by phase."""
 
 from __future__ import annotations
 

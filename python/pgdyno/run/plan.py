@@ -1,4 +1,4 @@
-"""From an experiment to its trials: which configurations there are, and in which order they are run."""
+"""Plan of an experiment: its configurations, and the order in which its trials run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Pairs = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a trial is run: each place has a server, or at least a data directory, of its own."""
+    """Place where a trial runs.
+
+    Each place has its own server, or at least its own data directory.
+    """
 
     target: str
     dataset: str
@@ -30,7 +33,7 @@ class Place:
 
     @property
     def label(self) -> str:
-        """In words."""
+        """Name of the place, in words."""
         parts = [self.target, self.dataset]
         parts += [f"PostgreSQL {self.version}"] if self.version else []
         parts += [f"scale {self.scale}"] if self.scale else []
@@ -184,7 +187,10 @@ def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
 
 
 def _on_two_servers(experiment: Experiment, every: Sequence[Configuration]) -> list[Configuration]:
-    """Of a duet along a setting, which is a server's: the other value has another server."""
+    """Assign the second value of a duet along a setting to a second server.
+
+    A setting belongs to a server, so each value needs a server of its own.
+    """
     axis = duet_axis(experiment, every)
     first = values_of(every)[axis][0]
 
@@ -211,7 +217,7 @@ def _duets(experiment: Experiment, every: Sequence[Configuration], varied: list[
 
 
 def is_batched(experiment: Experiment, *, one_database: bool = False) -> bool:
-    """Whether places come one after the other, because they share a database."""
+    """Return True if places run one after the other because they share a database."""
     places = {c.place for c in configurations(experiment, 1)}
     if one_database:
         return len(places) > 1

@@ -1,4 +1,4 @@
-"""How the servers of a run are made: private ones, and clusters that stay, with folders, settings and limits."""
+"""Provision of a run's servers: private ones and existing clusters, with folders, settings and limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SETTING_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says about servers."""
+    """Options of the command line that concern servers."""
 
     #: libpq connection string; None: private servers, unless the environment names one.
     target: str | None = None
@@ -114,7 +114,11 @@ class Provision:
         return list(found)
 
     def _programs_of(self, name: str, version: str | None, *, fetch: bool) -> Path | None:
-        """Where they are already; None: not known, or not here."""
+        """Return the folder with the server programs of a target.
+
+        `fetch` also fetches a version that is not on this machine. Otherwise the programs of the embedded server take
+        its place. Return None if the folder is not known, or not on this machine.
+        """
         target = self.experiment.all_targets[name]
         if target.cluster is not None:
             try:
@@ -126,7 +130,10 @@ class Provision:
         return self.options.pg_bin or binaries.wheel_folder()
 
     def folder_of(self, name: str) -> Path | None:
-        """Where a target's data directories are made; None: the temporary folder."""
+        """Return the folder in which a target's data directories are created.
+
+        None means the temporary folder.
+        """
         if name in self._folders:
             return self._folders[name]
         target = self.experiment.all_targets[name]
@@ -225,7 +232,7 @@ class Provision:
         return self._named_settings(self.experiment.all_targets[configuration.place.target], configuration.settings)
 
     def _named_settings(self, target: spec.Target, settings: Pairs) -> list[Setting]:
-        """Those of the experiment."""
+        """Return the server settings that the experiment defines."""
         named = {**target.settings, **dict(settings)}
         if target.file_system is not None:
             # WAL lies on it as well, and must not fill it.
@@ -315,7 +322,7 @@ class Provision:
 
 
 def _text(value: Any) -> str:
-    """As the server takes it."""
+    """Return a setting's value in the notation of the server."""
     if isinstance(value, str) and any(c in value for c in "\n\r\0"):
         raise RefusedError("a server setting has a line break in it", "Write it in one line.")
     return spelled(value) if isinstance(value, bool) else str(value)

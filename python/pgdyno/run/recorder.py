@@ -1,4 +1,4 @@
-"""What a run writes down of itself: its directory, its manifest, and at the end its reports."""
+"""Record of a run: its directory, its manifest, and its reports at the end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WRONG = {
 
 @dataclass
 class Outcome:
-    """How a run ended."""
+    """Outcome of a run."""
 
     exit_code: int
     path: Path | None = None
@@ -112,7 +112,7 @@ class Recorder:
 
     @property
     def directory(self) -> RunDirectory:
-        """Where it is written."""
+        """Directory in which the run is recorded."""
         assert self._directory is not None, "nothing has been reached yet"
         return self._directory
 
@@ -121,11 +121,11 @@ class Recorder:
         return label in self._places
 
     def shares_machine(self, site: Site) -> bool:
-        """Whether a place's server runs on this machine, as far as it can be told."""
+        """Return True if the server of a place runs on this machine, as far as pgdyno can determine this."""
         return _same_machine(site.target, self._places[site.place.label].server.same_machine)
 
     def is_pooled(self, site: Site) -> bool:
-        """Whether a pooler is between."""
+        """Return True if a connection pooler is between client and server."""
         return bool(self._places[site.place.label].server.pooler)
 
     def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:

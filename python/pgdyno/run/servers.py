@@ -80,11 +80,14 @@ class Site:
 
     @property
     def database(self) -> object:
-        """What it shares with others: the database that is claimed, or the cluster's folder."""
+        """Identity of the database that other sites may share.
+
+        It is the claim on the database, or the folder of the cluster.
+        """
         return self.claim if self.cluster is None else self.cluster.base.resolve()
 
     def died(self) -> str | None:
-        """Why the server is gone, if it is ours and is gone."""
+        """Return why the server is gone, or None if it runs or pgdyno does not manage it."""
         if self.cluster is None or self.cluster.is_alive():
             return None
         return f"the server has died: {self.cluster.last_words(2)}"
@@ -122,7 +125,7 @@ class Servers:
 
     @property
     def sites(self) -> list[Site]:
-        """Those that are in use."""
+        """Sites in use."""
         return list(self._sites.values())
 
     def logs(self, folder: Path) -> None:
@@ -159,7 +162,7 @@ class Servers:
         return site
 
     def start_anew(self) -> None:
-        """Those of ours that run are stopped and started; those that wait will be started anyway."""
+        """Restart every running server that pgdyno manages; suspended ones start on demand."""
         for site in self.sites:
             if site.cluster is not None and site.cluster.is_alive():
                 site.cluster.stop()
@@ -279,7 +282,10 @@ class Servers:
         return self._chosen[key]
 
     def _sizes_there(self, name: str, guess: AnyDataset) -> dict[str, int]:
-        """By target, the size of a complete dataset of that kind which lies there, of all that the run will use."""
+        """Return the size of an existing complete dataset of this kind, by target.
+
+        Only targets that the run will use are inspected.
+        """
         found = {}
         places = dict.fromkeys(c.place.target for c in self._configurations if c.place.dataset == name)
         for target in places:
@@ -303,11 +309,14 @@ class Servers:
         return found
 
     def is_private(self, name: str) -> bool:
-        """Whether a target is a server of our own."""
+        """Return True if pgdyno itself starts the server of a target, a private one or an existing cluster."""
         return self._conninfo(name) is None
 
     def folder_of(self, name: str) -> Path | None:
-        """Where a target's data directories are made; None: the temporary folder."""
+        """Return the folder in which a target's data directories are created.
+
+        None means the temporary folder.
+        """
         return self._provision.folder_of(name)
 
     # ------------------------------------------------------------ making

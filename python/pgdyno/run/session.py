@@ -173,7 +173,7 @@ class Session:
         return site
 
     def _take_samples(self, site: Site, dataset: str) -> None:
-        """Of the data as it is before the first trial."""
+        """Take samples of the data as they are before the first trial."""
         used = {c.workload for c in self.configurations if c.place.dataset == dataset}
         wanted = {name: self.experiment.workloads[name].samples for name in sorted(used)}
         for name, of in wanted.items():
@@ -411,7 +411,7 @@ class Session:
     def _beside_standbys(
         self, site: Site, planned: Planned, variables: dict[str, str], seed: int, writer: TrialWriter
     ) -> BesideStandbys | None:
-        """Of a server with standbys that pgdyno has made."""
+        """Return the standby observer, or None unless pgdyno created the standbys."""
         if not isinstance(site.cluster, ReplicatedServer):
             return None
         name, reads = planned.plan.workload, None

@@ -35,7 +35,7 @@ _NOTABLE_S = 1.0
 
 @dataclass(frozen=True)
 class Reads:
-    """What is read on standbys while the workload runs on the primary."""
+    """Read workload on standbys while the main workload runs on the primary."""
 
     workload: _core.Workload
     #: Over all standbys.
@@ -46,7 +46,7 @@ class Reads:
 
 @dataclass
 class _Counts:
-    """What was seen since it was last taken."""
+    """Histograms recorded since the last call of `take`."""
 
     reads: _core.Histogram = field(default_factory=_core.Histogram)
     staleness: _core.Histogram = field(default_factory=_core.Histogram)
@@ -218,7 +218,7 @@ class BesideStandbys:
 
 
 class _Readers:
-    """What the engine tells of readers."""
+    """Observer that receives the engine's events for the readers."""
 
     def __init__(self, beside: BesideStandbys, name: str) -> None:
         self._beside = beside

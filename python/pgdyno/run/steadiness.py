@@ -62,7 +62,10 @@ def _judged(kept: list[IntervalRow], open_loop: bool) -> steady.Steadiness:
 
 
 def _stalls(head: list[float], usual: float) -> bool:
-    """Whether throughput breaks off behind intervals that were as full as usual: what warms up does not fall."""
+    """Return True if throughput collapses after intervals at the usual level.
+
+    Such a beginning is no warm-up, because throughput does not fall during a warm-up.
+    """
     full = next((n for n, tps in enumerate(head) if tps > _FULL * usual), len(head))
     return any(tps < _EMPTY * usual for tps in head[full:])
 

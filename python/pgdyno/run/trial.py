@@ -43,7 +43,7 @@ _RESTARTING = ("57P01", "57P02", "57P03")
 
 @dataclass(frozen=True)
 class TrialContext:
-    """What all trials of a run share."""
+    """Context that all trials of a run share."""
 
     target: Target
     run: Run
@@ -94,7 +94,7 @@ class PreparedTrial:
 
 
 class RunObserver(Protocol):
-    """What the engine tells whoever looks on."""
+    """Interface through which the engine informs an observer."""
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         """All clients are connected."""
@@ -234,7 +234,10 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
 
 
 def drawn(workload: _core.Workload, side: int) -> dict[str, float]:
-    """Of TPC-C, what a side's clients have drawn, the warm-up included: the standard has ranges for it."""
+    """Return the counts of the random inputs of a side's TPC-C clients, including the warm-up.
+
+    The standard defines ranges for them.
+    """
     sides = workload.drawn
     return {f"tpcc_{name}": float(n) for name, n in sides[side].items()} if sides else {}
 
@@ -345,7 +348,7 @@ def close(
 
 
 def _why_nothing(summary: TrialSummary, rows: list[IntervalRow]) -> str:
-    """Why a trial has committed nothing."""
+    """Return why a trial has committed no transaction."""
     if summary.failed:
         why = "failed: " + ", ".join(f"{code} {n:,} times" for code, n in sorted(summary.failed.items()))
     elif any(r.disconnected or r.lost for r in rows):
@@ -422,7 +425,7 @@ def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
 
 @dataclass
 class Phases:
-    """What a trial's summary is made of: its intervals, added up by phase."""
+    """Data from which a trial's summary is computed: its intervals, added up by phase."""
 
     elapsed_ns: int
     measured: _core.Interval | None
@@ -514,12 +517,15 @@ _NOTHING = re.compile(r"^\s*--\s*(may find nothing)\b", re.IGNORECASE)
 
 
 def statement_names(phases: Phases) -> list[str]:
-    """Of each command, what a comment above it (`-- name: place an order`) calls it; mostly nothing."""
+    """Return the name of each command from a comment above it, e.g. `-- name: place an order`.
+
+    Most commands have no such comment, and their name is empty.
+    """
     return _comments_above(phases, _NAME)
 
 
 def _comments_above(phases: Phases, pattern: re.Pattern[str]) -> list[str]:
-    """Of each command, what a comment above it says."""
+    """Return the text of the comment above each command, or an empty string if there is none."""
     found = []
     comments = [
         {n: m[1] for n, line in enumerate(text.splitlines(), 1) if (m := pattern.match(line))} for text in phases.texts

@@ -1,4 +1,4 @@
-"""How many worker threads a run has."""
+"""Number of worker threads of a run."""
 
 from __future__ import annotations
 

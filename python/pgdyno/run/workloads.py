@@ -1,4 +1,4 @@
-"""What clients carry out: scripts, compiled, or TPC-C's transactions."""
+"""Workloads of the clients: compiled scripts, or the transactions of TPC-C."""
 
 from __future__ import annotations
 

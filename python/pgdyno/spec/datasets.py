@@ -1,4 +1,4 @@
-"""What the tables of an experiment hold: datasets of pgdyno, and anybody's own."""
+"""Contents of an experiment's tables: pgdyno's datasets, and datasets of users."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Fill(Strict):
 
 
 class Dataset(Strict):
-    """What the tables hold."""
+    """Contents of the tables."""
 
     title: str = ""
     #: tpcb, pk, feed, tpcc: pgdyno's own. sql: files of SQL, and tables filled with values that are drawn. dump: what
@@ -107,12 +107,15 @@ class Dataset(Strict):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is somebody's own."""
+        """Return True if the dataset is a user's own."""
         return self.kind not in OURS
 
     @property
     def left_open(self) -> bool:
-        """Whether the size is pgdyno's to choose; feed begins empty where nothing is said."""
+        """Return True if pgdyno chooses the size.
+
+        The dataset feed starts empty if no size is given, so this does not apply to it.
+        """
         return self.scale == "auto" and self.rows is None and self.kind in ("tpcb", "pk", "tpcc") and not self.adopt
 
     @model_validator(mode="before")

@@ -157,7 +157,10 @@ _MEAN = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ProducedScript(Strict):
-    """What a script was in production, of one call; what was not counted there is left out."""
+    """Production figures of one call of a script.
+
+    Figures that production did not count are absent.
+    """
 
     #: Of all calls that the scripts stand for.
     share: Annotated[float, Field(ge=0, le=1)]
@@ -172,7 +175,10 @@ class ProducedScript(Strict):
 
 
 class Production(Strict):
-    """What a captured workload was captured from; reports compare the run with it."""
+    """Production system from which a workload was captured.
+
+    Reports compare the run with it.
+    """
 
     #: Part of it that the scripts stand for, and of what: "production's time".
     covered: Annotated[float, Field(ge=0, le=1)]
@@ -242,7 +248,10 @@ class Workload(Strict):
 
 
 class Axes(Strict):
-    """What is varied; each combination is a trial. An axis that is left out has one value."""
+    """Axes that vary; each combination of their values is a trial.
+
+    An axis that is left out has one value.
+    """
 
     workload: Annotated[list[str], Distinct] = []
     #: Names of targets.
@@ -280,7 +289,7 @@ class Axes(Strict):
 
 
 class Between(Strict):
-    """What is done before each trial, so that they begin alike."""
+    """Actions before each trial, so that all trials begin in the same state."""
 
     checkpoint: bool = False
     #: Of private servers; "if_possible": of others nothing.
@@ -300,7 +309,7 @@ class Between(Strict):
 
 
 class Run(Strict):
-    """How each trial is run."""
+    """Parameters of each trial."""
 
     protocol: Protocol = "prepared"
     duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
@@ -341,7 +350,7 @@ class Run(Strict):
 
     @property
     def is_duet(self) -> bool:
-        """Whether two configurations are driven by one run of the engine."""
+        """Return True if one run of the engine drives two configurations."""
         return self.order in ("duet", "simultaneous")
 
 

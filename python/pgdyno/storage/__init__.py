@@ -1,1 +1,1 @@
-"""What the storage below a database can do, without the database."""
+"""Performance of the storage below a database, measured without the database."""

@@ -22,7 +22,10 @@ _QUANTILES = (("0.5", "p50_ns"), ("0.95", "p95_ns"), ("0.99", "p99_ns"), ("0.999
 
 @dataclass(frozen=True)
 class Metric:
-    """What is exported: a gauge, its help, and its samples of an interval: further labels, and a value."""
+    """Exported gauge: its name, its help text, and its samples for an interval.
+
+    Each sample consists of additional labels and a value.
+    """
 
     name: str
     help: str

@@ -96,7 +96,7 @@ def intervals(path: Path, starts_ns: Iterable[int]) -> Iterator[tuple[int, str, 
 
 
 def read_merged(path: Path, starts_ns: Iterable[int]) -> dict[str, Histogram]:
-    """By tag, the sum of the intervals that begin at `starts_ns`."""
+    """Return the merged histograms of the intervals that begin at `starts_ns`, by tag."""
     merged: dict[str, Histogram] = {}
     for _, tag, h in intervals(path, starts_ns):
         merged.setdefault(tag, Histogram()).merge(h)

@@ -31,7 +31,7 @@ class Part(BaseModel):
 
 
 class FileSystem(Part):
-    """Where files lie."""
+    """File system on which files are stored."""
 
     mount: str = ""
     type: str = ""
@@ -60,7 +60,10 @@ class Setting(Part):
 
 
 class Server(Part):
-    """What a server says of itself; what could not be read is absent."""
+    """Facts that a server reports about itself.
+
+    A fact that could not be read is absent.
+    """
 
     version: str | None = ""
     #: As libpq numbers it: 180006.
@@ -87,7 +90,7 @@ class Address(Part):
 
 
 class Reached(Part):
-    """How the run came to its server, without what leads to a password."""
+    """Way in which the run reached its server, without anything that leads to a password."""
 
     pg_bin: str | None = None
     options: dict[str, Any] = {}
@@ -140,7 +143,7 @@ class LoadedDataset(Part):
 
 
 class Place(Part):
-    """Where trials were run: a server, and a dataset in it."""
+    """Place where trials ran: a server, and a dataset in it."""
 
     target: str = ""
     title: str = ""
@@ -155,7 +158,7 @@ class Place(Part):
 
 
 class RunParameters(Part):
-    """How each trial was run."""
+    """Parameters of each trial of a run."""
 
     protocol: str | None = None
     duration_s: float | None = None
@@ -177,7 +180,7 @@ class RunParameters(Part):
 
     @property
     def is_duet(self) -> bool:
-        """Whether two configurations were driven by one run of the engine."""
+        """Return True if one run of the engine drove two configurations."""
         return self.order in ("duet", "simultaneous")
 
     @property
@@ -188,7 +191,7 @@ class RunParameters(Part):
 
 
 class CapacityProbe(Part):
-    """What a trial at a rate came to."""
+    """Result of a trial at one rate."""
 
     rate: float
     done: float = 0.0
@@ -304,7 +307,7 @@ class Manifest(Part):
         return Manifest.model_validate({**self.model_dump(by_alias=True), **facts})
 
     def as_json(self) -> dict[str, Any]:
-        """As the file has it."""
+        """Return the manifest as it is stored in the file."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -370,7 +373,10 @@ def text_of(path: Path) -> str:
 
 
 def read(folder: Path) -> Manifest:
-    """Of a run directory. Raises UsageError where there is none, or it cannot be read: what is wrong with it."""
+    """Read the manifest of a run directory.
+
+    Raise UsageError if the manifest does not exist or cannot be read. The error states what is wrong with it.
+    """
     path = folder / FILE
     try:
         return parse(text_of(path))

@@ -1,4 +1,7 @@
-"""What a storage probe measured. Latencies are nanoseconds."""
+"""Results of a storage probe.
+
+Latencies are in nanoseconds.
+"""
 
 from __future__ import annotations
 

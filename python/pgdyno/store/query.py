@@ -40,7 +40,7 @@ _KINDS = re.compile(r"\b(closed|open|capacity|loop|rate)\b", re.IGNORECASE)
 
 
 class Rows(NamedTuple):
-    """What a query came to; and what could not be read on the way."""
+    """Result of a query, and a list of what could not be read for it."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
@@ -48,7 +48,10 @@ class Rows(NamedTuple):
 
 
 def write_csv(found: Rows, to: TextIO) -> None:
-    """With a heading; what is unknown is nothing."""
+    """Write the result as CSV with a heading.
+
+    A value that is not known is an empty field.
+    """
     writer = csv.writer(to, lineterminator="\n")
     writer.writerow(found.columns)
     writer.writerows(found.rows)
@@ -212,7 +215,7 @@ SAMPLED = (
 
 
 def _sampled_names(text: str) -> list[str]:
-    """Those that a query speaks of."""
+    """Return the names of the sample tables that a query mentions."""
     return [name for name in SAMPLED if re.search(rf"\b{name}\b", text, re.IGNORECASE)]
 
 
@@ -244,7 +247,7 @@ def _samples(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, files: lis
 
 
 def _damage(file: Path) -> str:
-    """Why a Parquet file cannot be read; empty where it can."""
+    """Return why a Parquet file cannot be read, or an empty string if it can."""
     try:
         pq.read_schema(file)
     except reading.DAMAGED_PARQUET as e:

@@ -130,7 +130,10 @@ class RunData:
 
 
 class _Lazy(dict[K, T]):
-    """By trial number; each read when it is first asked for: a run may have thousands of trials."""
+    """Values by trial number, or by trial number and source, each read at its first use.
+
+    Reading is lazy because a run may have thousands of trials.
+    """
 
     def __init__(self, load: Callable[[K], T]) -> None:
         super().__init__()
@@ -142,7 +145,7 @@ class _Lazy(dict[K, T]):
 
 
 class _LazyKeys(Mapping[Key, T]):
-    """By configuration; each computed when it is first asked for."""
+    """Values by configuration, each computed at its first use."""
 
     def __init__(self, keys: Iterable[Key], load: Callable[[Key], T]) -> None:
         self._keys = list(keys)
@@ -206,7 +209,10 @@ def read(path: Path) -> RunData:
         return whole
 
     def units_of(tag: str, key: Key) -> list[Histogram]:
-        """By start of the server where there are several, else by repetition: what an interval is over."""
+        """Return the histograms of the units over which a confidence interval is computed.
+
+        The units are the starts of the server if there are several, else the repetitions.
+        """
         starts: dict[int, Histogram] = {}
         for t in repetitions[key]:
             if (h := merged[t.plan.number].get(tag)) is not None and h.count:
@@ -334,7 +340,7 @@ def parse_trial(text: str) -> TrialFile:
 
 
 def _counts(summary: TrialSummary | None) -> dict[str, int]:
-    """By tag, how many values a trial's summary stands on."""
+    """Return the number of values behind a trial's summary, by tag."""
     if summary is None:
         return {}
     of_statements = {hlog.statement(n): s.latency.count for n, s in enumerate(summary.statements)}

@@ -59,7 +59,7 @@ def now_text() -> str:
 
 
 def is_under_way(path: Path) -> bool:
-    """Whether a pgdyno writes in this run directory just now."""
+    """Return True if a pgdyno process is writing to this run directory now."""
     try:
         with (path / _LOCK).open("r", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -192,7 +192,7 @@ class TrialWriter:
 
     @property
     def merged(self) -> dict[str, Histogram]:
-        """By tag, the histograms so far, without the warm-up's."""
+        """Histograms recorded so far, by tag, without those of the warm-up."""
         return self._merged
 
     def start(self, start_ns: int) -> None:

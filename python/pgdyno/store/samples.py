@@ -1,9 +1,13 @@
-"""What was sampled beside a trial: one file a source in the trial's folder, `samples/NAME.parquet`.
+"""Samples taken beside a trial: one file per source in the trial's folder, `samples/NAME.parquet`.
 
-While the trial runs it is lines of JSON, of which a kill can tear the last; when it ends, Parquet. Each row has
-`start_ns` and `end_ns` on the clock of the trial's intervals (nanoseconds since the load began); the rest is the
-source's: numbers are doubles, names are text. Of what is read before and after a trial (tables, indexes, io,
-statements, plans) the row is of the whole trial, and has no times.
+While the trial runs, the samples are lines of JSON, and a kill can truncate the last line. When the trial ends, they
+become Parquet.
+
+Each row has `start_ns` and `end_ns` on the clock of the trial's intervals (nanoseconds since the load began). The
+other columns depend on the source: numbers are doubles, names are text.
+
+Some sources are read before and after a trial (tables, indexes, io, statements, plans). Their rows cover the whole
+trial and have no times.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ class SampleWriter:
 
 
 def _convert(lines: Path, to: BinaryIO) -> None:
-    """In blocks: a trial may be of many hours."""
+    """Convert lines of JSON to Parquet in blocks, because a trial may last many hours."""
     with (
         pj.open_json(lines, pj.ReadOptions(block_size=_BLOCK)) as reader,
         pq.ParquetWriter(to, reader.schema) as writer,

@@ -65,7 +65,7 @@ def grouped(column: Column) -> tuple[Column, np.ndarray[Any, Any], np.ndarray[An
 
 
 def places(column: Column, among: Column) -> np.ndarray[Any, Any]:
-    """Where each value stands among others; -1: nowhere."""
+    """Return the position of each value among other values; -1 means that it is not among them."""
     found = pc.index_in(column.cast(among.type), value_set=among)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64))
 

@@ -163,7 +163,11 @@ class Beside:
         self._thread.start()
 
     def waits(self) -> bool:
-        """Whether the server has it wait for another session, rather than that it is slow; else it has ended."""
+        """Return True if the work waits for another session, and False if it has ended.
+
+        The server reports which sessions block it, so slow work does not count as waiting. Work that has not ended
+        within the timeout also returns True.
+        """
         deadline = time.monotonic() + _PATIENCE_S
         while self._thread.is_alive() and time.monotonic() < deadline:
             self._thread.join(_LOOK_S)
@@ -177,7 +181,10 @@ class Beside:
         self._thread.join(_PATIENCE_S)
 
     def refused(self) -> bool:
-        """Whether the server has refused it with 40001, which is one way to isolate; else as `result`."""
+        """Return True if the server has rejected the work with SQLSTATE 40001.
+
+        Such a rejection is one way to isolate transactions. Raise any other exception as `result` does.
+        """
         try:
             self.result()
         except psycopg.errors.SerializationFailure:

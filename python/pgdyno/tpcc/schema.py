@@ -1,4 +1,4 @@
-"""What TPC-C's tables have besides rows and keys: foreign keys (clause 1.3), and functions that do its transactions."""
+"""Additions to TPC-C's tables: foreign keys (clause 1.3), and functions that run the transactions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def foreign_keys(number: int, sets: int) -> list[str]:
 
 
 def signature(function: str) -> str:
-    """Of CREATE FUNCTION: its name and the types of its arguments, as DROP and COMMENT take them."""
+    """Return the name and the argument types of a CREATE FUNCTION, as DROP and COMMENT take them."""
     match = _HEAD.match(function)
     assert match is not None, function
     types = [argument.split()[-1] for argument in match[2].split(",")]

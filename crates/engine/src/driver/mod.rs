@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Names a connection: the number of its client within the worker.
 pub type Token = usize;
 
-/// Where to connect, resolved.
+/// Resolved address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix-domain socket.
@@ -40,10 +40,10 @@ pub struct Event {
     pub closed: bool,
 }
 
-/// What a worker needs of the world. Events are edge-triggered: after one, read until fewer bytes came than were asked
-/// for.
+/// Interface between a worker and the outside world. Events are edge-triggered: after an event, read until fewer bytes
+/// arrive than requested.
 pub trait Driver {
-    /// What it waits by.
+    /// Returns the name of the mechanism that waits for events.
     fn name(&self) -> &'static str;
     /// Time since an origin that all drivers of a run share.
     fn now(&mut self) -> Nanos;
@@ -62,7 +62,7 @@ pub trait Driver {
     fn send(&mut self, token: Token, bytes: &[u8]) -> io::Result<usize>;
     /// Receives what is there; `None` when nothing is, `Some(0)` when the peer has closed.
     fn recv(&mut self, token: Token, buf: &mut [u8]) -> io::Result<Option<usize>>;
-    /// Whether writable events are wanted.
+    /// Turns writable events on or off.
     fn watch_writable(&mut self, token: Token, on: bool) -> io::Result<()>;
     /// Closes the connection, if there is one.
     fn close(&mut self, token: Token);

@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// How the simulated server answers. All fields can be set freely.
+/// Behaviour of the simulated server. All fields can be set freely.
 pub struct SimServer {
-    /// How long statements take: connection, number of the request on this server, time it arrived.
+    /// Latency of statements. Arguments: connection, number of the request on this server, time of its arrival.
     pub latency: Box<dyn FnMut(Token, u64, Nanos) -> Nanos + Send>,
     /// The answer to some requests is an error instead: its SQLSTATE.
     pub fail: Box<dyn FnMut(Token, u64) -> Option<&'static str> + Send>,
@@ -30,7 +30,7 @@ pub struct SimServer {
     pub distort: Box<dyn FnMut(Token, u64) -> Option<Distortion> + Send>,
 }
 
-/// How an answer breaks the protocol.
+/// Protocol violation in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distortion {
     /// A ReadyForQuery too many.
@@ -73,7 +73,7 @@ enum Happening {
     Cut,
 }
 
-/// When, which of all that is scheduled, on which connection and which generation of it, what.
+/// Scheduled event: time, sequence number among all scheduled events, connection, generation of the connection, event.
 type Scheduled = (Nanos, u64, Token, u64, Happening);
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ struct Connection {
     refused: bool,
     inbox: Vec<u8>,
     closed_by_peer: bool,
-    /// When the server is free again: it answers one request of a connection after the other.
+    /// Time at which the server is free again. It answers the requests of a connection one after the other.
     free_at: Nanos,
 }
 
@@ -193,7 +193,8 @@ fn distorted(bytes: &[u8], how: Distortion) -> Vec<u8> {
     }
 }
 
-/// The same with something said between the messages.
+/// Returns `bytes` with ParameterStatus, NotificationResponse and NoticeResponse messages inserted at random between
+/// its messages.
 fn chattered(bytes: &[u8], rng: &mut Prng) -> Vec<u8> {
     const SAID: [&[u8]; 3] = [b"S\0\0\0\x11TimeZone\0UTC\0", b"A\0\0\0\x0c\0\0\0\x07ch\0\0", b"N\0\0\0\x0bMhello\0\0"];
     let mut out = Vec::new();

@@ -33,7 +33,7 @@ pub fn connect(address: &Address) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether connecting has succeeded.
+/// Returns `Ok` if connecting has succeeded, otherwise the error of the socket.
 pub fn connected(fd: &OwnedFd) -> io::Result<()> {
     sockopt::socket_error(fd)?.map_err(io::Error::from)
 }
@@ -67,7 +67,7 @@ pub fn recv(fd: &OwnedFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
 /// The clock of the real drivers.
 #[derive(Debug)]
 pub struct Clock {
-    /// What the monotonic clock shows at time zero, in nanoseconds.
+    /// Reading of the monotonic clock at time zero, nanoseconds.
     zero: u64,
     /// The scheduler's figures of this thread, where the system has them.
     schedstat: Option<std::fs::File>,
@@ -94,7 +94,8 @@ impl Clock {
         Nanos(nanoseconds(ClockId::ThreadCPUTime))
     }
 
-    /// How long the calling thread has waited for a CPU while it was ready to run; zero where the system does not tell.
+    /// Returns the time that the calling thread was ready to run but waited for a CPU. Returns zero if the system does
+    /// not provide it.
     pub fn run_delay(&self) -> Nanos {
         use std::os::unix::fs::FileExt;
         let mut buffer = [0; 96];
@@ -105,7 +106,8 @@ impl Clock {
     }
 }
 
-/// What a clock shows. The monotonic one is that of `Instant`, whose arithmetic costs more than the call.
+/// Returns the reading of a clock, nanoseconds. The monotonic clock is the clock of `Instant`; the arithmetic of
+/// `Instant` costs more than the call.
 #[inline]
 fn nanoseconds(clock: ClockId) -> u64 {
     let t = rustix::time::clock_gettime(clock);

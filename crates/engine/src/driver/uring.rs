@@ -22,7 +22,7 @@ const POLL_FIRST: u16 = 1;
 /// MSG_WAITALL and MSG_NOSIGNAL: a send completes whole or not at all, and raises no SIGPIPE.
 const SEND_FLAGS: i32 = 0x100 | 0x4000;
 
-/// What a completion is of; the low bits of its user data.
+/// Kind of operation that a completion belongs to, stored in the low bits of its user data.
 const POLL: u64 = 0;
 const SEND: u64 = 1;
 const RECV: u64 = 2;
@@ -34,15 +34,15 @@ struct Slot {
     is_registered: bool,
     /// The worker's name for it; `None` once it is closed, while the kernel still holds operations of it.
     token: Option<Token>,
-    /// What is being sent; not touched while `sending`.
+    /// Bytes being sent; not touched while `sending`.
     output: Vec<u8>,
     sending: bool,
-    /// What is to be sent next.
+    /// Bytes to send next.
     queued: Vec<u8>,
-    /// What is being received into; not touched while `receiving`.
+    /// Buffer that is being received into; not touched while `receiving`.
     input: Box<[u8; INPUT]>,
     receiving: bool,
-    /// What has been received and not been taken.
+    /// Range of `input` that has been received and not been taken.
     filled: std::ops::Range<usize>,
     /// The end: `Some(Ok)` when the peer has closed, `Some(Err)` with the error number.
     end: Option<Result<(), i32>>,

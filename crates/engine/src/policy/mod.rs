@@ -16,7 +16,7 @@ use pgdyno_wire::{Refusal, ServerError, SqlState};
 pub(crate) use classic::Classic;
 pub(crate) use counting::Counting;
 
-/// What becomes of it.
+/// Reaction to a problem.
 pub(crate) enum Decision {
     /// It is no trouble.
     GoOn,
@@ -42,7 +42,7 @@ pub(crate) struct Scene<'a> {
     pub client: usize,
     /// Its script, where it carries out one.
     pub script: Option<&'a ScriptActor>,
-    /// What its connection has prepared.
+    /// Prepared statements of its connection, one flag per slot.
     pub prepared: &'a [bool],
     pub now: Nanos,
 }
@@ -55,7 +55,7 @@ impl Scene<'_> {
     }
 }
 
-/// What is done about trouble.
+/// Reactions to problems.
 pub(crate) trait Policy: Send {
     /// The server has refused a request; `command` waits for the answers.
     fn refused(&self, scene: &Scene<'_>, events: &mut Events, command: usize, refusal: &Refusal<Label>) -> Decision;
@@ -69,7 +69,8 @@ pub(crate) trait Policy: Send {
     fn left_open(&self, scene: &Scene<'_>, events: &mut Events, command: usize) -> Decision;
     /// The server waits for COPY data, or sends some.
     fn copies(&self, scene: &Scene<'_>, events: &mut Events) -> Decision;
-    /// Whether a lost connection ends its client: its transaction is then unfinished, where it has not failed before.
+    /// Returns true if a lost connection ends its client. Its open transaction then counts as unfinished, unless it has
+    /// committed or may have committed.
     fn loss_ends_client(&self, plan: &Plan) -> bool;
     /// Says what a lost connection is, where it ends its client.
     fn lost(&self, scene: &Scene<'_>, events: &mut Events, command: usize, said: Option<&Refusal<Label>>, reason: &str);

@@ -10,7 +10,7 @@ use crate::workload::{Awaited, Failure, Requests, Settled, Step};
 use pgdyno_base::Nanos;
 use pgdyno_wire::TransactionStatus;
 
-/// What is put into a pipeline is sent when it is more than this, as libpq has it.
+/// Pipeline size from which on requests are sent at once, bytes, as in libpq.
 const FLUSH_AT: usize = 64 * 1024;
 
 impl<D: Driver> Worker<D> {
@@ -30,7 +30,7 @@ impl<D: Driver> Worker<D> {
         if self.plan.connect_each { self.open(i, now) } else { self.drive(i, now) }
     }
 
-    /// Whether the time for the measurement is over.
+    /// Returns true if the time for the measurement is over, or if the run is ending early.
     pub(super) fn is_over(&self, now: Nanos) -> bool {
         self.stage.ending || now >= self.tally.origin + self.plan.end()
     }
@@ -125,7 +125,8 @@ impl<D: Driver> Worker<D> {
         self.drive_from(i, now, false)
     }
 
-    /// The same, from the client's last step on: its requests are written again, without what was prepared meanwhile.
+    /// Repeats the client's last step, then continues like `drive`. The step writes its requests again, but does not
+    /// prepare statements again that were prepared in the meantime.
     pub(super) fn drive_again(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         self.drive_from(i, now, true)
     }
@@ -283,14 +284,14 @@ impl<D: Driver> Worker<D> {
         }
     }
 
-    /// What the actor has asked to be shown.
+    /// Reports the lines that the actor wants to show.
     fn show(&mut self, i: Token, now: Nanos) {
         for line in std::mem::take(&mut self.shown) {
             self.events.say("output", self.first_client + i, now, line);
         }
     }
 
-    /// What was written, and that it is waited for.
+    /// Reports, as debug messages, the requests that were written and the wait for their answers.
     #[inline]
     fn show_written(&mut self, i: Token, now: Nanos, what: Option<Awaited>) {
         if self.is_talkative() && what != Some(Awaited::Preparation) {

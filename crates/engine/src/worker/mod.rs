@@ -39,7 +39,7 @@ use tally::{Tally, Who};
 use timers::Timers;
 use turns::Turns;
 
-/// How long a worker waits at most before it looks whether it shall stop.
+/// Maximum time a worker waits before it checks the stop flag.
 const STOP_CHECK: Nanos = Nanos::from_millis(100);
 
 /// Asks workers to stop. 0: go on; [`STOP_SOON`]: begin nothing more; [`STOP_NOW`]: wait for nothing.
@@ -59,11 +59,11 @@ pub struct RunEvent {
     pub kind: &'static str,
     /// Which client.
     pub client: usize,
-    /// In words.
+    /// Description of the event.
     pub text: String,
 }
 
-/// What a worker reports.
+/// Report of a worker.
 pub enum Report {
     /// An interval is over.
     Interval(Box<Interval>),
@@ -71,7 +71,7 @@ pub enum Report {
     Event(RunEvent),
 }
 
-/// Where a worker stands in its run.
+/// Progress of a worker in its run.
 struct Stage {
     /// The run is on: errors of connecting are survived.
     running: bool,

@@ -11,11 +11,11 @@ use pgdyno_record::interval::Slice;
 use pgdyno_wire::{Cancel, frontend};
 use std::sync::atomic::Ordering;
 
-/// How long an interrupted run waits for what is under way.
+/// Maximum time an interrupted run waits for transactions under way.
 const STOP_DRAIN: Nanos = Nanos::from_secs(2);
-/// How long a worker tries to cancel what is still under way when it ends, all clients together.
+/// Time limit for cancelling statements still under way when a worker ends, for all its clients together.
 const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
-/// How long the server may take to close the connection of a cancel request.
+/// Maximum time for the server to close the connection of a cancel request.
 const CLOSING_PATIENCE: Nanos = Nanos::from_millis(100);
 
 impl<D: Driver> Worker<D> {
@@ -141,7 +141,8 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
-    /// When a transaction is due, and when something has to be done even if nothing happens.
+    /// Returns the time at which the next transaction or timer is due, and the time at which the worker must act even
+    /// without an event.
     fn wake_at(&self, now: Nanos) -> (Nanos, Nanos) {
         let due = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.next_due().unwrap_or(Nanos::MAX));
         let end = if self.stage.ending { Nanos::MAX } else { self.tally.origin + self.plan.end() };
@@ -164,7 +165,8 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
-    /// Of a duet: the side whose turn it is goes on; the other's clients stop as they come to a transaction's end.
+    /// Starts the current turn of a duet. The side of this turn continues; clients of other sides stop at the end of
+    /// their transaction.
     fn take_turn(&mut self, now: Nanos) -> Result<(), EngineError> {
         let plan = self.plan.clone();
         let Some(duet) = &plan.duet else { return Ok(()) };

@@ -53,7 +53,7 @@ impl Reach {
         }
     }
 
-    /// How many addresses it has.
+    /// Returns the number of addresses of a client's target.
     pub fn addresses(&self, i: Token) -> usize {
         match &self.config(i).endpoint {
             Endpoint::Unix(_) => 1,
@@ -66,7 +66,7 @@ impl Reach {
         if self.connecting < CONNECTING { self.waiting.pop_front() } else { None }
     }
 
-    /// Why there is no connection to the `n`th address.
+    /// Returns the error for a failed connection to the `n`th address.
     pub fn cannot_connect(&self, i: Token, n: usize, reason: String) -> EngineError {
         let classic = match (&self.config(i).endpoint, self.address(i, n)) {
             (Endpoint::Tcp { host, .. }, Some(Address::Tcp(at))) => {

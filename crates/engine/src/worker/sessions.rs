@@ -291,7 +291,8 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
-    /// What became of the transaction whose connection was lost: by what was sent, and what had been answered.
+    /// Settles the transaction whose connection was lost. The outcome depends on the requests that were sent and the
+    /// answers that arrived.
     fn settle_lost(&mut self, i: Token, code: SqlState, ends_client: bool, now: Nanos) -> Result<(), EngineError> {
         let fate = self.clients[i].connection.conversation.fate();
         // The commit was confirmed, and nothing is left to be done but to wait for ReadyForQuery, or to think.
@@ -338,7 +339,7 @@ impl<D: Driver> Worker<D> {
         self.clients[i].actor.settled(outcome).map_err(|e| EngineError::System(e.to_string()))
     }
 
-    /// Whether the client's transaction has nothing left to send.
+    /// Returns true if the client's transaction has nothing left to send.
     fn is_at_its_end(&mut self, i: Token) -> bool {
         let client = &mut self.clients[i];
         if client.refusal.is_some() || client.undone || !matches!(client.state, State::Busy { .. } | State::Sleeping) {

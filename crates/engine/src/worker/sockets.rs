@@ -7,7 +7,7 @@ use pgdyno_base::Nanos;
 /// Bytes read at a time; shared by all clients of a worker, so that a connection needs almost no memory of its own.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// What came of reading.
+/// Result of a read.
 pub(super) enum Received {
     /// So many bytes; and whether more may be there.
     Bytes(usize, bool),
@@ -20,11 +20,11 @@ pub(super) enum Received {
 /// The driver, and the buffers that all connections share.
 pub(super) struct Sockets<D> {
     pub driver: D,
-    /// What was read last.
+    /// Bytes of the last read.
     pub buffer: Vec<u8>,
-    /// The same in the clear.
+    /// Decrypted bytes of the last read.
     pub plain: Vec<u8>,
-    /// What is being written.
+    /// Bytes being written.
     pub out: Vec<u8>,
 }
 

@@ -11,7 +11,7 @@ use pgdyno_record::log::{Ending, Entry};
 use pgdyno_record::{Interval, Phase, Timeline, TransactionLog};
 use pgdyno_wire::SqlState;
 
-/// What a worker's thread has used of its machine, as the driver tells.
+/// Resources that a worker's thread has used, as reported by the driver.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Used {
     /// CPU time.
@@ -65,7 +65,7 @@ impl Tally {
 
     // ------------------------------------------------------------ intervals
 
-    /// When the interval at hand ends.
+    /// Returns the end of the current interval.
     pub fn interval_end(&self) -> Nanos {
         self.origin + self.interval.slice.end
     }
@@ -164,7 +164,8 @@ impl Tally {
         self.write(who, &Transaction { script, ..Transaction::default() }, Ending::Skipped, now)
     }
 
-    /// Of an open loop's end: due, and never chosen.
+    /// Counts a transaction that was due before the end of an open loop and was never chosen. It counts as scheduled
+    /// and skipped.
     pub fn never_begun(&mut self) {
         self.interval.outcomes.scheduled += 1;
         self.interval.outcomes.skipped += 1;

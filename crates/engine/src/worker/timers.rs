@@ -21,7 +21,7 @@ impl Timers {
         }
     }
 
-    /// When the next is due.
+    /// Returns the time at which the next timer is due.
     pub fn next(&self) -> Option<Nanos> {
         self.0.peek().map(|Reverse((at, ..))| *at)
     }

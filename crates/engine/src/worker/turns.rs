@@ -7,7 +7,7 @@ use crate::schedule::Arrivals;
 use pgdyno_base::{Nanos, Prng};
 use std::collections::VecDeque;
 
-/// What a free client does.
+/// Next action of a free client.
 pub(super) enum Turn {
     /// It begins a transaction of this script, which was due then.
     Begin { script: usize, due: Nanos },
@@ -28,7 +28,7 @@ pub(super) struct Turns {
     throttle: Prng,
     /// Number of the worker's first client within the run.
     first_client: usize,
-    /// Of a duet: the side that is under load.
+    /// Side of a duet that is under load.
     side: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Turns {
         Turns { arrivals: None, idle: VecDeque::new(), choose, throttle, first_client, side: None }
     }
 
-    /// Of a duet: it is this turn's side that goes on. Returns its clients that were waiting.
+    /// Switches a duet to the side of this turn. Returns the clients of that side that were waiting.
     pub fn take_turn(&mut self, duet: &Duet, turn: u64) -> Vec<Token> {
         if duet.together {
             return Vec::new();
@@ -50,7 +50,7 @@ impl Turns {
         VecDeque::into(go)
     }
 
-    /// Of a duet: the client has to wait for its side's turn.
+    /// Returns true if the client of a duet has to wait for its side's turn.
     fn is_others_turn(&self, plan: &Plan, i: Token) -> bool {
         let Some((duet, side)) = plan.duet.as_ref().zip(self.side) else { return false };
         (self.first_client + i) % duet.sides != side
@@ -111,7 +111,7 @@ impl Turns {
         if due <= now { self.idle.pop_front() } else { None }
     }
 
-    /// When the next free client will be needed.
+    /// Returns the time at which the next free client is needed.
     pub fn next_due(&self) -> Option<Nanos> {
         if self.idle.is_empty() { None } else { self.arrivals.as_ref()?.peek() }
     }

@@ -27,7 +27,7 @@ pub struct CommandInfo {
     pub line: usize,
     /// It is sent to the server.
     pub is_sql: bool,
-    /// What it does to its transaction.
+    /// Effect on its transaction.
     pub effect: Effect,
     /// Its actor reads its rows.
     pub reads: bool,
@@ -35,20 +35,20 @@ pub struct CommandInfo {
     pub parameters: usize,
 }
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Its command, over the whole workload.
     pub command: u32,
     /// The statement that is prepared by it.
     pub slot: u32,
-    /// What of the answer to this request ends the command.
+    /// Part of the answer to this request that ends the command.
     pub ends: Ends,
-    /// When the command was put into a pipeline, if it is timed from there; else zero.
+    /// Time at which the command was put into a pipeline, if it is timed from there; otherwise zero.
     pub since: Nanos,
 }
 
-/// What ends a command.
+/// Part of an answer that ends a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// It is a part of the command.
@@ -60,7 +60,7 @@ pub enum Ends {
 }
 
 impl Label {
-    /// Of requests that no command makes.
+    /// Label of requests that do not belong to a command.
     pub const NONE: Label = Label { command: u32::MAX, slot: 0, ends: Ends::Not, since: Nanos::ZERO };
 
     /// A part of a command.
@@ -73,14 +73,14 @@ impl Label {
     }
 }
 
-/// What a client does next.
+/// Next action of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Send what was asked and wait until all of it is answered; then call again.
     Wait {
         /// The command that an error is held against, where no request is.
         command: usize,
-        /// What is waited for.
+        /// Kind of answer that the client waits for.
         what: Awaited,
     },
     /// Call again at once. Time may have passed.
@@ -93,7 +93,7 @@ pub enum Step {
     Done,
 }
 
-/// What a client waits for.
+/// Kind of answer that a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// One statement.
@@ -104,7 +104,7 @@ pub enum Awaited {
     Preparation,
 }
 
-/// Why a client's transaction cannot go on, for a reason that is not the server's.
+/// Reason that stops a client's transaction and does not come from the server.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The error with its place.
@@ -115,13 +115,13 @@ pub struct Failure {
     pub number: usize,
     /// The command's name, as written.
     pub name: String,
-    /// What has failed.
+    /// Cause of the failure.
     pub cause: Cause,
     /// The error itself; may be empty.
     pub message: String,
 }
 
-/// What has failed.
+/// Cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// An expression, or another meta-command: which step of it, in pgbench's words.
@@ -136,7 +136,7 @@ pub enum Cause {
     Name(u32, &'static str, String),
 }
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// The client has the answer to its COMMIT.
@@ -147,13 +147,14 @@ pub enum Settled {
     Unknown,
 }
 
-/// What all clients share.
+/// Part of a workload that all clients share.
 pub trait Workload: Send + Sync {
     /// Names of the scripts.
     fn scripts(&self) -> Vec<String>;
     /// All commands, of all scripts.
     fn commands(&self) -> &[CommandInfo];
-    /// How many statements a connection may have prepared: one a command, where a command is always the same statement.
+    /// Returns the number of statements that a connection may have prepared: one per command, if a command is always
+    /// the same statement.
     fn slots(&self) -> usize {
         self.commands().len()
     }
@@ -167,10 +168,12 @@ pub trait Workload: Send + Sync {
     fn locate(&self, command: usize, message: &str) -> ScriptError;
 }
 
-/// What one client does. Commands are numbered over the whole workload.
+/// Behaviour of one client. Commands are numbered over the whole workload.
 pub trait Actor: Send {
-    /// How long the client rests from `now` on before it begins its next transaction, in a closed loop; not a part of its
-    /// latency. Asked again when that time is over: then it is zero, unless there is more of it.
+    /// Returns how long the client rests from `now` on before it begins its next transaction in a closed loop. The rest
+    /// is not part of the latency.
+    ///
+    /// The engine calls this again when the rest is over. The result is then zero, unless there is more rest.
     fn rest(&mut self, _now: Nanos) -> Nanos {
         Nanos::ZERO
     }
@@ -190,7 +193,8 @@ pub trait Actor: Send {
     fn retry(&mut self);
     /// The connection is gone: what was open on it is no more.
     fn disconnected(&mut self) {}
-    /// What became of its transaction; asked once for each that was begun, retries included. An error ends the run.
+    /// Receives the outcome of its transaction. Called once for each transaction that was begun, its retries included.
+    /// An error ends the run.
     fn settled(&mut self, _outcome: Settled) -> std::io::Result<()> {
         Ok(())
     }
@@ -220,19 +224,19 @@ pub enum Piece<'a> {
     End,
 }
 
-/// Where an actor writes its requests.
+/// Writer for the requests of an actor.
 pub struct Requests<'a> {
     pub(crate) conversation: &'a mut Conversation<Label>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) prepared: &'a [bool],
     pub(crate) protocol: Protocol,
-    /// When this step began.
+    /// Start time of this step.
     pub(crate) now: Nanos,
     /// Commands in a pipeline are timed from where they are put into it.
     pub(crate) timed: bool,
     /// Lines that the actor shows, as `debug()` does.
     pub(crate) shown: &'a mut Vec<String>,
-    /// What was written, where that is told: the command, and whether it is prepared on the way.
+    /// Commands that were written, if they are reported: the command, and true if it is prepared along with it.
     pub(crate) written: &'a mut Vec<(usize, bool)>,
     pub(crate) last: Option<usize>,
     /// Nothing is to be carried out: only whether anything is left to do is asked.
@@ -245,13 +249,13 @@ pub struct Statement<'a> {
     pub command: usize,
     /// Its place among the prepared ones: its number, unless a command stands for several statements.
     pub slot: usize,
-    /// What it is prepared as.
+    /// Name under which it is prepared.
     pub name: &'a str,
     /// Its text, with `$1`, `$2` ...
     pub text: &'a str,
-    /// How many parameters it has.
+    /// Number of parameters.
     pub parameters: usize,
-    /// What it does to its transaction.
+    /// Effect on its transaction.
     pub effect: Effect,
     /// Its rows are read.
     pub reads: bool,
@@ -265,7 +269,7 @@ impl Requests<'_> {
         self.protocol
     }
 
-    /// Whether a statement is prepared on this connection, by its slot.
+    /// Returns true if the statement in `slot` is prepared on this connection.
     pub fn is_prepared(&self, slot: usize) -> bool {
         self.prepared[slot]
     }

@@ -16,11 +16,11 @@ pub struct Script {
     pub program: Arc<Program>,
     /// Its weight among the scripts of its side.
     pub weight: u64,
-    /// Of a duet: the side whose clients carry it out; else 0.
+    /// Side of a duet whose clients execute it; otherwise 0.
     pub side: usize,
 }
 
-/// What the clients of one side have.
+/// Variables and samples of the clients of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     /// Variables that they begin with, over those that all have.
@@ -34,24 +34,24 @@ pub struct Side {
 pub struct Scheduled {
     /// Its script.
     pub script: usize,
-    /// When, from the run's begin.
+    /// Due time, counted from the moment when the first client is free for its first transaction.
     pub due: Nanos,
     /// The row of scheduled samples.
     pub row: u64,
 }
 
-/// What each client does, and when; in place of weights.
+/// Transactions of each client and their due times, used instead of weights.
 #[derive(Debug, Default)]
 struct Schedule {
     clients: Vec<Vec<Scheduled>>,
-    /// When the first client was free for its first transaction.
+    /// Time at which the first client was free for its first transaction.
     begin: OnceLock<Nanos>,
 }
 
-/// How long a client without more to do rests before it is asked again.
+/// Rest of a client without further transactions before it is asked again.
 const FOR_LONG: Nanos = Nanos(3_600_000_000_000);
 
-/// As in pgbench. The sum of all must fit what is drawn from.
+/// Maximum weight of a script, as in pgbench. The sum of all weights must fit the range of the random choice.
 pub const MAX_WEIGHT: u64 = i32::MAX as u64;
 
 /// One or more weighted scripts.
@@ -62,7 +62,8 @@ pub struct ScriptWorkload {
 struct Shared {
     scripts: Vec<Script>,
     symbols: Arc<Symbols>,
-    /// By side: its scripts, the sum of their weights, and its variables. Client `i` is of side `i % sides`.
+    /// Scripts of each side, the sum of their weights, and the side's variables. Client `i` belongs to side `i %
+    /// sides`.
     sides: Vec<(Vec<usize>, u64, Side)>,
     commands: Vec<CommandInfo>,
     /// Names under which commands are prepared.
@@ -70,7 +71,7 @@ struct Shared {
     /// The number of each script's first command.
     first: Vec<usize>,
     random_seed: u64,
-    /// What the statement of each command does to its transaction.
+    /// Effect of each command's statement on its transaction.
     effects: Vec<Effect>,
     schedule: Option<Schedule>,
 }
@@ -81,7 +82,7 @@ impl ScriptWorkload {
         ScriptWorkload::of_sides(scripts, vec![Side::default()], symbols, random_seed)
     }
 
-    /// The same for several sides, each with scripts of its own.
+    /// Creates a workload like [`ScriptWorkload::new`], but for several sides, each with its own scripts.
     pub fn of_sides(
         scripts: Vec<Script>,
         sides: Vec<Side>,
@@ -128,7 +129,8 @@ impl ScriptWorkload {
         Ok(ScriptWorkload { shared: Arc::new(shared) })
     }
 
-    /// The same, where each client carries out its own transactions at their times: client `i` the i-th of `clients`.
+    /// Returns the workload with a schedule: each client executes its own transactions at their times. Client `i`
+    /// executes the i-th list of `clients`.
     pub fn scheduled(mut self, clients: Vec<Vec<Scheduled>>) -> Result<ScriptWorkload, String> {
         let shared = Arc::get_mut(&mut self.shared).ok_or("the workload is in use")?;
         if let Some(s) = clients.iter().flatten().find(|s| s.script >= shared.scripts.len()) {
@@ -213,16 +215,16 @@ pub struct ScriptActor {
     at_begin: Prng,
     side: usize,
     client: usize,
-    /// Of a schedule, the number of the client's next transaction.
+    /// Number of the client's next transaction in a schedule.
     next: usize,
     current: usize,
     in_pipeline: bool,
-    /// What the last step has sent.
+    /// Requests that the last step has sent.
     sent: Sent,
     result: Captured,
 }
 
-/// What a step that waits has sent.
+/// Requests that a waiting step has sent.
 #[derive(Clone, Copy)]
 enum Sent {
     /// A statement, by its number in the script.
@@ -424,7 +426,7 @@ impl ScriptActor {
         program.commands[info.number].statement.map(|local| (program, local))
     }
 
-    /// What is sent for `command`: its text, or the name that it is prepared as.
+    /// Returns the text that is sent for `command`, or the name under which it is prepared.
     pub fn sent(&self, command: usize, protocol: Protocol) -> String {
         let Some((program, local)) = self.code_of(command) else { return String::new() };
         match protocol {

@@ -52,7 +52,7 @@ impl Recorded {
         self.intervals.iter().map(what).sum()
     }
 
-    /// What must hold of every run.
+    /// Asserts the invariants of every run.
     pub fn check(&self) {
         let outcomes = self.outcomes();
         assert_eq!(outcomes.balance(), 0, "{outcomes:?}");
@@ -80,7 +80,7 @@ pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(
     simulate_workload(server, plan, workload)
 }
 
-/// As `simulate`, of any workload; also the connections that were asked to cancel.
+/// Simulates any workload, like `simulate`. Also returns the connections that were asked to cancel.
 pub fn simulate_workload(
     server: SimServer,
     plan: Plan,

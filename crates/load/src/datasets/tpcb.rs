@@ -7,9 +7,9 @@ use crate::size::Width;
 pub const ACCOUNTS: u64 = 100_000;
 /// Rows of pgbench_tellers in one unit of scale.
 pub const TELLERS: u64 = 10;
-/// From this scale on, account numbers are bigint, as pgbench has it.
+/// Smallest scale at which account numbers are bigint, as in pgbench.
 const BIGINT_FROM: u32 = 20_000;
-/// Where the tables of accounts begin in the list: one, or its partitions.
+/// Index of the first table of accounts in the list: the only one, or the first of its partitions.
 const FIRST_ACCOUNTS: usize = 2;
 
 /// The dataset at a scale.

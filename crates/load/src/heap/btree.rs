@@ -12,16 +12,17 @@
 use super::page::{HEADER, LINE_POINTER, SIZE, header, item_pointer, line_pointer, put};
 use crate::size::{entries_on_full_leaf, entries_on_inner_page, entries_on_leaf};
 
-/// Where the special space begins.
+/// Offset of the special space in a page.
 const SPECIAL: usize = SIZE - 16;
 const LEAF: u16 = 1;
 const ROOT: u16 = 2;
 const META: u16 = 8;
 /// `t_tid` of this tuple is no row's address: `INDEX_ALT_TID_MASK`.
 const PIVOT: u16 = 0x2000;
-/// In `t_info`: some attribute is of varying width (`INDEX_VAR_MASK`).
+/// Flag in `t_info`: some attribute has a variable width (`INDEX_VAR_MASK`).
 const VARIES: u16 = 0x4000;
-/// In a pivot's count of attributes: a row's address stands behind them (`BT_PIVOT_HEAP_TID_ATTR`), in so many bytes.
+/// Flag in a pivot's attribute count (`BT_PIVOT_HEAP_TID_ATTR`). A row's address follows the attributes, in `ADDRESS`
+/// bytes.
 const HAS_ADDRESS: u16 = 0x1000;
 const ADDRESS: usize = 8;
 /// Bytes of an index tuple's header, and of a whole one without a key.
@@ -32,10 +33,10 @@ const VERSION: u32 = 4;
 /// Bytes that a key has at most.
 pub const KEY_BYTES: usize = 48;
 
-/// What the index is over.
+/// Keys that an index covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
-    /// How many.
+    /// Number of keys.
     pub rows: u64,
     /// Columns of the key.
     pub columns: usize,
@@ -55,7 +56,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of these bytes.
+    /// Returns a key of these bytes.
     #[inline]
     pub fn new(image: &[u8]) -> Key {
         let mut bytes = [0; KEY_BYTES];
@@ -63,7 +64,7 @@ impl Key {
         Key { length: image.len() as u8, bytes }
     }
 
-    /// Of integers of `width` bytes each.
+    /// Returns a key of integers, each `width` bytes wide.
     #[inline]
     pub fn of_integers(values: &[i64], width: usize) -> Key {
         let mut bytes = [0; KEY_BYTES];
@@ -93,7 +94,7 @@ pub struct Entry {
 /// Finds an entry by its place in the order of keys.
 pub type Entries<'a> = dyn FnMut(u64) -> Entry + 'a;
 
-/// Where everything is.
+/// Positions of all pages of an index.
 #[derive(Clone, Debug)]
 pub struct Layout {
     keys: Keys,

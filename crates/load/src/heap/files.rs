@@ -21,25 +21,25 @@ use std::time::Duration;
 const SEGMENT: u64 = (1 << 30) / SIZE as u64;
 /// Pages that are written at a time. Divides a segment.
 const PIECE: u64 = 512;
-/// How often the caller hears how far it is.
+/// Interval between progress reports to the caller.
 const LOOK: Duration = Duration::from_millis(10);
-/// What direct I/O wants buffers aligned to.
+/// Buffer alignment that direct I/O requires, bytes.
 const ALIGNMENT: usize = 4096;
 
 /// A relation and where its first segment goes; the others go to `path.1`, `path.2` …
 pub struct Job<'a> {
-    /// What.
+    /// Relation to write.
     pub relation: Relation<'a>,
-    /// Where.
+    /// Path of the first segment.
     pub path: PathBuf,
 }
 
-/// How to write.
+/// Options for writing.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Threads; with direct I/O more than cores, since some wait for the disk.
     pub threads: usize,
-    /// Whether the cluster has data checksums.
+    /// True if the cluster has data checksums.
     pub checksums: bool,
     /// Past the page cache, where the file system can.
     pub direct_io: bool,
@@ -47,7 +47,7 @@ pub struct Options {
     pub mode: u32,
 }
 
-/// What was written.
+/// Result of writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Bytes.

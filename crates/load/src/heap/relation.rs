@@ -30,7 +30,7 @@ pub struct Relation<'a> {
     table: usize,
     part: Part,
     stamp: Stamp,
-    /// Of the rows, or of an index's columns.
+    /// Types of the row's columns, or of an index's columns.
     kinds: Vec<Kind>,
     places: Places,
     heap_pages: u64,
@@ -52,8 +52,10 @@ pub enum Places {
 }
 
 impl Places {
-    /// Of table `table`. Where its rows differ in width this takes nearly as long as making all of them, on `threads` threads,
-    /// until `interrupt` becomes true.
+    /// Returns the places of the rows of table `table`.
+    ///
+    /// If the rows differ in width, this takes nearly as long as making all of them. It uses `threads` threads and
+    /// stops when `interrupt` becomes true.
     pub fn of(
         dataset: &dyn Dataset,
         table: usize,
@@ -109,7 +111,7 @@ impl Places {
     }
 }
 
-/// What building a page needs besides, used again and again.
+/// Additional buffers for building a page, reused for each page.
 #[derive(Default)]
 pub struct Scratch {
     row: Row,
@@ -117,7 +119,7 @@ pub struct Scratch {
 }
 
 impl<'a> Relation<'a> {
-    /// That part of table `table`, whose rows stand at `places`.
+    /// Returns the relation for that part of table `table`, whose rows are at `places`.
     pub fn new(dataset: &'a dyn Dataset, table: usize, part: Part, stamp: Stamp, places: Places) -> Relation<'a> {
         let t = &dataset.tables()[table];
         let none = Keys { rows: 0, columns: 1, bytes: 8, vary: false, repeat: false };

@@ -7,14 +7,14 @@ use crate::size::SHORT_VARLENA;
 
 /// Bytes of the header before the null bitmap.
 const FIXED_HEADER: usize = 23;
-/// Where `t_ctid` stands.
+/// Offset of `t_ctid` in the header.
 const CTID: usize = 12;
 const HAS_NULL: u16 = 0x0001;
 const HAS_VARIABLE_WIDTH: u16 = 0x0002;
 /// `HEAP_XMIN_FROZEN | HEAP_XMAX_INVALID`: what COPY FREEZE writes.
 const FROZEN: u16 = 0x0300 | 0x0800;
 
-/// Whose tuples they are; without meaning, since they are frozen.
+/// Transaction and command that inserted the tuples. Both are meaningless because the tuples are frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// The inserting transaction.
@@ -124,8 +124,8 @@ fn fixed(out: &mut Vec<u8>, start: usize, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// With the short header of `numeric.c`, which holds weights from -64 to 63 and scales to 63, and a varlena's header of one
-/// byte.
+/// Appends a numeric with the short header of `numeric.c` and a one-byte varlena header. The short header holds weights
+/// from -64 to 63 and scales up to 63.
 #[inline]
 fn numeric(out: &mut Vec<u8>, value: i64, scale: u8) {
     const SHORT: u16 = 0x8000;
@@ -141,7 +141,7 @@ fn numeric(out: &mut Vec<u8>, value: i64, scale: u8) {
     d.digits[..d.count].iter().for_each(|digit| out.extend_from_slice(&digit.to_le_bytes()));
 }
 
-/// With both headers.
+/// Returns the length of a numeric in bytes, both headers included.
 #[inline]
 fn numeric_length(digits: usize) -> usize {
     1 + 2 + 2 * digits

@@ -45,7 +45,7 @@ pub const CALLS: &[Statement] = &[
     ("deliver", "select {order_line}_delivery($1, $2)"),
 ];
 
-/// What it is given.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub struct Input {
@@ -96,7 +96,7 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     Ok(())
 }
 
-/// The same by its function.
+/// Runs the transaction through its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let ask = |db: &Exchange| db.ask(CALL, &[Arg::Int(i.warehouse), Arg::Int(i.carrier)]);
     if super::call(&db, in_block, true, ask).await.some("the delivery")?.int(0)? < DISTRICTS {

@@ -15,7 +15,7 @@ use pgdyno_base::Prng;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What carries out a transaction.
+/// Future that executes a transaction.
 pub type Running = Pin<Box<dyn Future<Output = Result<(), Unexpected>> + Send>>;
 
 /// One of the five.
@@ -41,11 +41,11 @@ pub const BEGIN: usize = 0;
 pub const COMMIT: usize = 1;
 /// See [`BEGIN`].
 pub const ROLLBACK: usize = 2;
-/// Of the functions' lists: the call.
+/// Index of the call in the functions' statement lists.
 pub const CALL: usize = 3;
 
 impl Kind {
-    /// What reports call it.
+    /// Returns the transaction's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::NewOrder => "new-order",
@@ -95,7 +95,7 @@ impl Kind {
     }
 }
 
-/// What a transaction is given.
+/// Input of a transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub enum Input {
@@ -149,12 +149,12 @@ impl Input {
     }
 }
 
-/// What inputs are drawn from.
+/// Parameters from which inputs are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Warehouses of a set.
     pub warehouses: u64,
-    /// Of NURand.
+    /// Constants of NURand.
     pub constants: Constants,
     /// The client's own warehouse; none: any.
     pub warehouse: Option<u64>,
@@ -189,12 +189,12 @@ impl Terms {
     }
 }
 
-/// How a customer is named.
+/// Identification of a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Customer {
-    /// By number: in 40 of 100.
+    /// Customer number, used in 40 of 100 cases.
     Number(u64),
-    /// By last name.
+    /// Customer's last name.
     Name(Vec<u8>),
 }
 
@@ -221,7 +221,8 @@ impl Customer {
     }
 }
 
-/// Of customers of one name, by first name: the one in the middle, rounded up (clause 2.5.2.2).
+/// Returns the index of the middle one of `count` customers of one name, ordered by first name. The position is rounded
+/// up (clause 2.5.2.2).
 fn in_the_middle(count: usize) -> usize {
     count.div_ceil(2).saturating_sub(1)
 }

@@ -61,7 +61,7 @@ pub const CALLS: &[Statement] = &[
     ("new order", "select {new_order}_transaction($1, $2, $3, $4::int[], $5::int[], $6::int[], $7)"),
 ];
 
-/// What it is given.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub struct Input {
@@ -145,7 +145,7 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     Ok(())
 }
 
-/// The same by its function.
+/// Runs the transaction through its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let mut rows = super::call(&db, in_block, !i.rolls_back, |db| {
         let (w, d, c) = (Arg::Int(i.warehouse), Arg::Int(i.district), Arg::Int(i.customer));

@@ -45,7 +45,7 @@ pub const CALLS: &[Statement] = &[
     ("status of order", "select {orders}_status($1, $2, $3, $4)"),
 ];
 
-/// What it is given.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub struct Input {
@@ -92,7 +92,7 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     db.answers().await.some("the order's lines").map(drop)
 }
 
-/// The same by its function.
+/// Runs the transaction through its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let mut rows = super::call(&db, in_block, true, |db| {
         let (number, name) = i.customer.for_call();

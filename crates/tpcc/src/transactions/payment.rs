@@ -66,7 +66,7 @@ pub const CALLS: &[Statement] = &[
     ("pay", "select {history}_payment($1, $2, $3, $4, $5, $6, $7)"),
 ];
 
-/// What it is given.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub struct Input {
@@ -75,7 +75,7 @@ pub struct Input {
     pub customer_warehouse: u64,
     pub customer_district: u64,
     pub customer: Customer,
-    /// In cents.
+    /// Amount in cents.
     pub amount: i64,
 }
 
@@ -141,7 +141,8 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     Ok(())
 }
 
-/// What was paid stands first in the data of customers with bad credit, and its end is cut off (clause 2.5.2.2).
+/// Returns the new data of a customer with bad credit. The payment is put first, and the end is cut off (clause
+/// 2.5.2.2).
 fn data_of_bad_credit(i: &Input, number: u64, old: &[u8]) -> Vec<u8> {
     const MOST: usize = 500;
     let (paid, cents) = (i.amount / 100, i.amount % 100);
@@ -152,7 +153,7 @@ fn data_of_bad_credit(i: &Input, number: u64, old: &[u8]) -> Vec<u8> {
     data
 }
 
-/// The same by its function.
+/// Runs the transaction through its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let mut rows = super::call(&db, in_block, true, |db| {
         let (number, name) = i.customer.for_call();

@@ -30,7 +30,7 @@ pub const CALLS: &[Statement] = &[
     ("level of stock", "select {stock}_level($1, $2, $3)"),
 ];
 
-/// What it is given.
+/// Input of the transaction.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the standard's")]
 pub struct Input {
@@ -59,7 +59,7 @@ pub async fn run(db: Exchange, i: Input) -> Result<(), Unexpected> {
     db.answers().await.some("the count").map(drop)
 }
 
-/// The same by its function.
+/// Runs the transaction through its function.
 pub async fn call(db: Exchange, i: Input, in_block: bool) -> Result<(), Unexpected> {
     let args = [Arg::Int(i.warehouse), Arg::Int(i.district), Arg::Int(i.threshold)];
     super::call(&db, in_block, true, |db| db.ask(CALL, &args)).await.some("the count")?.int(0).map(drop)

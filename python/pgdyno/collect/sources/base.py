@@ -1,4 +1,4 @@
-"""What sources have in common."""
+"""Common parts of all sources."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def devices_under(path: Path, sys: Path = _SYS) -> list[str]:
 
 
 def may_be_seen(path: Path) -> bool:
-    """Whether we may look at a file, if it is there."""
+    """Return True if pgdyno has permission to access a file, provided that the file exists."""
     try:
         path.stat()
     except PermissionError:
@@ -149,7 +149,10 @@ def rates(d: Mapping[str, float], seconds: float) -> Row:
 
 
 def places_of(data: Path) -> dict[str, Path]:
-    """Where the files of a cluster lie: data, wal, and each tablespace, as far as they may be listed."""
+    """Return the paths of a cluster's files: data, wal, and each tablespace.
+
+    Tablespaces are included as far as pgdyno may list them.
+    """
     places = {"data": data, "wal": data / "pg_wal"}
     try:
         spaces: Sequence[Path] = sorted((data / "pg_tblspc").iterdir())

@@ -29,7 +29,7 @@ class Machine:
 
     @staticmethod
     def is_there() -> bool:
-        """Whether this machine tells."""
+        """Return True if this machine provides these figures."""
         return Path("/proc/stat").exists()
 
     def rows(self, seconds: float) -> list[Row]:
@@ -129,7 +129,7 @@ class SoftInterrupts:
 
     @staticmethod
     def is_there() -> bool:
-        """Whether this machine counts them."""
+        """Return True if this machine counts soft interrupts."""
         return os.access("/proc/softirqs", os.R_OK)
 
     def rows(self, seconds: float) -> list[Row]:

@@ -113,7 +113,10 @@ class Processes:
 
 
 def kind_of(title: bytes) -> str:
-    """Of a server process, by the title that it gives itself; "starting": it has none yet."""
+    """Return the kind of a server process, by its process title.
+
+    The kind is "starting" if the process has no title yet.
+    """
     match = _TITLE.match(title)
     words = match[1].decode(errors="replace").rstrip() if match else ""
     if not words:

@@ -1,4 +1,4 @@
-"""What long commands say of themselves: vacuum, analyze, index builds, CLUSTER, COPY, base backups."""
+"""Progress reports of long commands: vacuum, analyze, index builds, CLUSTER, COPY, base backups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large the database and the WAL on the disk are."""
+"""Size of the database and of the WAL on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server's processes do or wait for: pg_stat_activity, sampled."""
+"""Activity and waits of the server's processes, by sampling pg_stat_activity."""
 
 from __future__ import annotations
 

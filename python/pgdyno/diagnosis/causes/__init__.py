@@ -1,4 +1,7 @@
-"""What may limit or disturb: each module has one `CAUSE`, and is found by being here."""
+"""Causes that may limit or disturb the server.
+
+Each module has one `CAUSE`. A module is found because it is in this package.
+"""
 
 from __future__ import annotations
 

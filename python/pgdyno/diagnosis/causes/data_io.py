@@ -19,12 +19,18 @@ _FROM_DEVICE = 0.2
 
 
 def memory(e: Evidence) -> str:
-    """Of the server's machine, in words: pages that are not in shared buffers may be in its page cache."""
+    """Return the memory of the server's machine in words.
+
+    Pages that are not in shared buffers may be in the page cache of the machine.
+    """
     return size(e.memory_bytes) if e.memory_bytes else "not known"
 
 
 def from_device(e: Evidence) -> float | None:
-    """Of the bytes read past shared buffers, the part that came from the device; None: not known."""
+    """Return the share of the bytes read outside shared buffers that came from the device.
+
+    None means that the share is not known.
+    """
     blocks = e.mean("counters", "blocks_read_per_s")
     if not blocks or not e.has("devices"):
         return None

@@ -21,12 +21,12 @@ _DEADLOCKS = 0.05
 
 
 def is_foreign(row: dict[str, Any]) -> bool:
-    """Whether who holds the lock is somebody else, and was there when it was asked for."""
+    """Return True if the lock holder is not a client of pgdyno, and still existed when the sample was taken."""
     return not row["by_ours"] and bool(row["by"])
 
 
 def foreign_seconds(r: Recorded) -> list[tuple[int, int]]:
-    """When some of our clients waited for somebody else."""
+    """Return the periods in which clients of pgdyno waited for other sessions, as pairs of start and end in ns."""
     return [(row["start_ns"], row["end_ns"]) for row in r.rows("blockers") if is_foreign(row)]
 
 
@@ -40,7 +40,10 @@ def most_blocked(e: Evidence) -> tuple[str, float]:
 
 
 def _flushing(e: Evidence, locked: Part) -> float:
-    """Of the clients that do not wait for row locks, and may hold them, the part that waits for WAL on the disk."""
+    """Return the share of the clients not waiting for row locks that wait for WAL to be written to disk.
+
+    Clients that do not wait for row locks may hold them.
+    """
     flush = e.waiting(*wal_flush.WAITS)
     return flush.mean / (1 - locked.mean) if flush is not None and locked.mean < 1 else 0.0
 

@@ -50,7 +50,10 @@ def _plateau(e: Evidence, device: str) -> tuple[float, str, str, float, float] |
 
 
 def _spread(x: Array, length_s: float) -> float:
-    """Of samples of that length: how little they vary, each by itself or some taken together."""
+    """Return the relative variation of samples of `length_s` seconds.
+
+    It is the smaller value of two: of single samples, and of averages over some consecutive samples.
+    """
     together = max(1, math.ceil(_LONG_S / max(length_s, 1e-3)))
     n = len(x) // together
     taken = [x, x[: n * together].reshape(n, together).mean(axis=1)] if together > 1 and n >= _LEFT else [x]

@@ -11,7 +11,10 @@ _SHARE = 0.1
 
 
 def commits_wait(e: Evidence) -> bool:
-    """Where they do not, backends that write WAL do so because its buffers are full."""
+    """Return True if commits wait for the WAL.
+
+    If they do not, backends that write WAL do so because the WAL buffers are full.
+    """
     return e.setting("synchronous_commit") != "off"
 
 

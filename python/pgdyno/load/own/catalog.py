@@ -1,4 +1,4 @@
-"""What the catalog says of a table that is to be filled: columns, keys, references, checks, partitions."""
+"""Catalog facts about a table to be filled: columns, keys, references, checks, partitions."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _bare(definition: object) -> str:
 
 
 def _of_domain(expression: str, column: str) -> str:
-    """With the column in place of VALUE, outside of literals."""
+    """Replace VALUE in a domain's expression by the column, outside of literals."""
     pieces = expression.split("'")
     pieces[::2] = [_word(piece, column) for piece in pieces[::2]]
     return "'".join(pieces)

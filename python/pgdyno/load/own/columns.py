@@ -1,4 +1,7 @@
-"""How each column of the tables that are filled is drawn: as the user says, else as the catalog lets on."""
+"""Rules by which the columns of filled tables are drawn.
+
+The rules follow the user's specification, otherwise the catalog.
+"""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class OwnDataset:
 
     @property
     def rows_of_key(self) -> int:
-        """The same: which rows a workload touches is known when the tables are there."""
+        """Same value as `rows`; it is not known which rows a workload touches until the tables exist."""
         return self.rows
 
     @property
@@ -133,12 +133,12 @@ class OwnDataset:
 
     @property
     def key_bytes(self) -> int:
-        """In the estimate already."""
+        """Always 0, because the estimate of `heap_bytes` already includes the keys."""
         return 0
 
     @property
     def total_bytes(self) -> int:
-        """The same."""
+        """Same value as `heap_bytes`."""
         return self.heap_bytes
 
     @property
@@ -186,7 +186,7 @@ class _Other:
 
     @property
     def is_ours(self) -> bool:
-        """Whether pgdyno made it."""
+        """Return True if pgdyno created the object."""
         return _mark_of(self.comment, self.name, self.oid) is not None
 
 
@@ -196,7 +196,7 @@ def _others(conn: Connection) -> dict[tuple[int, int], _Other]:
 
 
 def holds(conn: Connection, data: OwnDataset) -> bool:
-    """Whether it is there, complete."""
+    """Return True if the dataset exists and is complete."""
     if data.kind == "none":
         return True
     ours = made(conn)

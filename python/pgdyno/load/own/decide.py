@@ -1,4 +1,4 @@
-"""How the columns of one table are drawn."""
+"""Decision how the columns of one table are drawn."""
 
 from __future__ import annotations
 
@@ -245,7 +245,10 @@ class Table:
         return Pick(d.name, replace(d, high=len(rows) - 1), pool=pool)
 
     def _some_of(self, oid: int) -> str:
-        """Of a large table a sample, the same each time."""
+        """Return a TABLESAMPLE clause for a large table; the sample is the same each time.
+
+        The clause is empty for other tables.
+        """
         row = self._conn.execute(
             "select coalesce(sum(c.reltuples), 0)::float8 from pg_catalog.pg_class c where c.oid = %(oid)s or c.oid in "
             "(select t.relid from pg_catalog.pg_partition_tree(%(oid)s) t where t.isleaf)",
@@ -285,7 +288,11 @@ class Table:
         self._picks[own.pick] = replace(pick, within=within)
 
     def _is_implied(self, r: Reference) -> bool:
-        """Whether the columns are picked from columns that refer to the same, or are there themselves."""
+        """Return True if the picks of other columns already satisfy the foreign key.
+
+        Its columns are then picked from the referenced columns themselves, or from columns that refer to the same
+        ones. All of them come from one pick.
+        """
         for column, other in zip(r.columns, r.others, strict=True):
             at = self._drawn[column]
             fillings = {f.name: f for f in self._done.values()}
@@ -579,11 +586,14 @@ class Table:
 
     @staticmethod
     def _is_bound(p: Pick) -> bool:
-        """Whether which row is picked hangs on other rows."""
+        """Return True if the choice of the picked row depends on other rows."""
         return bool(p.same or p.before or p.within or p.other_than)
 
     def _identifies(self, pick: str, columns: Sequence[str]) -> bool:
-        """Whether columns tell which row was picked: all that it gives are a key there."""
+        """Return True if the columns identify the row that was picked.
+
+        This holds if they include all columns that the pick supplies, because these are a key of the other table.
+        """
         return all(c in columns for c, d in self._drawn.items() if d.pick == pick)
 
     def _make_disjoint(self, k: Key, columns: Sequence[str]) -> None:

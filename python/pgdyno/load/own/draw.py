@@ -44,7 +44,7 @@ def zipf(u: Array, n: int, s: float) -> Array:
 
 
 def shape(u: Array, c: Drawn) -> Array:
-    """From 0 to below 1."""
+    """Convert uniform random numbers to the column's distribution, from 0 to below 1."""
     if c.distribution == "normal":
         return np.asarray(np.clip(scipy.special.ndtri(u) / _WIDE + 0.5, 0, 1 - 1e-12))
     if c.distribution == "exponential":
@@ -107,7 +107,7 @@ class Drawer:
         return _Rows(self, f, index).values(next(c for c in f.columns if c.name == name))
 
     def seed(self, table: str, name: str, what: str = "") -> int:
-        """Of a column's random numbers."""
+        """Return the seed of a column's random numbers."""
         text = f"{_SEED}/{self._numbers[table]}/{name}/{what}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 

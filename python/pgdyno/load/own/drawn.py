@@ -1,7 +1,7 @@
-"""What is to be drawn of a column. Apart from the drawing itself, whose libraries take long to import.
+"""Rules for the drawing of columns, separate from the drawing itself.
 
-Each value is a function of the row's number alone: whoever refers to a row knows its key without looking it up, and the
-data are the same whoever draws which rows.
+The libraries that draw take long to import. Each value is a function of the row's number alone. So a reference to a
+row knows the row's key without a lookup. The data are the same, no matter which connection draws which rows.
 """
 
 from __future__ import annotations

@@ -94,7 +94,11 @@ def _send(path: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def _refuse_commands(path: Path) -> None:
-    """Of psql's commands a plain dump needs those that guard it and the end of data; others lead elsewhere."""
+    """Raise SpecError if a plain dump contains psql commands that it does not need.
+
+    A dump needs the commands that guard it and the one that marks the end of data. Other commands lead elsewhere, for
+    example to another database.
+    """
     scanner = LineScanner()
     with path.open(encoding="utf-8", errors="replace") as f:
         for number, line in enumerate(f, 1):
@@ -110,7 +114,7 @@ def _refuse_commands(path: Path) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether it is SQL."""
+    """Return True if the dump is plain SQL."""
     return path.is_file() and not _is_archive(path)
 
 

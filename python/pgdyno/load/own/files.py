@@ -75,7 +75,7 @@ class SqlFile:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What it is made of."""
+        """Parts of the file."""
         return list(parts(self.text))
 
     def _checked(self, part: Part) -> None:
@@ -101,7 +101,7 @@ class SqlFile:
 
     @property
     def data_files(self) -> list[Path]:
-        r"""What its \copy read."""
+        r"""Files that the \copy commands of this file read."""
         return [self._data(m) for p in self.parts if p.kind is Kind.COMMAND and (m := _COPY.match(p.text))]
 
     def at(self, offset: int) -> str:

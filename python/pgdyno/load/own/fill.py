@@ -59,7 +59,10 @@ def filled(target: Target, f: Filling, drawer: Drawer, connections: int, pool: E
 
 
 def _column_of(context: str) -> str:
-    """Of "COPY t, line 3, column c: ..."."""
+    """Return the column in an error context such as "COPY t, line 3, column c: ...".
+
+    Return an empty string if the context names no column.
+    """
     match = re.search(r"^COPY .*, line \d+, column ([^:]+)", context)
     return "" if match is None else match[1]
 

@@ -97,7 +97,7 @@ def outlined(
 
 
 def _with_scripts(tables: Sequence[OutlinedTable]) -> list[OutlinedTable]:
-    """Of the largest tables their scripts stay."""
+    """Keep the scripts of the largest tables only."""
     read = sorted((t for t in tables if t.script), key=lambda t: -t.rows)[:_READ]
     return [t if t in read else replace(t, script="") for t in tables]
 
@@ -129,7 +129,10 @@ def _fitting(
     said: dict[str, dict[str, dict[str, Any]]],
     empty: dict[str, str],
 ) -> list[Filling]:
-    """As many rows as there can be; tables that cannot be filled stay empty, with the reason."""
+    """Decide how tables are filled, with as many rows as possible.
+
+    Tables that cannot be filled stay empty; `empty` receives the reason.
+    """
     names = {t.name: oid for oid, t in facts.items()}
     # Each turn makes a table smaller, or leaves one out.
     for _ in range(4 * len(facts) + 1):
@@ -155,7 +158,7 @@ def _fitting(
 
 
 def _whole(said: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, object]]:
-    """With all keys that an experiment has."""
+    """Return the column rules with all keys that an experiment has."""
     return {name: Column(**how).model_dump() for name, how in said.items()}
 
 
@@ -185,7 +188,7 @@ def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
 
 
 def _in_words(c: Drawn, f: Filling) -> str:
-    """How a column is drawn."""
+    """Describe how a column is drawn."""
     return f"{c.name}: {_kind(c, f)}"
 
 

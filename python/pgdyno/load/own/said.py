@@ -73,10 +73,10 @@ def instant(value: Any, default: dt.datetime, kind: str, where: str) -> float:
 
 
 def length(c: Column) -> int | None:
-    """Of varchar(n) and char(n)."""
+    """Return the length of varchar(n) and char(n), or None for other columns."""
     return c.modifier - 4 if c.type in ("varchar", "bpchar") and c.modifier > 4 else None
 
 
 def decimals(c: Column) -> int:
-    """Of numeric(p, s); 2 where nothing is said."""
+    """Return the scale of numeric(p, s), or 2 if none is declared."""
     return (c.modifier - 4) & 0x7FF if c.type == "numeric" and c.modifier >= 4 else 2

@@ -18,7 +18,7 @@ _ATOMIC = re.compile(r"\s+atomic\b", re.IGNORECASE)
 
 
 class Kind(enum.Enum):
-    """What a part of a file is."""
+    """Kind of a part of a file."""
 
     STATEMENT = "statement"
     COMMAND = "command"
@@ -161,7 +161,7 @@ class LineScanner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the next line begins outside of anything quoted, and is no row."""
+        """Return True if the next line begins outside of quotes, and is no row of a COPY."""
         return not self._open and not self._in_rows
 
     def feed(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""How many different values a column that is drawn can have. Without the libraries that draw."""
+"""Number of distinct values that a drawn column can have, without the libraries that draw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ LETTERS = 36
 
 
 def size_of(c: Drawn) -> int:
-    """At most 2 to the power of 52."""
+    """Return the number of distinct values of a column.
+
+    The number is at most 2 to the power of 52 for columns of type "number".
+    """
     if c.segments:
         return sum(int(b - a) + 1 for a, b in c.segments)
     match c.type:

@@ -104,7 +104,7 @@ def spelling_of(type_: str, element: str | None = None, subtype: str | None = No
 
 
 def size_of(spelling: str) -> int:
-    """How many different values it has."""
+    """Return the number of distinct values of a spelling."""
     if spelling.endswith("range date"):
         return 2_000_000
     if "range timestamp" in spelling:

@@ -54,7 +54,7 @@ class Shape:
     true: float | None = None
 
     def values(self, rows: int) -> int:
-        """How many there are in a table of some rows."""
+        """Return the number of distinct values in a table of `rows` rows."""
         return max(1, round(self.distinct if self.distinct > 0 else -self.distinct * rows))
 
 
