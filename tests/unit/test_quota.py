@@ -144,5 +144,5 @@ def test_a_server_that_is_held_back_is_named(tmp_path: Path, held: float, thrott
     # Nor is it a matter of connections, of which there are eight a core.
     assert [f.cause for f in findings if f.cause in ("cpu-quota", "connections")] == (found or ["connections"])
     if found:
-        assert "limit of 0.5 processors holds the server back in 90% of its periods" in findings[0].sentence
+        assert "limit of 0.5 CPUs throttles the server in 90% of its periods" in findings[0].sentence
         assert findings[0].cause == "cpu-quota" and findings[0].cost.mean == pytest.approx(0.75)

@@ -58,7 +58,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
         out.print()
     _print_dips(run, shown, out)
     for gap in not_judged:
-        out.print(gap.sentence, markup=False)
+        out.print(gap.sentence(), markup=False)
     if len(told) < len(chosen):
         out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
     return 0

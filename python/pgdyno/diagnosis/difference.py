@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Part
+from pgdyno.units import Share, Unit
 
 #: A change that is told: of the transaction's time in A; of what it uses.
 _SHARE, _USE = 0.05, 0.1
@@ -37,18 +37,18 @@ class Used:
     """Resource usage of a transaction in A and in B."""
 
     what: str
-    unit: str
+    unit: Unit
     a: float
     b: float
 
 
 #: By name: the part of the clients' time.
-_STATES: dict[str, Callable[[Evidence], Part | None]] = {
+_STATES: dict[str, Callable[[Evidence], Share | None]] = {
     "on the processors": lambda e: e.running,
     "network and client": lambda e: e.outside,
 }
 #: By name: its unit, and what a transaction uses of it.
-_USES: dict[str, tuple[str, Callable[[Evidence], float | None]]] = {
+_USES: dict[str, tuple[Unit, Callable[[Evidence], float | None]]] = {
     "WAL": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
     "whole pages in WAL": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
     "of the WAL whole pages": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),

@@ -16,11 +16,13 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
+from pgdyno.message import Message
 from pgdyno.model import Caveat, Event, TrialRecord
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
+from pgdyno.units import Share
 
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
@@ -207,7 +209,7 @@ class Evidence:
         self,
         of: Callable[[Wait], bool],
         within: Callable[[Recorded, int, int], bool] = lambda *_: True,
-    ) -> Part | None:
+    ) -> Share | None:
         """Return the share of the clients' time that matches `of`, with samples as units.
 
         `of` receives the state, the kind of wait, and the wait. The whole is the time of all clients. Clients may be
@@ -224,7 +226,7 @@ class Evidence:
             assert own[-1] <= whole[-1] * (1 + 1e-9), "a part is larger than the whole"
         return ratio(own, whole)
 
-    def waiting(self, *waits: str) -> Part | None:
+    def waiting(self, *waits: str) -> Share | None:
         """Return the share of the clients' time in these waits: "Lock", or "LWLock:WALWrite".
 
         Upper and lower case are ignored, because server versions spell the names differently (WALSync, WalSync).
@@ -260,12 +262,12 @@ class Evidence:
         return retried or any(s.failed.get("40P01") for s in summaries)
 
     @cached_property
-    def running(self) -> Part | None:
+    def running(self) -> Share | None:
         """The part of the clients' time in which their backends ran, or waited for a CPU."""
         return self.part(runs)
 
     @cached_property
-    def outside(self) -> Part | None:
+    def outside(self) -> Share | None:
         """Return the share of the clients' time in which the server had nothing to do for them: network and client.
 
         If clients are idle on purpose, only time within their transactions counts.
@@ -356,7 +358,7 @@ class Evidence:
         others = max(0.0, busy - client - server - kernel)
         return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
 
-    def taken(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Part:
+    def taken(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Share:
         """Return a share of all processors with the interval that its samples give.
 
         `mean` is the share. `used` computes the CPUs in use from a sample of the machine and from CPU figures. The
@@ -374,12 +376,12 @@ class Evidence:
                     whole.append(row["cores"])
         found = ratio(own, whole)
         if found is None or len(own) < FEWEST:
-            return Part(mean, 0.0, 1.0)
-        return Part(mean, max(0.0, mean + found.low - found.mean), min(1.0, mean + found.high - found.mean))
+            return Share(mean, 0.0, 1.0)
+        return Share(mean, max(0.0, mean + found.low - found.mean), min(1.0, mean + found.high - found.mean))
 
     # ------------------------------------------------------------ throughput beside something
 
-    def lost(self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters") -> Part | None:
+    def lost(self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters") -> Share | None:
         """Return the share of throughput lost in disturbed samples, relative to the others, or None.
 
         The share refers to all time. None means that there are too few samples of either kind.
@@ -394,7 +396,7 @@ class Evidence:
     # ------------------------------------------------------------ what becomes of it
 
     def finding(
-        self, cause: Cause, sentence: str, cost: Part, of: str, confidence: Confidence, remedy: str,
+        self, cause: Cause, sentence: Message, cost: Share, of: str, confidence: Confidence, remedy: Message,
         facts: Iterable[Fact] = (), kind: Kind | None = None,
     ) -> Finding:  # fmt: skip
         """Return a finding about this configuration, of the cause's kind unless `kind` is given."""
@@ -405,7 +407,7 @@ class Evidence:
         )  # fmt: skip
 
 
-def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
+def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Share | None:
     """Return the share of throughput lost in disturbed samples, with its 95% interval, or None.
 
     Least squares compares the disturbed samples with the others of the same trial. Each trial has its own level and
@@ -440,4 +442,4 @@ def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Part | None:
     if not usual > 0:
         return None
     share, half = float(noisy.mean()) / usual, student_975(max(1, int(freedom / alike))) * error
-    return Part(-share * float(fitted[0]), share * (-float(fitted[0]) - half), share * (-float(fitted[0]) + half))
+    return Share(-share * float(fitted[0]), share * (-float(fitted[0]) - half), share * (-float(fitted[0]) + half))

@@ -7,6 +7,10 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from pgdyno import i18n
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Quantity, Share, Unit
+
 if TYPE_CHECKING:
     from pgdyno.diagnosis.evidence import Evidence
 
@@ -28,23 +32,32 @@ class Confidence(Enum):
     LOW = "low"
 
 
+#: Wholes of which a cost is a share: `whole-...` of the catalogues.
+CLIENTS_TIME, THROUGHPUT, TRANSACTION_TIME, CPUS = "clients-time", "throughput", "transaction-time", "cpus"
+
+
 @dataclass(frozen=True)
 class Fact:
-    """A figure that shows it."""
+    """Figure that supports a finding; `name` is an id of the catalogues without `fact-`."""
 
     name: str
     value: float
-    #: "%" of a part (0..1), "ns", "bytes", "/s", "" of a number.
-    unit: str = ""
+    unit: Unit = ""
+    #: Device that the figure is about.
+    device: str = ""
 
+    @property
+    def quantity(self) -> Quantity:
+        """The figure with its unit."""
+        return Quantity(self.value, self.unit)
 
-@dataclass(frozen=True)
-class Part:
-    """A part of something, with its 95% interval."""
+    def title(self, lang: str = "en") -> str:
+        """Return the name in a language."""
+        return i18n.text(message(f"fact-{self.name}", device=Name(self.device)), lang)
 
-    mean: float
-    low: float
-    high: float
+    def as_json(self) -> dict[str, Any]:
+        """For the run's record."""
+        return {"id": self.name, "name": self.title(), "value": self.value, "unit": self.unit}
 
 
 @dataclass(frozen=True)
@@ -56,11 +69,11 @@ class Finding:
 
     cause: str
     kind: Kind
-    sentence: str
-    cost: Part
+    message: Message
+    cost: Share
     of: str
     confidence: Confidence
-    remedy: str
+    advice: Message
     facts: list[Fact] = field(default_factory=list)
     #: Of the configuration that it is about.
     workload: str = ""
@@ -74,16 +87,41 @@ class Finding:
     #: Of all findings of its configuration that are sure enough, it takes the largest part: one at most.
     is_largest: bool = False
 
+    @property
+    def sentence(self) -> str:
+        """The finding in English."""
+        return i18n.text(self.message)
+
+    @property
+    def remedy(self) -> str:
+        """The remedy in English."""
+        return i18n.text(self.advice)
+
+    @property
+    def whole(self) -> Message:
+        """The whole of which the cost is a share."""
+        return message(f"whole-{self.of}")
+
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""
-        return {**asdict(self), "kind": self.kind.value, "confidence": self.confidence.value}
+        return {
+            **asdict(self),
+            "kind": self.kind.value,
+            "confidence": self.confidence.value,
+            "of": i18n.text(self.whole),
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "message": self.message.as_json(),
+            "advice": self.advice.as_json(),
+            "facts": [f.as_json() for f in self.facts],
+        }
 
 
 class MissingColumnError(KeyError):
     """A source was sampled without a column that a cause needs: by another version of pgdyno, or of the server."""
 
     def __str__(self) -> str:
-        return f"nothing was recorded of {self.args[0]}"
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -97,11 +135,12 @@ class NotJudged:
     missing: str | None = None
     defect: str | None = None
 
-    @property
-    def sentence(self) -> str:
-        """For reports."""
-        why = self.missing or f"a defect of pgdyno, please report it: {self.defect}"
-        return f"{self.cause} could not be judged: {why}"
+    def sentence(self, lang: str = "en") -> str:
+        """Return the reason in a language."""
+        if self.missing:
+            return i18n.text(message("not-judged-missing", cause=Name(self.cause), missing=Name(self.missing)), lang)
+        defect = Name(self.defect or "")
+        return i18n.text(message("not-judged-defect", cause=Name(self.cause), defect=defect), lang)
 
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import MissingColumnError, Part
+from pgdyno.diagnosis.finding import MissingColumnError
 from pgdyno.model import Event, IntervalRow, TrialRecord
 from pgdyno.store.reading import RunData
+from pgdyno.units import Share
 
 #: Of a sample, the part that must lie within the measurement.
 _WITHIN = 0.5
@@ -232,7 +233,7 @@ class Sampled:
         return replace(self, counts=counts)
 
 
-def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
+def ratio(own: Sequence[float], whole: Sequence[float]) -> Share | None:
     """Return the ratio of two sums over samples with its 95% interval.
 
     The interval comes from the delta method and accounts for the autocorrelation of neighbouring samples.
@@ -242,8 +243,8 @@ def ratio(own: Sequence[float], whole: Sequence[float]) -> Part | None:
         return None
     mean = float(a.sum() / b.sum())
     if len(a) < FEWEST:
-        return Part(mean, 0.0, 1.0)
+        return Share(mean, 0.0, 1.0)
     errors = (a - mean * b) / b.mean()
     n = max(2.0, len(a) / autocorrelation_time(errors))
     half = student_975(max(1, int(n) - 1)) * float(errors.std(ddof=1)) / math.sqrt(n)
-    return Part(mean, max(0.0, mean - half), min(1.0, mean + half))
+    return Share(mean, max(0.0, mean - half), min(1.0, mean + half))

@@ -6,18 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
-from pgdyno.format import integer, milliseconds, printable, size, span
+from pgdyno.diagnosis.finding import Confidence, Finding, Kind
+from pgdyno.format import milliseconds, printable
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
+from pgdyno.message import message
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 #: Configurations whose findings are told one by one; the table has all.
 _SOME = 4
@@ -56,7 +58,9 @@ def title_of(f: Finding | Group) -> str:
     return ", ".join([f.workload, *varied, *hot, f"{f.clients} client{'s' if f.clients != 1 else ''}"])
 
 
-def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME) -> list[Explained]:
+def explained(
+    found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME, lang: str = "en"
+) -> list[Explained]:
     """Return the findings of selected configurations.
 
     Of each workload, and of each value of the other varied axes, the fastest configuration is selected. `most` limits
@@ -68,7 +72,9 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
         by_title.setdefault(title_of(f), []).append(f)
     for own in by_title.values():
         own.sort(key=lambda f: not f.is_largest)
-    return [Explained(printable(title_of(g)), [in_words(f) for f in by_title.get(title_of(g), [])]) for g in chosen]
+    return [
+        Explained(printable(title_of(g)), [in_words(f, lang) for f in by_title.get(title_of(g), [])]) for g in chosen
+    ]
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
@@ -81,11 +87,13 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
-def in_words(f: Finding) -> FindingText:
+def in_words(f: Finding, lang: str = "en") -> FindingText:
     """Return a finding as reports show it."""
-    cost = f"{part(f.cost)} of {f.of}; confidence {f.confidence.value}"
-    facts = "; ".join(f"{x.name} {value(x)}" for x in f.facts)
-    return FindingText(f.cause, printable(f.sentence), cost, printable(facts), printable(f.remedy), _role(f))
+    confidence = message(f"confidence-{f.confidence.value}")
+    cost = i18n.text(message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence), lang)
+    facts = ("；" if lang == "zh" else "; ").join(f"{x.title(lang)} {i18n.quantity(x.quantity, lang)}" for x in f.facts)
+    sentence, remedy = (printable(i18n.text(m, lang)) for m in (f.message, f.advice))
+    return FindingText(f.cause, sentence, cost, printable(facts), remedy, _role(f))
 
 
 #: Of the largest part: where throughput is limited, and where it is the rate that was asked for.
@@ -101,24 +109,7 @@ def _role(f: Finding) -> str:
     return _ALSO if f.kind is Kind.LIMIT else _MENDED
 
 
-def value(x: Fact) -> str:
-    """Return the value of a fact with its unit."""
-    match x.unit:
-        case "%":
-            return f"{x.value * 100:.3g}%"
-        case "ns":
-            return span(x.value / 1e9) if x.value >= 1e10 else f"{milliseconds(x.value)} ms"
-        case "bytes":
-            return size(x.value)
-        case "bytes/s":
-            return f"{x.value / 1e6:,.3g} MB/s"
-        case "/s":
-            return f"{integer(x.value)}/s"
-        case _:
-            return integer(x.value)
-
-
-def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
+def sentences(found: Sequence[Finding], groups: Sequence[Group], lang: str = "en") -> list[str]:
     """Return what limits the fastest configurations, in sentences for the answer.
 
     The answer covers at most two configurations. Each reports the cause with the largest share, and the largest
@@ -131,10 +122,18 @@ def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[str]:
         largest = [f for f in own if f.is_largest]
         troubles = [f for f in own if f.kind is Kind.TROUBLE and not f.is_largest and f.cost.mean >= _WORTH_MENDING]
         sure = [f for f in troubles if f.confidence is not Confidence.LOW]
-        where = f" ({title_of(g)})" if len(groups) > 1 else ""
         for f in [*largest, *sorted(sure, key=lambda f: -f.cost.mean)[:1]]:
-            out.append(f"{_role(f)}{where}: {_begun_small(f.sentence)}")
+            out.append(_sentence(f, title_of(g) if len(groups) > 1 else "", lang))
     return out
+
+
+def _sentence(f: Finding, where: str, lang: str) -> str:
+    text = i18n.text(f.message, lang)
+    if lang == "zh":
+        from pgdyno.report import words
+
+        return f"{words.said(_role(f), lang)}{f'（{words.place(where)}）' if where else ''}：{text}"
+    return f"{_role(f)}{f' ({where})' if where else ''}: {_begun_small(text)}"
 
 
 def _begun_small(sentence: str) -> str:
@@ -151,9 +150,8 @@ def why_they_differ(a: Evidence, b: Evidence) -> str:
         f"({_of_time(m.a_ns)} to {_of_time(m.b_ns)} ms)"
         for m in difference.moved(a, b)
     ]
-    uses = [
-        f"{u.what} {value(Fact('', u.a, u.unit))} to {value(Fact('', u.b, u.unit))}" for u in difference.used(a, b)
-    ]  # fmt: skip
+    used = [(u.what, Quantity(u.a, u.unit), Quantity(u.b, u.unit)) for u in difference.used(a, b)]
+    uses = [f"{what} {i18n.quantity(x)} to {i18n.quantity(y)}" for what, x, y in used]
     if not states and not uses:
         return ""
     total = f"of {milliseconds(a.latency_ns)} to {milliseconds(b.latency_ns)} ms a transaction"
@@ -201,16 +199,23 @@ def table(data: RunData, found: Sequence[Finding]) -> Table:
     for f in found:
         trials = [by_number[n] for n in f.trials if n in by_number]
         cells.append(
-            [title_of(f), f.cause, linked(part(f.cost), trials, f.cost.mean), f.of, f.confidence.value, f.kind.value]
+            [
+                title_of(f),
+                f.cause,
+                linked(i18n.text(message("share", share=f.cost)), trials, f.cost.mean),
+                i18n.text(f.whole),
+                f.confidence.value,
+                f.kind.value,
+            ]
         )
     return Table(
         "findings",
         "All findings",
-        ["configuration", "cause", "cost", "of", "confidence", "kind"],
+        ["configuration", "cause", "cost", "share of", "confidence", "kind"],
         cells,
         "Cost: the part of the clients' time, or of the throughput, that goes into the cause, with its 95% interval "
         "over samples. Parts of the clients' time come from samples of pg_stat_activity; parts of the throughput "
         "compare times with and without the cause. What could not be sampled is not found.",
         2,
-        ["kind", "of"],
+        ["kind", "share of"],
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pgdyno.diagnosis.finding import Part
 from pgdyno.figures import TPS
 from pgdyno.format import count, integer, milliseconds, percent, plus_minus, size
 from pgdyno.judge.groups import Group
@@ -15,6 +14,7 @@ from pgdyno.report.cells import Cell, Table, all_linked
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
+from pgdyno.units import Share
 
 _COMMITS = {"commit", "end"}
 #: What columns call axes whose names are long.
@@ -38,7 +38,7 @@ class Cost:
     #: Of its statement COMMIT or END; None: it has none, or several.
     commit: Latency | None
     #: The part of the clients' time in which commits waited for standbys; None: not sampled.
-    waiting: Part | None
+    waiting: Share | None
     #: None: there were no standbys.
     lag: Lag | None
 

@@ -127,12 +127,12 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         subtitle=heading.subtitle(data),
         answer=answered(run, lang),
         headline=_headline(run, lang),
-        reasons=_reasons(run),
+        reasons=_reasons(run, lang),
         error=heading.error(data),
         shrunk=m.shrunk,
         caveats=heading.caveats(data),
-        why=findings.explained(found_causes, groups),
-        not_judged=[n.sentence for n in run.diagnosis.not_judged],
+        why=findings.explained(found_causes, groups, lang=lang),
+        not_judged=[n.sentence(lang) for n in run.diagnosis.not_judged],
         tables=found,
         environment=facts.environment(data),
         settings=facts.settings(data),
@@ -158,15 +158,15 @@ def _answered(run: RunAnalysis, lang: str) -> list[str]:
         *tpcc.sentences(run),
         *replication.sentences(run),
         *answer.of_run(run),
-        *_reasons(run),
+        *_reasons(run, lang),
         *fidelity.sentences(run, lang),
         *fidelity.gained(run, lang),
     ]
 
 
-def _reasons(run: RunAnalysis) -> list[str]:
+def _reasons(run: RunAnalysis, lang: str) -> list[str]:
     of_pairs = findings.of_comparisons(run, run, run.comparisons.rows) if run.data.manifest.capacity is None else []
-    return [*(text for _, text in of_pairs), *findings.sentences(run.diagnosis.findings, run.groups)]
+    return [*(text for _, text in of_pairs), *findings.sentences(run.diagnosis.findings, run.groups, lang)]
 
 
 def _headline(run: RunAnalysis, lang: str) -> list[str]:

@@ -6,14 +6,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report import findings_zh
-from pgdyno.report.findings import ROLES
-from pgdyno.report.words_zh import CAUSES, CONFIDENCE, OF_WHAT, PATTERNS, ZH, configuration
+from pgdyno.report.words_zh import PATTERNS, ZH, configuration
 from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.report.cells import Cell, Table
-    from pgdyno.report.findings import FindingText
     from pgdyno.report.view import View
 
 LANGUAGES = ("en", "zh")
@@ -86,21 +83,15 @@ def translated(view: View, data: RunData, lang: str) -> View:
             cells=[[_cell(c, lang) for c in row] for row in table.cells],
         )
 
-    why = [replace(e, title=_place(e.title), findings=[_told(f) for f in e.findings]) for e in view.why]
-    short = {
-        f.sentence[1:]: t.sentence
-        for e, z in zip(view.why, why, strict=True)
-        for f, t in zip(e.findings, z.findings, strict=True)
-    }
+    why = [replace(e, title=place(e.title)) for e in view.why]
     return replace(
         view,
         lang=lang,
         why=why,
-        not_judged=[said(x, lang) for x in view.not_judged],
         title=m.title_zh or view.title,
         subtitle=said(view.subtitle, lang),
-        answer=[_limit(a, short) or said(a, lang) for a in view.answer],
-        reasons=[_limit(a, short) or said(a, lang) for a in view.reasons],
+        answer=[said(a, lang) for a in view.answer],
+        reasons=[said(a, lang) for a in view.reasons],
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],
@@ -114,37 +105,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
     )
 
 
-def _told(f: FindingText) -> FindingText:
-    """Translate a finding.
-
-    If its sentence has no translation, the text names its cause and its cost instead.
-    """
-    cost, _, confidence = f.cost.partition("; confidence ")
-    part, _, of = cost.partition(" of ")
-    costs = f"占{OF_WHAT.get(of, of)}的 {part.replace(' to ', ' 至 ')}"
-    sentence = findings_zh.sentence(f.sentence) or f"{CAUSES.get(f.cause, f.cause)}:{costs}。"
-    return replace(
-        f,
-        sentence=full_width(sentence),
-        cost=full_width(f"{costs};可信度{CONFIDENCE.get(confidence, confidence)}"),
-        facts=full_width(findings_zh.facts(f.facts)) if f.facts else "",
-        remedy=full_width(findings_zh.remedy(f.remedy)),
-    )
-
-
-def _limit(sentence: str, short: dict[str, str]) -> str:
-    """Translate a sentence that says what limits a configuration, or what can be mended in it.
-
-    Return an empty string for any other sentence.
-    """
-    found = next((z for end, z in short.items() if sentence.endswith(end)), "")
-    begin = re.match(rf"({'|'.join(ROLES)})(?: \((.*?)\))?: ", sentence)
-    if not found or begin is None:
-        return ""
-    return full_width(f"{ZH[begin[1]]}{f'({_place(begin[2])})' if begin[2] else ''}:{found}")
-
-
-def _place(title: str) -> str:
+def place(title: str) -> str:
     """Translate the title of a configuration."""
     return full_width(configuration(re.sub(r"(\S+%) hot", r"热数据 \1", title)))
 

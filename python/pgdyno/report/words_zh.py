@@ -12,21 +12,6 @@ _RISKS = {
     "leave torn pages": "留下残页",
 }
 #: Causes, as findings name them.
-CAUSES = {
-    "autovacuum": "autovacuum 与负载争用", "bloat": "表膨胀、非 HOT 更新", "buffer-misses": "shared_buffers 未命中",
-    "checkpoint-full-pages": "检查点后的整页写入(full page writes)", "checkpoint-writes": "检查点写盘",
-    "client-bound": "压测客户端的处理器", "connections": "连接数远超处理器数", "data-io": "数据文件读写",
-    "foreign-lock": "其他会话持有的锁", "held-snapshot": "其他会话持有的旧快照", "missing-index": "缺少索引的全表扫描",
-    "network": "网络往返", "other-waits": "原因未知的等待", "cpu-quota": "服务器的处理器配额", "noisy-neighbour": "其他进程或虚拟机占用处理器", "plan-changed": "执行计划发生变化",
-    "row-locks": "热点行的行锁", "server-cpu": "服务器处理器", "stalls": "原因不明的停顿",
-    "sync-standby": "等待同步备库", "temporary-files": "临时文件(work_mem 不足)", "throttled-storage": "存储被限速",
-    "wal-flush": "提交时等待 WAL 落盘", "wal-insert": "等待 WAL 缓冲区",
-}  # fmt: skip
-OF_WHAT = {
-    "the clients' time": "客户端时间", "the throughput": "吞吐量", "a transaction's time": "事务时间",
-    "the processors": "处理器",
-}  # fmt: skip
-CONFIDENCE = {"high": "高", "medium": "中", "low": "低"}
 _VERDICTS = {"faster": "更快", "slower": "更慢", "within the margin": "无实质差异", "not yet known": "尚不可知"}
 
 

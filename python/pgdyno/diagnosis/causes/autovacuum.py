@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part, percent
-from pgdyno.format import integer
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Quantity
 
 _LOSS, _WORKING = 0.03, 0.02
 
@@ -28,17 +28,20 @@ def _judge(e: Evidence) -> Finding | None:
     assert cost is not None
     logged = e.events("autovacuum")
     tables = sorted({x.text.split('"')[1] for x in logged if x.text.count('"') > 1})
-    named = f" ({', '.join(t.split('.')[-1] for t in tables[:3])})" if tables else ""
+    names = Name(", ".join(t.split(".")[-1] for t in tables[:3]))
     moved = sum(e.mean("processes", n, kind=kind) or 0.0 for n in ("read_bytes_per_s", "write_bytes_per_s"))
-    seen = [f"{integer(len(logged))} runs were logged"] if logged else []
-    seen += [f"its workers use {percent(cpu)} of a processor and move {moved / 1e6:.3g} MB/s"] if cpu else []
+    figures = {"runs": Quantity(len(logged), "count"), "cpu": Quantity(cpu, "share"), "moved": Quantity(moved, "MB/s")}
+    seen = {(True, True): "autovacuum-runs-cpu", (True, False): "autovacuum-runs", (False, True): "autovacuum-cpu"}
+    observed = seen.get((bool(logged), bool(cpu)))
     return e.finding(
         CAUSE,
-        f"Autovacuum{named} takes {part(cost)} of the throughput{': ' if seen else ''}{', '.join(seen)}.",
-        cost, "the throughput", Confidence.HIGH if sure or taken > 0.1 else Confidence.MEDIUM,
-        "autovacuum_vacuum_cost_delay larger or autovacuum_vacuum_cost_limit smaller; autovacuum_naptime and the scale "
-        "factors of the table; a lower fillfactor, so that updates stay HOT.",
-        [Fact("workers' CPU", cpu, "%"), Fact("bytes read and written", moved, "bytes/s"), Fact("runs", len(logged))],
+        message(
+            "autovacuum", share=cost, tables=message("autovacuum-tables", names=names) if tables else None,
+            seen=Message(observed, figures) if observed else None,
+        ),
+        cost, THROUGHPUT, Confidence.HIGH if sure or taken > 0.1 else Confidence.MEDIUM,
+        message("autovacuum-remedy"),
+        [Fact("workers-cpu", cpu, "%"), Fact("bytes-moved", moved, "bytes/s"), Fact("runs", len(logged))],
     )  # fmt: skip
 
 

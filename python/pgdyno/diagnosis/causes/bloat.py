@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import Row
-from pgdyno.diagnosis.said import percent
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 _UPDATES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
 #: A table of a few rows always has more dead ones than live ones: so many make some dozens of pages.
@@ -30,19 +31,15 @@ def _judge(e: Evidence) -> Finding | None:
     if dead < _DEAD and hot > _HOT:
         return None
     fills = dead >= _DEAD
-    what = (
-        f"fills with dead rows: {dead:.2g} for each live one at the end, and {percent(hot)} of its updates are HOT."
-        if fills
-        else f"is updated off its pages: {percent(hot)} of its updates are HOT ({dead:.2g} dead rows for each live "
-        "one)."
-    )
     return e.finding(
         CAUSE,
-        f"Throughput falls by {percent(-drift)} over a trial while {worst['table']} {what}",
-        Part(-drift / 2, 0.0, -drift), "the throughput", Confidence.MEDIUM if fills else Confidence.LOW,
-        "Let autovacuum keep up (autovacuum_vacuum_cost_limit larger); fillfactor = 80 on that table; no index on "
-        "columns that change.",
-        [Fact("dead rows a live one", dead), Fact("updates that are HOT", hot, "%")],
+        message(
+            "bloat-fills" if fills else "bloat-not-hot", drop=Quantity(-drift, "share"), table=Name(worst["table"]),
+            dead=Quantity(dead, "two"), hot=Quantity(hot, "share"),
+        ),
+        Share(-drift / 2, 0.0, -drift), THROUGHPUT, Confidence.MEDIUM if fills else Confidence.LOW,
+        message("bloat-remedy"),
+        [Fact("dead-rows-per-live", dead), Fact("hot-updates", hot, "%")],
     )  # fmt: skip
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import mostly, part, percent
-from pgdyno.format import size
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import mostly, setting
+from pgdyno.message import message
+from pgdyno.units import Quantity, Share
 
 _SHARE, _MISSES, _FROM_DEVICE = 0.04, 0.05, 0.2
 
@@ -23,21 +24,25 @@ def _judge(e: Evidence) -> Finding | None:
         if any(r.are_others_at_work for r in e.trials)
         else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients)
     )
-    cost = Part(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
+    cost = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
     fresh = from_device(e)
     misses = read / (read + hit)
     if cost.mean < _SHARE or misses < _MISSES or (fresh is not None and fresh >= _FROM_DEVICE):
         return None
-    where = "they came from the kernel's page cache" if fresh is not None else "from where cannot be seen"
+    source = "buffer-misses-cache" if fresh is not None else "buffer-misses-unknown"
     return e.finding(
         CAUSE,
-        f"{percent(misses)} of the pages were not in shared buffers{mostly(*e.most_missed)}, and reading them takes "
-        f"{part(cost)} of the clients' time; {where}.",
-        cost, "the clients' time", Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,
-        f"A larger shared_buffers: it is {e.setting('shared_buffers') or 'not known'}, the data are "
-        f"{size(e.data_bytes)}, of which {percent(e.plan.hot_set)} of the rows are used; the memory is {memory(e)}.",
-        [Fact("pages not in shared buffers", misses, "%"),
-         Fact("pages missed a transaction", e.per_transaction("blocks_read_per_s") or 0.0)],
+        message(
+            "buffer-misses", misses=Quantity(misses, "share"), of=mostly(*e.most_missed), share=cost,
+            source=message(source),
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,
+        message(
+            "buffer-misses-remedy", buffers=setting(e, "shared_buffers"), data=Quantity(e.data_bytes, "bytes"),
+            hot=Quantity(e.plan.hot_set, "share"), memory=memory(e),
+        ),
+        [Fact("misses", misses, "%"),
+         Fact("pages-missed", e.per_transaction("blocks_read_per_s") or 0.0)],
     )  # fmt: skip
 
 

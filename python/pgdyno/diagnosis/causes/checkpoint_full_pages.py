@@ -6,10 +6,11 @@ from typing import Any
 
 from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import setting, shortened
 from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.diagnosis.said import part, percent, shortened
-from pgdyno.format import integer, size
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 #: Of the loss, and of WAL that is whole pages.
 _LOSS, _WHOLE = 0.03, 0.3
@@ -42,23 +43,26 @@ def _judge(e: Evidence) -> Finding | None:
     if cost is None and whole > _WHOLE and checkpoints:
         # Of the time that goes into WAL, the part that is whole pages.
         waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
-        cost = None if waits is None else Part(*(x * whole for x in (waits.mean, waits.low, waits.high)))
+        cost = None if waits is None else Share(*(x * whole for x in (waits.mean, waits.low, waits.high)))
     if cost is None or cost.mean < _LOSS or whole < 0.1:
         return None
     sure = seen and cost.low > 0 and whole > _WHOLE
-    what = "the throughput" if seen else "the clients' time"
+    what = THROUGHPUT if seen else CLIENTS_TIME
     statement, share = e.most_whole_pages
-    by = f"; {percent(share)} of the whole pages by: {shortened(statement)}" if statement else ""
-    after = f"each of {integer(checkpoints)} checkpoints" if checkpoints else "a checkpoint before the measurement"
+    by = message("full-pages-by", share=Quantity(share, "share"), statement=Name(shortened(statement)))
+    each = message("full-pages-each", n=Quantity(checkpoints, "count"))
     return e.finding(
         CAUSE,
-        f"Whole pages after checkpoints cost {'' if seen else 'up to '}{part(cost)} of {what}: {percent(whole)} of the "
-        f"WAL is pages written whole at their first change after {after} "
-        f"({size(wal)} of WAL a transaction{by}).",
+        message(
+            "full-pages" if seen else "full-pages-at-most", share=cost, whole=message(f"whole-{what}"),
+            wal_share=Quantity(whole, "share"), after=each if checkpoints else message("full-pages-earlier"),
+            wal=Quantity(wal, "bytes"), by=by if statement else None,
+        ),
         cost, what, Confidence.HIGH if sure else Confidence.MEDIUM,
-        f"Fewer checkpoints: max_wal_size (now {e.setting('max_wal_size') or 'not known'}) and checkpoint_timeout "
-        f"({e.setting('checkpoint_timeout') or 'not known'}) larger; wal_compression = lz4.",
-        [Fact("WAL that is whole pages", whole, "%"), Fact("WAL a transaction", wal, "bytes"),
+        message(
+            "full-pages-remedy", size=setting(e, "max_wal_size"), timeout=setting(e, "checkpoint_timeout")
+        ),
+        [Fact("wal-whole", whole, "%"), Fact("wal-per-transaction", wal, "bytes"),
          Fact("checkpoints", checkpoints)],
     )  # fmt: skip
 

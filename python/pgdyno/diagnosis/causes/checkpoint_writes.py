@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import setting
+from pgdyno.message import message
+from pgdyno.units import Quantity
 
 _LOSS = 0.05
 
@@ -24,14 +26,12 @@ def _judge(e: Evidence) -> Finding | None:
     full = e.per_transaction("wal_full_pages_per_s") or 0.0
     return e.finding(
         CAUSE,
-        f"While checkpoints write, throughput is lower: {part(cost)} of it is lost; the checkpointer writes "
-        f"{written / 1e6:.3g} MB/s on average.",
-        cost, "the throughput", Confidence.MEDIUM if full > 0.1 else Confidence.HIGH,
-        f"checkpoint_completion_target = 0.9 (now {e.setting('checkpoint_completion_target') or 'the default'}); "
-        "checkpoint_timeout and max_wal_size larger; pg_wal on a device of its own; vm.dirty_background_bytes smaller.",
-        [Fact("checkpointer writes", written, "bytes/s"), Fact("dirty pages of the machine",
+        message("checkpoint-writes", share=cost, written=Quantity(written, "MB/s")),
+        cost, THROUGHPUT, Confidence.MEDIUM if full > 0.1 else Confidence.HIGH,
+        message("checkpoint-writes-remedy", target=setting(e, "checkpoint_completion_target", "setting-default")),
+        [Fact("checkpointer-writes", written, "bytes/s"), Fact("dirty",
               e.mean("machine", "dirty_bytes") or 0.0, "bytes"),
-         Fact(f"utilisation of {e.busiest_device or 'the device'}", e.device("utilisation"), "%")],
+         Fact("utilisation-of", e.device("utilisation"), "%", e.busiest_device)],
     )  # fmt: skip
 
 

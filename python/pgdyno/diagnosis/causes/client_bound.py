@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pgdyno.analysis.client import ClientHealth
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import message
+from pgdyno.units import Quantity
 
 #: The part of the clients' time that is outside of the server.
 _OUTSIDE = 0.25
@@ -28,15 +29,16 @@ def _judge(e: Evidence) -> Finding | None:
     p = e.processors
     # On a machine that both share, a full one starves both.
     both = p is not None and p.are_full and p.server > p.client
-    who = "pgdyno's client shares the full processors" if both else "pgdyno's client is busy"
     return e.finding(
         CAUSE,
-        f"{who}: its busiest thread was on a processor {percent(cpu)} of the time and waited for one "
-        f"{percent(delay)}, and the server had nothing to do for its clients {part(outside)} of their time.",
-        outside, "the clients' time", Confidence.LOW if both else Confidence.HIGH,
-        "A machine of its own for pgdyno; where processors are free, more workers (--workers).",
-        [Fact("client's busiest thread on a CPU", cpu, "%"), Fact("waiting for one", delay, "%"),
-         Fact("server waits for its clients", outside.mean, "%")],
+        message(
+            "client-shares-cpus" if both else "client-bound", cpu=Quantity(cpu, "share"),
+            delay=Quantity(delay, "share"), outside=outside,
+        ),
+        outside, CLIENTS_TIME, Confidence.LOW if both else Confidence.HIGH,
+        message("client-bound-remedy"),
+        [Fact("client-cpu", cpu, "%"), Fact("client-delay", delay, "%"),
+         Fact("server-idle", outside.mean, "%")],
     )  # fmt: skip
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes import cpu_quota
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import message
+from pgdyno.units import Quantity, Share
 
 #: Clients a core, and the part of the time that backends wait for one.
 _A_CORE, _QUEUEING = 8, 0.7
@@ -22,16 +23,18 @@ def _judge(e: Evidence) -> Finding | None:
     if cpu_quota.judge(e) is not None:
         return None
     # Of the server alone: what the client's threads wait in the same queue is the client's part already.
-    cost = Part(*(x * p.queueing for x in (running.mean, running.low, running.high)))
+    cost = Share(*(x * p.queueing for x in (running.mean, running.low, running.high)))
     switches = (e.mean("machine", "context_switches_per_s") or 0.0) / max(1.0, e.tps)
     return e.finding(
         CAUSE,
-        f"Too many connections: {e.clients} clients on {p.cores:g} cores waited for a processor {part(cost)} of their "
-        f"time; a backend that could run had none {percent(p.queueing)} of the time.",
-        cost, "the clients' time", Confidence.HIGH if cost.low > 0.2 else Confidence.MEDIUM,
-        "Fewer clients (a pooler in front of the server); pgdyno scaling finds the number that is best.",
-        [Fact("clients a core", e.clients / p.cores), Fact("context switches a transaction", switches),
-         Fact("backends' time waiting for a CPU", p.queueing, "%")],
+        message(
+            "connections", clients=e.clients, cores=Quantity(p.cores, "factor"), share=cost,
+            queueing=Quantity(p.queueing, "share"),
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH if cost.low > 0.2 else Confidence.MEDIUM,
+        message("connections-remedy"),
+        [Fact("clients-per-core", e.clients / p.cores), Fact("context-switches", switches),
+         Fact("backends-queueing", p.queueing, "%")],
     )  # fmt: skip
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import mostly, part, percent
-from pgdyno.format import integer, size
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import mostly, setting
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Quantity
 
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
          "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
@@ -18,12 +19,12 @@ _SHARE = 0.1
 _FROM_DEVICE = 0.2
 
 
-def memory(e: Evidence) -> str:
-    """Return the memory of the server's machine in words.
+def memory(e: Evidence) -> Quantity | Message:
+    """Return the memory of the server's machine.
 
     Pages that are not in shared buffers may be in the page cache of the machine.
     """
-    return size(e.memory_bytes) if e.memory_bytes else "not known"
+    return Quantity(e.memory_bytes, "bytes") if e.memory_bytes else message("setting-unknown")
 
 
 def from_device(e: Evidence) -> float | None:
@@ -47,21 +48,26 @@ def _judge(e: Evidence) -> Finding | None:
     missed = e.per_transaction("blocks_read_per_s") or 0.0
     device = e.data_device
     of = {c: e.device(c, device) for c in _COLUMNS}
-    seen = (
-        f"; {device} does {integer(of['reads_per_s'] + of['writes_per_s'])} requests/s at "
-        f"{percent(of['utilisation'])} utilisation, a read takes {of['read_await_ns'] / 1e6:.3g} ms"
-        if device
-        else ""
+    seen = message(
+        "data-io-device",
+        device=Name(device),
+        requests=Quantity(of["reads_per_s"] + of["writes_per_s"], "count"),
+        utilisation=Quantity(of["utilisation"], "share"),
+        read=Quantity(of["read_await_ns"], "ms"),
     )
     return e.finding(
         CAUSE,
-        f"Reading and writing table pages takes {part(cost)} of the clients' time; a transaction misses {missed:.3g} "
-        f"pages{mostly(*e.most_missed)}{seen}.",
-        cost, "the clients' time", Confidence.HIGH if device else Confidence.MEDIUM,
-        f"More memory for the cache (shared_buffers is {e.setting('shared_buffers') or 'not known'}, the memory is "
-        f"{memory(e)}, the data are {size(e.data_bytes)}); a faster device; a smaller hot set.",
-        [Fact("pages missed a transaction", missed), Fact("device reads", of["reads_per_s"], "/s"),
-         Fact("device writes", of["writes_per_s"], "/s"), Fact("utilisation", of["utilisation"], "%"),
+        message(
+            "data-io", share=cost, missed=Quantity(missed, "factor"), of=mostly(*e.most_missed),
+            device=seen if device else None,
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH if device else Confidence.MEDIUM,
+        message(
+            "data-io-remedy", buffers=setting(e, "shared_buffers"), memory=memory(e),
+            data=Quantity(e.data_bytes, "bytes"),
+        ),
+        [Fact("pages-missed", missed), Fact("device-reads", of["reads_per_s"], "/s"),
+         Fact("device-writes", of["writes_per_s"], "/s"), Fact("utilisation", of["utilisation"], "%"),
          Fact("read", of["read_await_ns"], "ns"), Fact("queue", of["queue"])],
     )  # fmt: skip
 

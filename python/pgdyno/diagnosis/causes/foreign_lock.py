@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes.row_locks import foreign_seconds, is_foreign
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import Name, message
 
 _SHARE = 0.02
 
@@ -23,16 +23,18 @@ def _judge(e: Evidence) -> Finding | None:
     if cost is None or cost.mean < _SHARE:
         return None
     worst = max(rows, key=lambda row: row["by_seconds"])
-    what = worst["relation"] or worst["lock"]
-    held = worst["by_statement"] or "no statement"
+    held = worst["by_statement"]
     return e.finding(
         CAUSE,
-        f"Another session ({worst['by'] or 'unnamed'}, {worst['by_state'] or 'at work'}: {held[:80]}) holds a lock on "
-        f"{what} that clients wait for: {part(cost)} of their time.",
-        cost, "the clients' time", Confidence.HIGH,
-        "End that session's transaction; set lock_timeout for maintenance, idle_in_transaction_session_timeout for "
-        "the rest.",
-        [Fact("its transaction's age", worst["by_seconds"] * 1e9, "ns"), Fact("times seen", len(rows))],
+        message(
+            "foreign-lock", share=cost, relation=Name(worst["relation"] or worst["lock"]),
+            session=Name(worst["by"]) if worst["by"] else message("session-unnamed"),
+            state=Name(worst["by_state"]) if worst["by_state"] else message("session-active"),
+            statement=Name(held[:80]) if held else message("statement-none"),
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH,
+        message("foreign-lock-remedy"),
+        [Fact("transaction-age", worst["by_seconds"] * 1e9, "ns"), Fact("times-seen", len(rows))],
     )  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.diagnosis.said import percent
-from pgdyno.format import integer, span
+from pgdyno.message import message
+from pgdyno.units import Quantity, Share
 
 _OLD, _DEAD = 5.0, 1_000
 #: Seconds. With hot_standby_feedback a standby renews its snapshot every 10 s (wal_receiver_status_interval): what is
@@ -34,27 +34,28 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
     fell = max(0.0, -sum(s.drift for s in summaries) / len(summaries)) if summaries else 0.0
-    cost, of = Part(fell / 2, 0.0, fell), "the throughput"
+    cost, of = Share(fell / 2, 0.0, fell), THROUGHPUT
     confidence = Confidence.HIGH if fell > 0.1 else Confidence.MEDIUM
     if is_session and (age >= of_slots or not is_slot):
         return e.finding(
             CAUSE,
-            f"Another session's transaction has been open for {span(oldest)} and {integer(age)} others: up to "
-            f"{integer(dead)} dead rows cannot be removed; throughput fell by {percent(fell)} over a trial.",
+            message(
+                "held-snapshot", age=Quantity(oldest, "seconds"), transactions=Quantity(age, "count"),
+                dead=Quantity(dead, "count"), drop=Quantity(fell, "share"),
+            ),
             cost, of, confidence,
-            "End that transaction (a prepared one: ROLLBACK PREPARED); idle_in_transaction_session_timeout; "
-            "hot_standby_feedback and replication slots hold dead rows, too.",
-            [Fact("age", oldest * 1e9, "ns"), Fact("transactions since", age), Fact("dead rows", dead)],
+            message("held-snapshot-remedy"),
+            [Fact("age", oldest * 1e9, "ns"), Fact("transactions-since", age), Fact("dead-rows", dead)],
         )  # fmt: skip
     return e.finding(
         CAUSE,
-        f"A replication slot (or a standby's hot_standby_feedback) holds a snapshot that is {integer(of_slots)} "
-        f"transactions old: up to {integer(dead)} dead rows cannot be removed; throughput fell by {percent(fell)} over "
-        "a trial.",
+        message(
+            "held-snapshot-slot", transactions=Quantity(of_slots, "count"), dead=Quantity(dead, "count"),
+            drop=Quantity(fell, "share"),
+        ),
         cost, of, confidence,
-        "Drop the slot if nobody reads it, or make its standby catch up; hot_standby_feedback = off on a standby with "
-        "long queries.",
-        [Fact("transactions since", of_slots), Fact("dead rows", dead)],
+        message("held-snapshot-slot-remedy"),
+        [Fact("transactions-since", of_slots), Fact("dead-rows", dead)],
     )  # fmt: skip
 
 

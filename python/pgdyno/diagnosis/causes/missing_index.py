@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import TRANSACTION_TIME, Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import Row
-from pgdyno.diagnosis.said import percent
-from pgdyno.format import integer
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
 #: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
@@ -41,11 +41,14 @@ def _judge(e: Evidence) -> Finding | None:
     share, row, thrown, wanted = max(found, key=lambda f: f[0])
     return e.finding(
         CAUSE,
-        f"A statement reads {integer(thrown)} rows of {row['scanned_table']} for {integer(wanted)}, by a sequential "
-        f"scan, and takes {percent(share)} of a transaction's time: {str(row['statement'])[:120]}",
-        Part(share, share * 0.9, min(1.0, share)), "a transaction's time", Confidence.HIGH,
-        f"An index on the columns of {row['scanned_table']} in its WHERE; ANALYZE, if there is one.",
-        [Fact("rows read and thrown away", thrown), Fact("of a transaction's time", share, "%")],
+        message(
+            "missing-index", rows=Quantity(thrown, "count"), table=Name(str(row["scanned_table"])),
+            wanted=Quantity(wanted, "count"), share=Quantity(share, "share"),
+            statement=Name(str(row["statement"])[:120]),
+        ),
+        Share(share, share * 0.9, min(1.0, share)), TRANSACTION_TIME, Confidence.HIGH,
+        message("missing-index-remedy", table=Name(str(row["scanned_table"]))),
+        [Fact("rows-discarded", thrown), Fact("transaction-share", share, "%")],
     )  # fmt: skip
 
 

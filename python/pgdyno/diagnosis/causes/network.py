@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import message
 from pgdyno.model import TrialSummary
+from pgdyno.units import Quantity, Share
 
 #: The part of the clients' time outside of the server, and of a transaction's on the way; below this a round trip is
 #: mostly our own measuring.
@@ -26,24 +27,25 @@ def _judge(e: Evidence) -> Finding | None:
     return _far(e, e.outside, seen[0], trips) or _held_up(e, e.outside, seen[0], trips, summaries)
 
 
-def _far(e: Evidence, outside: Part, rtt: float, trips: float) -> Finding | None:
+def _far(e: Evidence, outside: Share, rtt: float, trips: float) -> Finding | None:
     share = min(1.0, rtt * trips / e.latency_ns)
     if outside.mean < _OUTSIDE or rtt < _LEAST_NS or share < _SHARE:
         return None
-    cost = Part(share, min(share, outside.low), max(share, outside.high))
+    cost = Share(share, min(share, outside.low), max(share, outside.high))
     return e.finding(
         CAUSE,
-        f"Network round trips of {rtt / 1e6:.3g} ms, {trips:.3g} a transaction, are "
-        f"{share * 100:.0f}% of its {e.latency_ns / 1e6:.3g} ms, and the server had nothing to do for its clients "
-        f"{part(outside)} of their time.",
-        cost, "a transaction's time", Confidence.HIGH,
-        "Fewer round trips: pipelines (\\startpipeline), functions, several rows a statement; a nearer client.",
-        [Fact("round trip", rtt, "ns"), Fact("round trips a transaction", trips),
-         Fact("server waits for its clients", outside.mean, "%")],
+        message(
+            "network-far", trip=Quantity(rtt, "ms"), trips=Quantity(trips, "factor"), share=Quantity(share, "share"),
+            latency=Quantity(e.latency_ns, "ms"), outside=outside,
+        ),
+        cost, TRANSACTION_TIME, Confidence.HIGH,
+        message("network-far-remedy"),
+        [Fact("round-trip", rtt, "ns"), Fact("round-trips", trips),
+         Fact("server-idle", outside.mean, "%")],
     )  # fmt: skip
 
 
-def _held_up(e: Evidence, outside: Part, rtt: float, trips: float, summaries: list[TrialSummary]) -> Finding | None:
+def _held_up(e: Evidence, outside: Share, rtt: float, trips: float, summaries: list[TrialSummary]) -> Finding | None:
     """Neither distance nor the client explains what passes between two statements."""
     took = outside.mean * e.latency_ns / trips
     busy = max(s.client_cpu_share + s.client_delay_share for s in summaries)
@@ -51,13 +53,11 @@ def _held_up(e: Evidence, outside: Part, rtt: float, trips: float, summaries: li
         return None
     return e.finding(
         CAUSE,
-        f"Messages are held up on the way: {part(outside)} of the clients' time passes outside of the server, "
-        f"{took / 1e6:.3g} ms a round trip, though an empty query takes as little as {rtt / 1e6:.3g} ms.",
-        outside, "the clients' time", Confidence.MEDIUM,
-        "Look at what lies between: a proxy or pooler that is busy, or that sends without TCP_NODELAY, so that small "
-        "messages wait for acknowledgements (40 ms each); a link that is full.",
-        [Fact("a round trip outside of the server", took, "ns"), Fact("least round trip of an empty query", rtt, "ns"),
-         Fact("client's busiest thread on a CPU or waiting for one", busy, "%")],
+        message("network-held-up", outside=outside, took=Quantity(took, "ms"), trip=Quantity(rtt, "ms")),
+        outside, CLIENTS_TIME, Confidence.MEDIUM,
+        message("network-held-up-remedy"),
+        [Fact("outside", took, "ns"), Fact("least-round-trip", rtt, "ns"),
+         Fact("client-busy", busy, "%")],
     )  # fmt: skip
 
 

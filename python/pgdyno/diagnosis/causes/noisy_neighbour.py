@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CPUS, Cause, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import Row
-from pgdyno.diagnosis.said import percent
+from pgdyno.message import message
+from pgdyno.units import Quantity
 
 _STEAL, _OTHERS = 0.05, 0.15
 
@@ -24,17 +25,17 @@ def _judge(e: Evidence) -> Finding | None:
         busy: float = machine["cpu_user"] + machine["cpu_nice"] + machine["cpu_system"]
         return float(machine["cpu_steal"]) + (busy - sum(kinds.values()) if are_others else 0.0)
 
-    who = " and ".join(
-        filter(None, [f"the hypervisor took {percent(steal)}" if steal >= _STEAL else "",
-                      f"other processes used {percent(others)}" if are_others else ""])
-    )  # fmt: skip
+    who = "neighbour-processes" if steal < _STEAL else "neighbour-both" if are_others else "neighbour-hypervisor"
     return e.finding(
         CAUSE,
-        f"Somebody else is on the machine: {who} of the processors while they were {percent(p.share)} busy.",
+        message(
+            "neighbour", busy=Quantity(p.share, "share"),
+            who=message(who, steal=Quantity(steal, "share"), others=Quantity(others, "share")),
+        ),
         # Where processors are idle all the same, what was taken of them has cost little.
-        e.taken(taken, used), "the processors", Confidence.HIGH if p.are_full else Confidence.LOW,
-        "Measure when the machine is quiet (pgdyno compares in turn to bear with it); a dedicated host.",
-        [Fact("steal", steal, "%"), Fact("other processes", others, "%"), Fact("PostgreSQL", p.server / p.cores, "%"),
+        e.taken(taken, used), CPUS, Confidence.HIGH if p.are_full else Confidence.LOW,
+        message("neighbour-remedy"),
+        [Fact("steal", steal, "%"), Fact("other-processes", others, "%"), Fact("postgresql", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%")],
     )  # fmt: skip
 

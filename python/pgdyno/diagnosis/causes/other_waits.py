@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part, percent
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity
 
 _SHARE = 0.1
 _TAKEN = {
@@ -30,14 +31,16 @@ def _judge(e: Evidence) -> Finding | None:
     (most, wait), *_ = parts
     named = wait.replace(":", " ")
     statement, share = row_locks.most_blocked(e) if wait.startswith("Lock:") else ("", 0.0)
-    waiting = f"; {percent(share)} of those that wait for locks are: {statement[:80]}" if statement else ""
+    waiting = message("other-waits-statement", share=Quantity(share, "share"), statement=Name(statement[:80]))
     return e.finding(
         CAUSE,
-        f"Clients wait {part(cost)} of their time for what pgdyno has no rule for, most of it for "
-        f"{named} ({percent(most)}){waiting}.",
-        cost, "the clients' time", Confidence.MEDIUM,
-        f"What {named} is: PostgreSQL's documentation, Wait Events (The Cumulative Statistics System).",
-        [Fact("most of it", most, "%"), Fact("kinds of waits", len(parts))],
+        message(
+            "other-waits", share=cost, wait=Name(named), most=Quantity(most, "share"),
+            waiting=waiting if statement else None,
+        ),
+        cost, CLIENTS_TIME, Confidence.MEDIUM,
+        message("other-waits-remedy", wait=Name(named)),
+        [Fact("most", most, "%"), Fact("kinds-of-waits", len(parts))],
     )  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind, Part
-from pgdyno.diagnosis.said import percent
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Finding, Kind
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 #: Of a transaction's time; and of throughput, over a trial.
 _SHARE, _DRIFT = 0.05, 0.1
@@ -25,16 +26,17 @@ def _judge(e: Evidence) -> Finding | None:
     # With the better of the two plans all through, the mean over the trial would lack nothing: half of what throughput
     # moved by, and no more than the statement takes.
     most = min(share, abs(drift))
-    moved = f"throughput {'rose' if drift > 0 else 'fell'} by {percent(abs(drift))} over a trial"
     fits = abs(drift) >= _DRIFT and share >= abs(drift) / 2
     return e.finding(
         CAUSE,
-        f"A plan changed within the trial, of a statement that takes {percent(share)} of a transaction's time: "
-        f"{worst['plan']} before, {worst['plan_after']} after; {moved}; {str(worst['statement'])[:100]}",
-        Part(most / 2, 0.0, most), "the throughput",
+        message(
+            "plan-changed-rose" if drift > 0 else "plan-changed-fell", share=Quantity(share, "share"),
+            before=Name(str(worst["plan"])), after=Name(str(worst["plan_after"])), drift=Quantity(abs(drift), "share"),
+            statement=Name(str(worst["statement"])[:100]),
+        ),
+        Share(most / 2, 0.0, most), THROUGHPUT,
         Confidence.MEDIUM if fits or (abs(drift) >= _FAR and share >= _FAR) else Confidence.LOW,
-        "ANALYZE before measuring (after = [\"analyze\"]), or a longer warm-up; autovacuum_analyze_scale_factor "
-        "smaller for growing tables.",
+        message("plan-changed-remedy"),
     )  # fmt: skip
 
 

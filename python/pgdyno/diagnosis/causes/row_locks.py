@@ -7,9 +7,11 @@ from typing import Any
 
 from pgdyno.diagnosis.causes import wal_flush
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.diagnosis.said import part, percent, shortened
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 WAITS = ("Lock:transactionid", "Lock:tuple")
 _SHARE = 0.05
@@ -39,7 +41,7 @@ def most_blocked(e: Evidence) -> tuple[str, float]:
     return statement, n / counts.total()
 
 
-def _flushing(e: Evidence, locked: Part) -> float:
+def _flushing(e: Evidence, locked: Share) -> float:
     """Return the share of the clients not waiting for row locks that wait for WAL to be written to disk.
 
     Clients that do not wait for row locks may hold them.
@@ -55,20 +57,18 @@ def _judge(e: Evidence) -> Finding | None:
     deadlocks = (e.mean("counters", "deadlocks_per_s") or 0.0) if e.has_deadlocks else 0.0
     if cost is None or (cost.mean * ours < _SHARE and deadlocks < _DEADLOCKS):
         return None
-    cost = Part(*(x * ours for x in (cost.mean, cost.low, cost.high)))
+    cost = Share(*(x * ours for x in (cost.mean, cost.low, cost.high)))
     statement, share = most_blocked(e)
-    words = f", with {deadlocks:.3g} deadlocks a second" if deadlocks >= _DEADLOCKS else ""
-    words += f"; {percent(share)} of the waiting statements are: {shortened(statement)}" if statement else ""
+    rate = message("row-locks-deadlocks", rate=Quantity(deadlocks, "factor")) if deadlocks >= _DEADLOCKS else None
+    blocked = message("row-locks-statement", share=Quantity(share, "share"), statement=Name(shortened(statement)))
     flushing = _flushing(e, cost)
-    order = "Change rows in one order in all transactions: then none wait in a circle. " if deadlocks else ""
     return e.finding(
         CAUSE,
-        f"Transactions wait for each other's row locks {part(cost)} of the clients' time{words}.",
-        cost, "the clients' time", Confidence.HIGH,
-        f"{order}Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more "
-        "warehouses); update the hot row last in the transaction; shorten what comes between it and COMMIT.",
-        [Fact("clients waiting for row locks", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s"),
-         Fact("of the others, waiting for WAL", flushing, "%")],
+        message("row-locks", share=cost, deadlocks=rate, waiting=blocked if statement else None),
+        cost, CLIENTS_TIME, Confidence.HIGH,
+        message("row-locks-remedy-deadlocks" if deadlocks else "row-locks-remedy"),
+        [Fact("row-locked", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s"),
+         Fact("flushing", flushing, "%")],
         kind=Kind.LIMIT if flushing >= _FLUSHING else Kind.TROUBLE,
     )  # fmt: skip
 

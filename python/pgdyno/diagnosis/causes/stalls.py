@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import percent
-from pgdyno.format import span
+from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import message
+from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
 
@@ -18,14 +18,15 @@ def _judge(e: Evidence) -> Finding | None:
     loss = sum(d.loss * d.seconds for d in unexplained) / length if length else 0.0
     if loss < _LOSS or e.is_open_loop:
         return None
-    often = f"{len(unexplained)} times" if len(unexplained) > 1 else "once"
     longest = max(unexplained, key=lambda d: d.seconds)
     return e.finding(
         CAUSE,
-        f"Throughput fell {often} without anything that was seen: {percent(loss)} of it was lost, the longest time "
-        f"{span(longest.seconds)} at {percent(1 - longest.loss)} of what is usual.",
-        Part(loss, 0.0, loss), "the throughput", Confidence.LOW,
-        "Look at the charts over time, and at the machine's own log; --interval 0.2 shows more.",
+        message(
+            "stalls" if len(unexplained) > 1 else "stalls-once", n=len(unexplained), loss=Quantity(loss, "share"),
+            longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"),
+        ),
+        Share(loss, 0.0, loss), THROUGHPUT, Confidence.LOW,
+        message("stalls-remedy"),
         [Fact("dips", len(unexplained)), Fact("longest", longest.seconds * 1e9, "ns")],
     )  # fmt: skip
 

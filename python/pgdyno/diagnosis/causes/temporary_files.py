@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind, Part
-from pgdyno.diagnosis.said import part
-from pgdyno.format import size
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import setting
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity, Share
 
 #: Bytes a transaction that are worth a word, and of its time.
 _BYTES, _SHARE = 100_000, 0.02
@@ -15,22 +16,23 @@ def _judge(e: Evidence) -> Finding | None:
     written = e.per_transaction("temp_bytes_per_s")
     if not written or written < _BYTES:
         return None
-    waits = e.waiting("IO:BufFileRead", "IO:BufFileWrite", "IO:BufFileTruncate") or Part(0.0, 0.0, 1.0)
+    waits = e.waiting("IO:BufFileRead", "IO:BufFileWrite", "IO:BufFileTruncate") or Share(0.0, 0.0, 1.0)
     # Waiting is the smaller part: pages are copied, and sorts go over them several times.
     spilling = [row for row in e.whole("plans") if row["temp_blocks"] > 0]
     share = max((_share_of(e, row) for row in spilling), default=0.0)
-    cost = Part(max(waits.mean, share), waits.low, max(waits.high, share))
+    cost = Share(max(waits.mean, share), waits.low, max(waits.high, share))
     if cost.mean < _SHARE and not spilling:
         return None
-    which = f": {spilling[0]['statement'][:80]}" if spilling else ""
+    statement = Name(str(spilling[0]["statement"])[:80] if spilling else "")
     return e.finding(
         CAUSE,
-        f"Temporary files: a transaction writes {size(written)}, by statements that take up to {part(cost)} of the "
-        f"clients' time{which}.",
-        cost, "the clients' time", Confidence.HIGH if spilling or waits.mean > _SHARE else Confidence.MEDIUM,
-        f"work_mem larger (now {e.setting('work_mem') or 'the default'}), for the role or the statement; an index that "
-        "gives the order.",
-        [Fact("temporary bytes a transaction", written, "bytes"), Fact("waiting for them", waits.mean, "%")],
+        message(
+            "temporary-files", written=Quantity(written, "bytes"), share=cost,
+            statement=message("temporary-files-statement", statement=statement) if spilling else None,
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH if spilling or waits.mean > _SHARE else Confidence.MEDIUM,
+        message("temporary-files-remedy", work_mem=setting(e, "work_mem", "setting-default")),
+        [Fact("temporary", written, "bytes"), Fact("temporary-wait", waits.mean, "%")],
     )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from pgdyno.diagnosis.causes import data_io, wal_flush
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
 from pgdyno.format import integer
+from pgdyno.message import Name, message
+from pgdyno.units import Quantity
 
 #: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
 _SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
@@ -91,21 +92,21 @@ def _judge(e: Evidence) -> Finding | None:
     queued = of("utilisation") > 0.95 and of("queue") > 2 and flushing < _FLUSHING
     if variation > _FLAT or (not (before > _BEFORE and seen > 1e6) and not queued):
         return None
-    level = f"{integer(requests)} requests/s" if name == "requests" else f"{moved / 1e6:.3g} MB/s"
-    where = (
-        f"a request waits {seen / 1e6:.3g} ms, {before:.0f} times as long as {device} itself takes"
-        if before > _BEFORE
-        else f"{device} has {of('queue'):.2g} requests in its queue"
+    level = Name(f"{integer(requests)} requests/s") if name == "requests" else Quantity(moved, "MB/s")
+    waits = message(
+        "throttled-before", seen=Quantity(seen, "ms"), times=Quantity(round(before), "count"), device=Name(device)
     )
+    queue = message("throttled-queue", device=Name(device), n=Quantity(of("queue"), "two"))
     return e.finding(
         CAUSE,
-        f"The storage is throttled: {level}, within {variation * 100:.1f}% from sample to sample, while clients wait "
-        f"for it {part(cost)} of their time; {where}.",
-        cost, "the clients' time", Confidence.HIGH if before > _BEFORE else Confidence.MEDIUM,
-        "The limit of the volume or of the instance (IOPS, MB/s), or of a cgroup: raise it, or move WAL to a volume of "
-        "its own.",
+        message(
+            "throttled-storage", level=level, variation=Quantity(variation, "share"), share=cost,
+            where=waits if before > _BEFORE else queue,
+        ),
+        cost, CLIENTS_TIME, Confidence.HIGH if before > _BEFORE else Confidence.MEDIUM,
+        message("throttled-storage-remedy"),
         [Fact("requests", requests, "/s"), Fact("bytes", moved, "bytes/s"),
-         Fact("variation", variation, "%"), Fact("a request takes", seen, "ns"), Fact("the device itself", own, "ns")],
+         Fact("variation", variation, "%"), Fact("request-time", seen, "ns"), Fact("device-time", own, "ns")],
     )  # fmt: skip
 
 

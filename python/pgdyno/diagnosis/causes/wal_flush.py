@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.message import message
+from pgdyno.units import Quantity
 
 WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
 _SHARE = 0.1
@@ -30,28 +31,26 @@ def _judge(e: Evidence) -> Finding | None:
         return None
     facts = []
     commits, syncs = e.tps, e.mean("counters", "wal_syncs_per_s")
-    words = ""
+    group = sync = commit = None
     if commits and syncs:
-        group = commits / syncs
-        words = f"; {group:.3g} transactions a sync"
-        facts.append(Fact("transactions a sync", group))
+        group = message("wal-flush-group", n=Quantity(commits / syncs, "factor"))
+        facts.append(Fact("group", commits / syncs))
     if (ns := sync_ns(e)) is not None:
-        words += f", which takes {ns / 1e6:.3g} ms"
-        facts.append(Fact("sync of WAL", ns, "ns"))
+        sync = message("wal-flush-sync" if group else "wal-flush-sync-alone", sync=Quantity(ns, "ms"))
+        facts.append(Fact("sync", ns, "ns"))
     if (took := e.commit_ns) is not None:
-        words += f"; COMMIT takes {took / 1e6:.3g} ms"
-        facts.append(Fact("COMMIT", took, "ns"))
+        commit = message("wal-flush-commit", commit=Quantity(took, "ms"))
+        facts.append(Fact("commit", took, "ns"))
     else:
         # Each statement is its own transaction: its time is the commit's, too.
         facts.append(Fact("transaction", e.latency_ns, "ns"))
     if flush := e.device("flush_await_ns", e.wal_device):
-        facts.append(Fact(f"flush of {e.wal_device}", flush, "ns"))
+        facts.append(Fact("flush-of", flush, "ns", e.wal_device))
     return e.finding(
         CAUSE,
-        f"Commits wait for WAL to reach the disk {part(cost)} of the clients' time{words}.",
-        cost, "the clients' time", Confidence.HIGH,
-        "A device with faster syncs for pg_wal; more clients, so that more commits share a sync; larger transactions; "
-        "synchronous_commit = off where the last commits may be lost.",
+        message("wal-flush", share=cost, group=group, sync=sync, commit=commit),
+        cost, CLIENTS_TIME, Confidence.HIGH,
+        message("wal-flush-remedy"),
         facts,
     )  # fmt: skip
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pgdyno.diagnosis.causes.wal_flush import commits_wait
 from pgdyno.diagnosis.evidence import Evidence
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.said import part
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import setting
+from pgdyno.message import message
+from pgdyno.units import Quantity
 
 _WAITS = ("LWLock:WALInsert", "LWLock:WALBufMapping")
 #: Of new segments: no old one is left to be used again.
@@ -25,19 +27,17 @@ def _judge(e: Evidence) -> Finding | None:
     if segments.mean > places.mean:
         return e.finding(
             CAUSE,
-            f"Clients wait for new files of WAL to be made {part(cost)} of their time.",
-            cost, "the clients' time", Confidence.HIGH,
-            f"min_wal_size (now {e.setting('min_wal_size') or 'not known'}) larger, so that old files are used again; "
-            "wal_recycle = on.",
+            message("wal-segments", share=cost),
+            cost, CLIENTS_TIME, Confidence.HIGH,
+            message("wal-segments-remedy", size=setting(e, "min_wal_size")),
         )  # fmt: skip
     full = e.per_transaction("wal_buffers_full_per_s") or 0.0
     return e.finding(
         CAUSE,
-        f"Clients wait for a place in the WAL buffers {part(cost)} of their time; {full:.3g} times a transaction the "
-        "buffers were full.",
-        cost, "the clients' time", Confidence.HIGH if full > 0.01 else Confidence.MEDIUM,
-        f"wal_buffers (now {e.setting('wal_buffers') or 'not known'}) larger, to 64MB; wal_compression; fewer indexes.",
-        [Fact("WAL buffers full a transaction", full)],
+        message("wal-insert", share=cost, full=Quantity(full, "factor")),
+        cost, CLIENTS_TIME, Confidence.HIGH if full > 0.01 else Confidence.MEDIUM,
+        message("wal-insert-remedy", buffers=setting(e, "wal_buffers")),
+        [Fact("buffers-full", full)],
     )  # fmt: skip
 
 

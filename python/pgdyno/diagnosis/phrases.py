@@ -1,0 +1,36 @@
+"""Parts of messages that several causes share."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Quantity
+
+if TYPE_CHECKING:
+    from pgdyno.diagnosis.evidence import Evidence
+
+#: Characters of a statement that are shown.
+_STATEMENT = 80
+_COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
+
+
+def shortened(statement: str) -> str:
+    """Shorten a statement so that it fits into a sentence."""
+    text = " ".join(statement.split()).rstrip("; ")
+    if len(text) > _STATEMENT:
+        # Which table it reads says more than which columns.
+        text = _COLUMNS.sub("select … from", text, count=1)
+    return text if len(text) <= _STATEMENT else f"{text[:_STATEMENT]}…"
+
+
+def mostly(name: str, share: float) -> Message | None:
+    """Return the dominant owner and its share, or None if unknown."""
+    return message("mostly-of", share=Quantity(share, "share"), name=Name(name)) if name else None
+
+
+def setting(e: Evidence, name: str, otherwise: str = "setting-unknown") -> Name | Message:
+    """Return the value of a server setting, or the message `otherwise` if it was not recorded."""
+    value = e.setting(name)
+    return Name(value) if value else message(otherwise)

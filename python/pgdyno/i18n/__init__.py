@@ -1,0 +1,112 @@
+"""Languages: messages written from the catalogues, English and Chinese side by side.
+
+A catalogue is a file of `id = text` lines, a subset of Fluent's syntax. `{ $name }` stands for an argument, and
+`{ " " }` for a blank at the begin of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+from pgdyno.format import integer, milliseconds, size, span
+from pgdyno.message import Argument, Message, Name
+from pgdyno.units import Quantity, Share
+
+LANGUAGES = ("en", "zh")
+_LINE = re.compile(r"([a-z][a-z0-9-]*) = (.*)")
+_PLACE = re.compile(r'\{ (?:\$([a-z_]+)|"([^"]*)") \}')
+#: Units that a language writes in its own way.
+_UNITS = {"zh": {"ms": "毫秒", "s": "秒", "min": "分钟", "h": "小时", "days": "天"}}
+
+
+@cache
+def catalogue(lang: str) -> dict[str, str]:
+    """Return the texts of a language by id. Raise ValueError if a line is no `id = text`, or an id occurs twice."""
+    found: dict[str, str] = {}
+    for file in sorted(resources.files(__name__).joinpath("locale", lang).iterdir(), key=lambda f: f.name):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if not line or line.startswith("#"):
+                continue
+            match = _LINE.fullmatch(line)
+            if match is None or match[1] in found:
+                raise ValueError(f"{lang}/{file.name}:{number}: not `id = text`, or a repeated id: {line[:60]!r}")
+            found[match[1]] = match[2]
+    return found
+
+
+def arguments_of(text: str) -> set[str]:
+    """Return the names of the arguments of a catalogue's text."""
+    return {name for name, _ in _PLACE.findall(text) if name}
+
+
+def text(m: Message, lang: str = "en") -> str:
+    """Write a message in a language. Raise KeyError for an id that no catalogue has, or an argument that is missing."""
+    return _PLACE.sub(lambda p: _written(m.args[p[1]], lang) if p[1] else p[2], catalogue(lang)[m.id])
+
+
+def _written(value: Argument, lang: str) -> str:
+    match value:
+        case None:
+            return ""
+        case Message():
+            return text(value, lang)
+        case Name():
+            return value.text
+        case Share():
+            return _share(value, lang)
+        case Quantity():
+            return quantity(value, lang)
+        case _:
+            return f"{value:,}"
+
+
+def quantity(q: Quantity, lang: str = "en") -> str:
+    """Format a value with its unit."""
+    match q.unit:
+        case "share":
+            return _percent(q.value)
+        case "%":
+            return f"{q.value * 100:.3g}%"
+        case "ms":
+            return f"{q.value / 1e6:.3g} {_unit('ms', lang)}"
+        case "ns":
+            return _span(q.value / 1e9, lang) if q.value >= 1e10 else f"{milliseconds(q.value)} {_unit('ms', lang)}"
+        case "seconds":
+            return _span(q.value, lang)
+        case "bytes":
+            return size(q.value)
+        case "MB/s":
+            return f"{q.value / 1e6:.3g} MB/s"
+        case "bytes/s":
+            return f"{q.value / 1e6:,.3g} MB/s"
+        case "/s":
+            return f"{integer(q.value)}/s"
+        case "factor":
+            return f"{q.value:.3g}"
+        case "two":
+            return f"{q.value:.2g}"
+        case _:
+            return integer(q.value)
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:.0f}%" if value >= 0.0995 else f"{value * 100:.1f}%"
+
+
+def _share(p: Share, lang: str) -> str:
+    digits = 0 if p.high >= 0.0995 else 1
+    low, high = (f"{x * 100:.{digits}f}" for x in (max(0.0, p.low), p.high))
+    if low == high:
+        return _percent(p.mean)
+    return f"{_percent(p.mean)}（{low} 至 {high}%）" if lang == "zh" else f"{_percent(p.mean)} ({low} to {high}%)"
+
+
+def _span(seconds: float, lang: str) -> str:
+    number, unit = span(seconds).split(" ")
+    return f"{number} {_unit(unit, lang)}"
+
+
+def _unit(name: str, lang: str) -> str:
+    return _UNITS.get(lang, {}).get(name, name)

@@ -1,0 +1,115 @@
+"""The catalogues of messages: English and Chinese have the same ids and arguments, and each id is used."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pgdyno import i18n
+from pgdyno.diagnosis.causes import every_cause
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Quantity, Share
+
+PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
+CHINESE = re.compile("[\u3400-\u9fff]")
+#: Ids that are put together: from a kind of whole, a confidence, the name of a fact.
+PARTS = ("whole-", "confidence-", "fact-")
+
+
+def used() -> Iterator[tuple[str, set[str] | None]]:
+    """Ids in the source, with the names of the arguments; None: they are given as a mapping."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("message", "Message") and node.args:
+                names = {k.arg or "" for k in node.keywords} if ast.unparse(node.func) == "message" else None
+                for part in ast.walk(node.args[0]):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield part.value, names
+
+
+def facts() -> set[str]:
+    """Names of facts in the causes."""
+    found = set()
+    for path in (PACKAGE / "diagnosis").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "Fact"
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                found.add(f"fact-{node.args[0].value}")
+    return found
+
+
+def test_both_languages_have_the_same_ids_and_arguments() -> None:
+    english, chinese = i18n.catalogue("en"), i18n.catalogue("zh")
+    assert list(english) == list(chinese)
+    differ = {k: (i18n.arguments_of(t), i18n.arguments_of(chinese[k])) for k, t in english.items()}
+    assert {k: v for k, v in differ.items() if v[0] != v[1]} == {}
+
+
+def test_each_language_is_written_in_its_own_words() -> None:
+    assert [k for k, text in i18n.catalogue("en").items() if CHINESE.search(text)] == []
+    plain = {k: re.sub(r"\{.*?\}", "", text) for k, text in i18n.catalogue("zh").items()}
+    assert [k for k, text in plain.items() if re.search(r"[a-z]+ [a-z]+ [a-z]+ [a-z]+", text)] == []
+
+
+def test_each_id_is_there_and_used_with_its_arguments() -> None:
+    texts, seen = i18n.catalogue("en"), set()
+    for id_, names in used():
+        if id_ in PARTS or not re.fullmatch(r"[a-z0-9-]+", id_):
+            continue
+        seen.add(id_)
+        assert id_ in texts, id_
+        assert names is None or i18n.arguments_of(texts[id_]) <= names, (id_, names)
+    # Ids that come from a table of names.
+    source = "\n".join(p.read_text() for p in (PACKAGE / "diagnosis").rglob("*.py"))
+    unused = {k for k in set(texts) - seen - facts() if not k.startswith(PARTS) and f'"{k}"' not in source}
+    assert unused == set()
+    assert {k for k in texts if k.startswith("fact-")} == facts()
+
+
+def test_a_message_is_written_in_each_language() -> None:
+    share = Share(0.34, 0.31, 0.37)
+    blocked = message("row-locks-statement", share=Quantity(0.9, "share"), statement=Name("update t -- read-only"))
+    m = message("row-locks", share=share, deadlocks=None, waiting=blocked)
+    assert i18n.text(m) == (
+        "Transactions wait for each other's row locks during 34% (31 to 37%) of the clients' time; 90% of the waiting "
+        "statements are: update t -- read-only."
+    )
+    # What the user wrote stays, whatever it looks like.
+    assert i18n.text(m, "zh") == (
+        "事务互相等待行锁，占客户端时间的 34%（31 至 37%）；等待的语句中 90% 为：update t -- read-only。"
+    )
+    assert m.as_json()["args"]["share"] == {"mean": 0.34, "low": 0.31, "high": 0.37}
+    with pytest.raises(KeyError):
+        i18n.text(Message("row-locks", {}))
+    with pytest.raises(KeyError):
+        i18n.text(message("moon-phase"))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "english", "chinese"),
+    [
+        (0.0345, "share", "3.5%", "3.5%"),
+        (0.345, "%", "34.5%", "34.5%"),
+        (1_234_000, "ms", "1.23 ms", "1.23 毫秒"),
+        (2e6, "ns", "2.00 ms", "2.00 毫秒"),
+        (3e10, "ns", "30 s", "30 秒"),
+        (7200, "seconds", "2 h", "2 小时"),
+        (2048, "bytes", "2.0 KiB", "2.0 KiB"),
+        (12e6, "MB/s", "12 MB/s", "12 MB/s"),
+        (1234.5, "/s", "1,234/s", "1,234/s"),
+        (12345, "count", "12,345", "12,345"),
+    ],
+)
+def test_quantities(value: float, unit: object, english: str, chinese: str) -> None:
+    q = Quantity(value, unit)  # type: ignore[arg-type]
+    assert (i18n.quantity(q), i18n.quantity(q, "zh")) == (english, chinese)
+
+
+def test_every_cause_has_a_message() -> None:
+    assert len(every_cause()) == len({c.name for c in every_cause()}) >= 20
