@@ -7,6 +7,7 @@ comment with a digest of how the present version prints runs that were made up, 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import hashlib
 import io
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -85,9 +87,38 @@ def schema() -> str:
     return json.dumps(Experiment.model_json_schema(), indent=2) + "\n"
 
 
+#: Each knows those before it, as far as it needs them.
+CRATES = ("base", "record", "script", "wire", "engine", "load", "tpcc", "ledger", "relay", "py")
+
+
+def places() -> str:
+    """Return the map of the tree: each crate and package with the first line of its own documentation."""
+    crates = [(f"crates/{name}", (ROOT / "crates" / name / "src" / "lib.rs").read_text()) for name in CRATES]
+    lines = [(name, text.splitlines()[0].removeprefix("//! ")) for name, text in crates]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    for module in (m.strip() for layer in contract for m in layer.split("|")):
+        path = ROOT / "python" / Path(*module.split("."))
+        source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        summary = (ast.get_docstring(ast.parse(source.read_text())) or "").splitlines()[0]
+        lines.append((str(path.relative_to(ROOT)) + ("" if path.is_dir() else ".py"), summary))
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {summary}" for name, summary in lines)
+
+
+def contributing() -> str:
+    """Return CONTRIBUTING.md with the map of the tree as it is."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = f"<!-- make docs: map -->\n```\n{places()}\n```\n"
+    return re.sub(r"<!-- make docs: map -->\n```\n.*?```\n", lambda _: block, text, flags=re.DOTALL)
+
+
 def files() -> dict[Path, str]:
-    """Return the reference pages by path."""
-    return {REFERENCE / "command-line.md": command_line(), REFERENCE / "experiment.schema.json": schema()}
+    """Return the generated pages by path."""
+    return {
+        REFERENCE / "command-line.md": command_line(),
+        REFERENCE / "experiment.schema.json": schema(),
+        ROOT / "CONTRIBUTING.md": contributing(),
+    }
 
 
 # ---------------------------------------------------------------- quotes

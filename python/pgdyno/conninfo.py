@@ -1,4 +1,4 @@
-"""Connection strings: read as libpq reads them, and never shown with what is secret in them."""
+"""Connection strings: parsed as libpq does, and shown without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work of the engine as one typed plan; `pgdyno._core.run` reads it attribute by attribute.
+"""Work of the engine as one typed plan, which `pgdyno._core.run` reads.
 
 Times are seconds, unless a name states otherwise.
 """

@@ -1,4 +1,4 @@
-"""Errors as exceptions; each states the cause and the remedy, and has the exit code of the CLI.
+"""Errors as exceptions: cause, remedy, and the exit code of the command line.
 
 - PgdynoError: the base class of all errors
   - UsageError, exit code 2: the command line cannot be understood

@@ -1,4 +1,4 @@
-"""Choice to run or skip the exit handlers of C libraries when the process ends."""
+"""Choice to run or skip exit handlers of C libraries at the end of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a trial: what they are called, where they are found, in which unit, and which way is better.
+"""Figures of a trial: names, columns, units, and which way is better.
 
 Reports, comparisons, history, SQL and JSON all take them from here.
 """

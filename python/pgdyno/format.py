@@ -1,4 +1,4 @@
-"""Figures and texts as people read them; every figure with its unit."""
+"""Formatting of figures and texts, every figure with its unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own folders and files: where they are, whose they are, and that they are on the disk."""
+"""Folders and files of the user: where they are, and safe writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as data: an id and its arguments. `pgdyno.i18n` writes them in a language, as the last step."""
+"""Messages as data: an id and its arguments, written in a language by `pgdyno.i18n`."""
 
 from __future__ import annotations
 

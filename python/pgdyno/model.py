@@ -1,4 +1,4 @@
-"""The words of the trade as data: trials, what they measured, and what to beware of.
+"""Core types: trials, their measured values, caveats.
 
 Times are integer nanoseconds, sizes bytes; a name ends in its unit.
 """

@@ -18,8 +18,8 @@ from pgdyno.collect.sources.sessions import without_literals
 from pgdyno.diagnosis import difference, dips, explain
 from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storage
 from pgdyno.diagnosis.causes.data_io import from_device
-from pgdyno.diagnosis.evidence import Evidence, loss
 from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed, loss
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded, ratio
 from pgdyno.figures import BY_NAME
@@ -260,7 +260,7 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
         manifest={"run": {"repetitions": 1, "interval_s": 1.0, "order": order}},
     )  # fmt: skip
     data = reading.read(run)
-    e = Evidence(data, data.trials)
+    e = Observed(data, data.trials)
     parts = [e.running, e.outside, *(e.waiting(w) for w in e.waits)]
     assert sum(p.mean for p in parts if p is not None) <= 1 + 1e-6, parts
     assert all(0 <= p.mean <= 1 + 1e-9 for p in parts if p is not None)
@@ -526,7 +526,7 @@ def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> No
         tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
         sampled={"devices": [data, wal], "counters": [{"blocks_read_per_s": 1000.0}]},
     )  # fmt: skip
-    e = Evidence(reading.read(run), reading.read(run).trials)
+    e = Observed(reading.read(run), reading.read(run).trials)
     assert (e.busiest_device, e.data_device, e.wal_device) == ("vdb", "vda", "vdb")
     assert from_device(e) == pytest.approx(0.9)
     # On one device both are looked for there.
@@ -534,7 +534,7 @@ def test_pages_and_wal_are_looked_for_on_their_own_devices(tmp_path: Path) -> No
         tmp_path / "one", synthetic.plans([4], 1), lambda *_: 1000.0,
         sampled={"devices": [{**data, "holds": "data,wal"}]},
     )  # fmt: skip
-    e = Evidence(reading.read(both), reading.read(both).trials)
+    e = Observed(reading.read(both), reading.read(both).trials)
     assert e.data_device == e.wal_device == "vda"
 
 

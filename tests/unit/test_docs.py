@@ -92,3 +92,23 @@ def test_no_registry_is_named() -> None:
     hosts = re.compile(r"crates\.io|pypi\.org|pythonhosted|npmjs|maven\.org")
     for name in ("pyproject.toml", "constraints.txt", "Cargo.toml", "Makefile", "README.md", ".ci/run"):
         assert not hosts.search((ROOT / name).read_text()), name
+
+
+def test_the_map_has_every_package_and_crate() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    packages = {f"python/pgdyno/{p.parent.name}" for p in (root / "python" / "pgdyno").glob("*/__init__.py")}
+    modules = {f"python/pgdyno/{p.name}" for p in (root / "python" / "pgdyno").glob("*.py")} - {
+        "python/pgdyno/__init__.py"
+    }
+    crates = {f"crates/{p.parents[1].name}" for p in (root / "crates").glob("*/src/lib.rs")}
+    named = re.findall(r"^((?:python|crates)/\S+) {2,}\S", text, re.MULTILINE)
+    assert sorted(named) == sorted(packages | modules | crates)
+
+
+def test_what_the_recipes_name_is_there() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Recipes")[2]
+    for path in re.findall(r"`([a-z_/0-9]+(?:\.[a-z]+|/))`", text):
+        places = [root / path, root / "python" / "pgdyno" / path, root / "python" / "pgdyno" / "i18n" / path]
+        assert any(p.exists() for p in places), path

@@ -9,8 +9,8 @@ import pytest
 from pgdyno.cli import as_json, thresholds
 from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Finding
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge import axes
 from pgdyno.report import view
 from pgdyno.results import analysis
@@ -31,7 +31,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
     def counting(cause: Cause) -> Cause:
-        def judge(observed: Evidence) -> Finding | None:
+        def judge(observed: Observed) -> Finding | None:
             counted[f"{cause.name} {observed.plan.clients}"] += 1
             return cause.judge(observed)
 

@@ -1,3 +1,5 @@
+//! Time, PostgreSQL-compatible random streams, distributions.
+//!
 //! What every other crate stands on: a time type and PostgreSQL's random number generator.
 //! This crate knows nothing of databases, does no I/O and never reads a clock.
 

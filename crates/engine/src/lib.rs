@@ -1,3 +1,5 @@
+//! Workers, clients, drivers: drives load and measures it; the only measuring clock.
+//!
 //! Drives load and measures it.
 //!
 //! [`run::run`] starts worker threads; a [`worker::Worker`] owns some clients, each a state machine ([`client`]), and a

@@ -1,3 +1,5 @@
+//! The ledger of drills: numbered rows, and the record of what each client was told.
+//!
 //! The ledger: each client inserts rows with its number, a sequence and a content that follows from both, one a
 //! transaction, and writes down what it was told of each. After a failover the rows that are there are compared with
 //! these records. The same transaction updates a register of the client's to the sequence, and deletes and inserts its

@@ -1,3 +1,5 @@
+//! Rows of datasets; COPY, and pages of heaps and B-trees.
+//!
 //! Datasets and how they get into a server.
 //!
 //! A dataset is one file under [`datasets`] that says its tables and their rows ([`rows`]). [`copy`] brings it into any

@@ -1,3 +1,5 @@
+//! The native module: converts, releases the GIL, no logic.
+//!
 //! What Python sees of the crates: conversions, and the GIL released around everything that takes time. The types are
 //! described in `python/pgdyno/_core.pyi`, which a test holds against this module.
 

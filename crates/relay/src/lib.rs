@@ -1,3 +1,5 @@
+//! Links with delay and limited rate between hosts (Linux).
+//!
 //! Links between hosts that are slower than this machine's: packets pass through a thread of ours, which lets each travel
 //! for a while and lets through so many bytes a second. What the kernel's netem would do, where it is not there.
 //!

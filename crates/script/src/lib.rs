@@ -1,3 +1,5 @@
+//! pgbench's script language: scan, lex, parse, compile, run; no I/O, no clock.
+//!
 //! pgbench's script language.
 //!
 //! Text becomes [`ast::Command`]s ([`scan`] cuts the file, [`meta`] reads what begins with a backslash, [`lexer`] and [`parser`] read the expressions), those become

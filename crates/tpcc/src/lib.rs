@@ -1,3 +1,5 @@
+//! TPC-C: rows, transactions, terminals.
+//!
 //! TPC-C after the standard's revision 5.11: tables and rows ([`populate`]), the five transactions as code
 //! ([`transactions`]), and the clients that carry them out ([`workload`]).
 //!

@@ -1,1 +1,1 @@
-"""Numbers in, dataclasses out; no I/O."""
+"""Estimators: numbers in, dataclasses out, no I/O."""

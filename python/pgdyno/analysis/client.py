@@ -42,7 +42,7 @@ class ClientHealth:
 
     @property
     def evidence(self) -> str:
-        """Evidence in words if the client limits the result, otherwise an empty string."""
+        """Observed in words if the client limits the result, otherwise an empty string."""
         if self.cpu_share > BUSY:
             return f"the busiest thread used {100 * self.cpu_share:.0f}% of a CPU"
         if self.busy_share > BUSY and not self.shared:

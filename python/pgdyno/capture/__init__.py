@@ -1,1 +1,1 @@
-"""Workloads from production: weighted scripts from what a server, or its log, says it has carried out."""
+"""Workloads from production: scripts from pg_stat_statements or a server log."""

@@ -1,1 +1,1 @@
-"""The command line: parse, call, print. The only place that exits."""
+"""Command line: parse, call, print; the only package that exits."""

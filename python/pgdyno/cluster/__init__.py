@@ -1,1 +1,1 @@
-"""PostgreSQL servers: the user's, reached by conninfo, and our own, provisioned and taken down again."""
+"""PostgreSQL servers: private, existing and remote ones, started, configured, stopped."""

@@ -1,1 +1,1 @@
-"""Description of the machine and the server, one file per source."""
+"""Collectors: sources that are sampled during a trial, counters and totals around it."""

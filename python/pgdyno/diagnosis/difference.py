@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.units import Share, Unit
 
 #: A change that is told: of the transaction's time in A; of what it uses.
@@ -43,12 +43,12 @@ class Used:
 
 
 #: By name: the part of the clients' time.
-_STATES: dict[str, Callable[[Evidence], Share | None]] = {
+_STATES: dict[str, Callable[[Observed], Share | None]] = {
     "on the processors": lambda e: e.running,
     "network and client": lambda e: e.outside,
 }
 #: By name: its unit, and what a transaction uses of it.
-_USES: dict[str, tuple[Unit, Callable[[Evidence], float | None]]] = {
+_USES: dict[str, tuple[Unit, Callable[[Observed], float | None]]] = {
     "WAL": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
     "whole pages in WAL": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
     "of the WAL whole pages": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
@@ -63,11 +63,11 @@ _PAGE = 8192
 _LEAST_BYTES = 64
 
 
-def _writes_wal(e: Evidence) -> bool:
+def _writes_wal(e: Observed) -> bool:
     return (e.per_transaction("wal_bytes_per_s") or 0.0) >= _LEAST_BYTES
 
 
-def whole_pages_share(e: Evidence) -> float | None:
+def whole_pages_share(e: Observed) -> float | None:
     """Return the share of the WAL that is full-page images, or None if it is unknown.
 
     The share ignores compression, so it is an upper bound.
@@ -76,7 +76,7 @@ def whole_pages_share(e: Evidence) -> float | None:
     return min(1.0, pages * _PAGE / wal) if pages is not None and wal else None
 
 
-def _of_device(e: Evidence, *columns: str) -> float | None:
+def _of_device(e: Observed, *columns: str) -> float | None:
     """Return the sum of columns of the busiest device, per transaction.
 
     None means that the device is not visible. Writes of other programs to this device count as well.
@@ -86,7 +86,7 @@ def _of_device(e: Evidence, *columns: str) -> float | None:
     return sum(e.device(c) for c in columns) / e.tps
 
 
-def moved(a: Evidence, b: Evidence) -> list[Moved]:
+def moved(a: Observed, b: Observed) -> list[Moved]:
     """Return the states in which a transaction spends more or less time in B than in A, largest change first.
 
     Only states whose intervals leave no doubt about the direction are included. The intervals are 95% on each side,
@@ -106,7 +106,7 @@ def moved(a: Evidence, b: Evidence) -> list[Moved]:
     return sorted(found, key=lambda m: -abs(m.change_ns))[:_MOST]
 
 
-def used(a: Evidence, b: Evidence) -> list[Used]:
+def used(a: Observed, b: Observed) -> list[Used]:
     """Return the resources of which a transaction uses more or less in B than in A."""
     found = []
     for what, (unit, of) in _USES.items():

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind, MissingColumnError, NotJudged
+from pgdyno.diagnosis.observed import Observed
 
 _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
 #: A trouble of this size is said before what every server comes to in the end.
@@ -36,12 +36,12 @@ class Diagnosis:
         return [*(f.as_json() for f in self.findings), *(n.as_json() for n in self.not_judged)]
 
 
-def of_configuration(observed: Evidence) -> Diagnosis:
+def of_configuration(observed: Observed) -> Diagnosis:
     """Judge every cause in one configuration: troubles of some size first, then limits, each by what it costs."""
     return _judged(observed, every_cause())
 
 
-def _judged(evidence: Evidence, causes: Iterable[Cause]) -> Diagnosis:
+def _judged(evidence: Observed, causes: Iterable[Cause]) -> Diagnosis:
     found = Diagnosis()
     for cause in causes:
         try:

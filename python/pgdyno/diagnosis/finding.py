@@ -12,7 +12,7 @@ from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity, Share, Unit
 
 if TYPE_CHECKING:
-    from pgdyno.diagnosis.evidence import Evidence
+    from pgdyno.diagnosis.observed import Observed
 
 
 class Kind(Enum):
@@ -156,4 +156,4 @@ class Cause:
     #: What it is, in a line.
     title: str
     #: None: nothing shows it.
-    judge: Callable[[Evidence], Finding | None]
+    judge: Callable[[Observed], Finding | None]

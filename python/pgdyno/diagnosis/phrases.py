@@ -9,7 +9,7 @@ from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
 if TYPE_CHECKING:
-    from pgdyno.diagnosis.evidence import Evidence
+    from pgdyno.diagnosis.observed import Observed
 
 #: Characters of a statement that are shown.
 _STATEMENT = 80
@@ -30,7 +30,7 @@ def mostly(name: str, share: float) -> Message | None:
     return message("mostly-of", share=Quantity(share, "share"), name=Name(name)) if name else None
 
 
-def setting(e: Evidence, name: str, otherwise: str = "setting-unknown") -> Name | Message:
+def setting(e: Observed, name: str, otherwise: str = "setting-unknown") -> Name | Message:
     """Return the value of a server setting, or the message `otherwise` if it was not recorded."""
     value = e.setting(name)
     return Name(value) if value else message(otherwise)

@@ -1,1 +1,1 @@
-"""Drills: a cluster under load is broken, fails over, and every acknowledged commit is looked for."""
+"""Drills: faults in a replicated cluster under load, and the count of lost commits."""

@@ -234,7 +234,7 @@ def _why(rounds: Sequence[Round]) -> str:
     if any(r.split_brain for r in rounds) and silent:
         return "The old primary was not fenced: it acknowledged commits when another was the primary already."
     if any(a.holes for a in audits):
-        # Evidence before what the settings allow: no setting loses a piece and keeps what came after it.
+        # Observed before what the settings allow: no setting loses a piece and keeps what came after it.
         return (
             "Commits are missing from the middle: later ones of the same clients, from before the fault, are there. "
             "A failover loses only the end, so something else removed them: another session, a damaged disk, or files "

@@ -1,1 +1,1 @@
-"""Judgements over whole runs: compared, followed over time, fitted. Composes analysis with run directories."""
+"""Judgements over runs: groups, comparisons, history, scaling."""

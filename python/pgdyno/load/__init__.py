@@ -1,1 +1,1 @@
-"""Datasets: how large they will be, whether they are there, and three ways of making them."""
+"""Datasets: their sizes, marks in the database, and three ways to load them."""

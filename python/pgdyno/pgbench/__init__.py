@@ -1,1 +1,1 @@
-"""pgbench's command line on pgdyno's engine: the same options, output, log files and exit codes."""
+"""pgbench's command line on pgdyno's engine: options, output, log files and exit codes."""

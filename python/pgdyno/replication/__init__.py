@@ -1,1 +1,1 @@
-"""A primary and its standbys on this machine: made, joined, watched, moved, and taken apart."""
+"""Replicated clusters on this machine: created, observed, failed over, restored."""

@@ -1,1 +1,1 @@
-"""One view model, three renderers: terminal, Markdown, HTML."""
+"""Reports: one view, rendered for terminal, Markdown and HTML."""

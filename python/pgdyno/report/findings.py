@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.format import milliseconds, printable
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
@@ -140,7 +140,7 @@ def _begun_small(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def why_they_differ(a: Evidence, b: Evidence) -> str:
+def why_they_differ(a: Observed, b: Observed) -> str:
     """Return a sentence on how the time of a transaction changed between A and B.
 
     Return an empty string if the collected data do not explain the difference.

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Evidence
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.format import integer, milliseconds, size
 from pgdyno.judge.groups import Group
@@ -87,7 +87,7 @@ def _figures(of: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _phases(e: Evidence) -> list[tuple[str, Callable[[Recorded, int, int], bool]]]:
+def _phases(e: Observed) -> list[tuple[str, Callable[[Recorded, int, int], bool]]]:
     spans = {id(r): in_checkpoint(r) for r in e.trials}
 
     def writes(r: Recorded, start: int, end: int) -> bool:
@@ -98,7 +98,7 @@ def _phases(e: Evidence) -> list[tuple[str, Callable[[Recorded, int, int], bool]
     return [("no checkpoint", lambda *at: not writes(*at)), ("checkpoint", writes)]
 
 
-def _means(e: Evidence, device: str, fits: Callable[[Recorded, int, int], bool]) -> dict[str, float] | None:
+def _means(e: Observed, device: str, fits: Callable[[Recorded, int, int], bool]) -> dict[str, float] | None:
     """Return the means of a device's samples in a phase, or None if there are no samples.
 
     Samples are weighted by their length. Sizes and latencies of requests are weighted by the number of requests.

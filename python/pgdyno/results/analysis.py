@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.diagnosis import explain
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.explain import Diagnosis
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.model import TrialRecord
@@ -27,7 +27,7 @@ class RunAnalysis:
     def __init__(self, data: RunData, *, margin: float = MARGIN) -> None:
         self.data = data
         self.margin = margin
-        self._observed: dict[tuple[int, ...], Evidence] = {}
+        self._observed: dict[tuple[int, ...], Observed] = {}
         self._once: dict[str, Any] = {}
 
     @cached_property
@@ -51,11 +51,11 @@ class RunAnalysis:
         numbers = ",".join(str(t.plan.number) for t in group.trials)
         return self.once(f"diagnosis.{numbers}", lambda: explain.of_configuration(self.observed(group.trials)))
 
-    def observed(self, trials: Sequence[TrialRecord]) -> Evidence:
+    def observed(self, trials: Sequence[TrialRecord]) -> Observed:
         """Return what was sampled in some trials of one configuration."""
         key = tuple(t.plan.number for t in trials)
         if key not in self._observed:
-            self._observed[key] = Evidence(self.data, trials)
+            self._observed[key] = Observed(self.data, trials)
         return self._observed[key]
 
     def once(self, name: str, compute: Callable[[], T]) -> T:

@@ -1,1 +1,1 @@
-"""Composes spec, cluster, load, engine, store and report into runs."""
+"""Runs: an experiment's plan, its servers, its trials in order, its record."""

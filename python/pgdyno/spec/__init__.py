@@ -1,1 +1,1 @@
-"""Experiment files: what they may say, and where they say it wrong."""
+"""Experiment files: models, validation, mistakes with file and key."""

@@ -1,1 +1,1 @@
-"""Performance of the storage below a database, measured without the database."""
+"""Storage probes: fio and pg_test_fsync."""

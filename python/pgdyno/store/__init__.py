@@ -1,1 +1,1 @@
-"""The run directory: written as things happen, readable after a kill at any byte."""
+"""Run directories: layout, crash-safe writing, reading, Parquet, DuckDB, export."""

@@ -1,1 +1,1 @@
-"""TPC-C beside its rows and transactions, which are Rust: its schema, and what must be true of its tables."""
+"""TPC-C in Python: consistency conditions, ACID tests, limits."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
 _LOSS, _WORKING = 0.03, 0.02
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     kind = "autovacuum worker"
     working = {(id(r), row["start_ns"]) for r in e.trials for row in r.rows("waits") if row["kind"] == kind}
     if not working:
         return None
-    cost = e.lost(lambda r, start, _: (id(r), start) in working, "waits")
+    cost = e.throughput_loss(lambda r, start, _: (id(r), start) in working, "waits")
     cpu = e.mean("processes", "cpu", kind=kind) or 0.0
     p = e.processors
     taken = cpu / p.cores if p is not None and p.are_full else 0.0
@@ -24,7 +24,7 @@ def _judge(e: Evidence) -> Finding | None:
         if taken < 2 * _WORKING:
             return None
         # It works all the time, or its dips are lost in the noise: what it takes of full processors is missing.
-        cost = e.taken(taken, lambda _, kinds: kinds.get(kind, 0.0))
+        cost = e.cpu_share(taken, lambda _, kinds: kinds.get(kind, 0.0))
     assert cost is not None
     logged = e.events("autovacuum")
     tables = sorted({x.text.split('"')[1] for x in logged if x.text.count('"') > 1})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
@@ -13,7 +13,7 @@ _UPDATES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
 _MANY = 5_000
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     # Of an open loop the drift is one of latency.
     closed = [r.trial for r in e.trials if r.trial.parameters.get("rate") is None]
     summaries = [t.summary for t in closed if t.summary]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import mostly, setting
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
@@ -12,7 +12,7 @@ from pgdyno.units import Quantity, Share
 _SHARE, _MISSES, _FROM_DEVICE = 0.04, 0.05, 0.2
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     waits = e.waiting(*READS, "LWLock:BufferMapping")
     read, hit = e.mean("counters", "blocks_read_per_s"), e.mean("counters", "blocks_hit_per_s")
     if waits is None or read is None or hit is None or not read:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pgdyno.diagnosis.difference import whole_pages_share
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import Name, message
@@ -23,7 +23,7 @@ def _pages(row: dict[str, Any]) -> float:
     return float(row.get("wal_full_pages_per_s") or 0.0) / commits if commits else 0.0
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
     checkpoints = checkpoints_of(e)
     if not pages or not wal or e.setting("full_page_writes") == "off":
@@ -38,7 +38,7 @@ def _judge(e: Evidence) -> Finding | None:
     }
     # Where even the calmest times are full of whole pages, there is none to compare with.
     is_calm = calm * _PAGE < _WHOLE / 2 * wal
-    cost = e.lost(lambda r, start, _: (id(r), start) in burst) if is_calm else None
+    cost = e.throughput_loss(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
     if cost is None and whole > _WHOLE and checkpoints:
         # Of the time that goes into WAL, the part that is whole pages.
@@ -67,7 +67,7 @@ def _judge(e: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-def checkpoints_of(e: Evidence) -> float:
+def checkpoints_of(e: Observed) -> float:
     """Checkpoints that began in the measurement, or just before."""
     logged = len(e.events("checkpoint begins"))
     counted = 0.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import message
 from pgdyno.units import Quantity
@@ -12,13 +12,13 @@ from pgdyno.units import Quantity
 _LOSS = 0.05
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     spans = {id(r): in_checkpoint(r) for r in e.trials}
     if not any(spans.values()) or not e.mean("counters", "checkpoint_buffers_per_s"):
         return None
     # Counters are sampled less often.
     source = "waits" if e.has("waits") else "counters"
-    cost = e.lost(lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]), source)
+    cost = e.throughput_loss(lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]), source)
     if cost is None or cost.mean < _LOSS or cost.low <= 0:
         return None
     pages = e.mean("counters", "checkpoint_buffers_per_s") or 0.0

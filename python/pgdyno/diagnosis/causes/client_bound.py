@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.analysis.client import ClientHealth
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity
 
@@ -12,7 +12,7 @@ from pgdyno.units import Quantity
 _OUTSIDE = 0.25
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     outside = e.outside
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
     if outside is None or outside.mean < _OUTSIDE or e.is_open_loop or e.is_duet or not summaries:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes import cpu_quota
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
@@ -12,7 +12,7 @@ from pgdyno.units import Quantity, Share
 _A_CORE, _QUEUEING = 8, 0.7
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     p, running = e.processors, e.running
     if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
         return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
@@ -11,7 +11,7 @@ from pgdyno.units import Quantity, Share
 _HELD, _SHARE = 0.1, 0.05
 
 
-def judge(e: Evidence) -> Finding | None:
+def judge(e: Observed) -> Finding | None:
     """Return the finding, or None if the evidence does not support one."""
     held, running, p = e.mean("quota", "held_back") or 0.0, e.running, e.processors
     if held < _HELD or running is None or p is None:

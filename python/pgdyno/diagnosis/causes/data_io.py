@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import mostly, setting
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
@@ -19,7 +19,7 @@ _SHARE = 0.1
 _FROM_DEVICE = 0.2
 
 
-def memory(e: Evidence) -> Quantity | Message:
+def memory(e: Observed) -> Quantity | Message:
     """Return the memory of the server's machine.
 
     Pages that are not in shared buffers may be in the page cache of the machine.
@@ -27,7 +27,7 @@ def memory(e: Evidence) -> Quantity | Message:
     return Quantity(e.memory_bytes, "bytes") if e.memory_bytes else message("setting-unknown")
 
 
-def from_device(e: Evidence) -> float | None:
+def from_device(e: Observed) -> float | None:
     """Return the share of the bytes read outside shared buffers that came from the device.
 
     None means that the share is not known.
@@ -38,7 +38,7 @@ def from_device(e: Evidence) -> float | None:
     return e.device("read_bytes_per_s", e.data_device) / (blocks * 8192)
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*READS, *_WRITES)
     if cost is None or cost.mean < _SHARE:
         return None

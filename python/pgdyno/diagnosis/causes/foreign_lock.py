@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes.row_locks import foreign_seconds, is_foreign
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
 
 _SHARE = 0.02
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     rows = [row for row in e.whole("blockers") if is_foreign(row)]
     if not rows:
         return None
     # While somebody else holds what one of ours waits for, the others may wait for that one: all locks count.
     spans = {id(r): foreign_seconds(r) for r in e.trials}
-    cost = e.part(
+    cost = e.time_share(
         lambda what: what[1] == "Lock",
         within=lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
@@ -20,7 +20,7 @@ def _held_throughout(r: Recorded) -> float:
     return min((row["slot_transactions"] for row in r.rows("snapshots") if row["end_ns"] > middle), default=0.0)
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     def most(column: str) -> float:
         return max((row[column] for row in e.whole("snapshots")), default=0.0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import TRANSACTION_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
@@ -21,7 +21,7 @@ def _plain(name: str) -> str:
     return match[0].strip('"').replace('""', '"') if match else name
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     found: list[tuple[float, Row, float, float]] = []
     for row in e.whole("plans"):
         if not row["scan_filters"]:

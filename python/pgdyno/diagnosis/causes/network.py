@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.model import TrialSummary
 from pgdyno.units import Quantity, Share
@@ -16,7 +16,7 @@ _OUTSIDE, _SHARE, _LEAST_NS = 0.25, 0.2, 300_000
 _HELD_OUTSIDE, _HELD_NS, _HELD_TIMES, _BUSY = 0.5, 1_000_000, 5, 0.5
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     # A busy server answers late: what the way takes is the least that was seen.
     seen = sorted(row["round_trip_ns"] for r in e.trials for row in r.rows("network"))
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
@@ -27,7 +27,7 @@ def _judge(e: Evidence) -> Finding | None:
     return _far(e, e.outside, seen[0], trips) or _held_up(e, e.outside, seen[0], trips, summaries)
 
 
-def _far(e: Evidence, outside: Share, rtt: float, trips: float) -> Finding | None:
+def _far(e: Observed, outside: Share, rtt: float, trips: float) -> Finding | None:
     share = min(1.0, rtt * trips / e.latency_ns)
     if outside.mean < _OUTSIDE or rtt < _LEAST_NS or share < _SHARE:
         return None
@@ -45,7 +45,7 @@ def _far(e: Evidence, outside: Share, rtt: float, trips: float) -> Finding | Non
     )  # fmt: skip
 
 
-def _held_up(e: Evidence, outside: Share, rtt: float, trips: float, summaries: list[TrialSummary]) -> Finding | None:
+def _held_up(e: Observed, outside: Share, rtt: float, trips: float, summaries: list[TrialSummary]) -> Finding | None:
     """Neither distance nor the client explains what passes between two statements."""
     took = outside.mean * e.latency_ns / trips
     busy = max(s.client_cpu_share + s.client_delay_share for s in summaries)

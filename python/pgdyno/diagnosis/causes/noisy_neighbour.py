@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CPUS, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import message
 from pgdyno.units import Quantity
@@ -11,7 +11,7 @@ from pgdyno.units import Quantity
 _STEAL, _OTHERS = 0.05, 0.15
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     p = e.processors
     if p is None:
         return None
@@ -33,7 +33,7 @@ def _judge(e: Evidence) -> Finding | None:
             who=message(who, steal=Quantity(steal, "share"), others=Quantity(others, "share")),
         ),
         # Where processors are idle all the same, what was taken of them has cost little.
-        e.taken(taken, used), CPUS, Confidence.HIGH if p.are_full else Confidence.LOW,
+        e.cpu_share(taken, used), CPUS, Confidence.HIGH if p.are_full else Confidence.LOW,
         message("neighbour-remedy"),
         [Fact("steal", steal, "%"), Fact("other-processes", others, "%"), Fact("postgresql", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%")],

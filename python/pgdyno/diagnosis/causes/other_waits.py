@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
@@ -20,7 +20,7 @@ _TAKEN = {
 }  # fmt: skip
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     # Of locks that others hold another cause tells.
     foreign = any(row_locks.is_foreign(row) for row in e.whole("blockers"))
     left = [w for w in e.waits if w.lower() not in _TAKEN and not (foreign and w.startswith("Lock:"))]

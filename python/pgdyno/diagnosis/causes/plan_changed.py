@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
@@ -13,7 +13,7 @@ _SHARE, _DRIFT = 0.05, 0.1
 _FAR = 0.5
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     changed = [row for row in e.whole("plans") if row["plan"] != row["plan_after"]]
     if not changed:
         return None

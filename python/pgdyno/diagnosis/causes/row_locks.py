@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from pgdyno.diagnosis.causes import wal_flush
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import Name, message
@@ -32,7 +32,7 @@ def foreign_seconds(r: Recorded) -> list[tuple[int, int]]:
     return [(row["start_ns"], row["end_ns"]) for row in r.rows("blockers") if is_foreign(row)]
 
 
-def most_blocked(e: Evidence) -> tuple[str, float]:
+def most_blocked(e: Observed) -> tuple[str, float]:
     """Return the statement that waits for locks most often, and its share of the waiting statements."""
     counts = Counter(row["statement"] for row in e.whole("blockers"))
     if not counts:
@@ -41,7 +41,7 @@ def most_blocked(e: Evidence) -> tuple[str, float]:
     return statement, n / counts.total()
 
 
-def _flushing(e: Evidence, locked: Share) -> float:
+def _flushing(e: Observed, locked: Share) -> float:
     """Return the share of the clients not waiting for row locks that wait for WAL to be written to disk.
 
     Clients that do not wait for row locks may hold them.
@@ -50,7 +50,7 @@ def _flushing(e: Evidence, locked: Share) -> float:
     return flush.mean / (1 - locked.mean) if flush is not None and locked.mean < 1 else 0.0
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*WAITS)
     blockers = e.whole("blockers")
     ours = 1 - sum(is_foreign(row) for row in blockers) / len(blockers) if blockers else 1.0

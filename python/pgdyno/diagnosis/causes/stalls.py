@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis import dips
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     found = [(r, d) for r in e.trials for d in dips.dips_of(r)]
     unexplained = [d for r, d in found if not dips.explained(r, d)]
     length = sum(r.seconds for r in e.trials)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import Name, message
 
 _SHARE = 0.05
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     cost = e.waiting("IPC:SyncRep")
     if cost is None or cost.mean < _SHARE:
         return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
@@ -12,7 +12,7 @@ from pgdyno.units import Quantity, Share
 _BYTES, _SHARE = 100_000, 0.02
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     written = e.per_transaction("temp_bytes_per_s")
     if not written or written < _BYTES:
         return None
@@ -36,7 +36,7 @@ def _judge(e: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-def _share_of(e: Evidence, row: dict[str, object]) -> float:
+def _share_of(e: Observed, row: dict[str, object]) -> float:
     return e.statement_share(str(row["script"]), int(float(str(row["line"]))))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.diagnosis.causes import data_io, wal_flush
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.format import integer
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
@@ -28,7 +28,7 @@ _MAD = 1.4826
 Array = NDArray[np.float64]
 
 
-def _plateau(e: Evidence, device: str) -> tuple[float, str, str, float, float] | None:
+def _plateau(e: Observed, device: str) -> tuple[float, str, str, float, float] | None:
     """Return the smaller variation of a device's requests or bytes, which of them it is, and both medians.
 
     The variation is the median absolute deviation, scaled to a standard deviation, divided by the median. A few bursts
@@ -62,13 +62,13 @@ def _spread(x: Array, length_s: float) -> float:
     return min(_MAD * float(np.median(np.abs(y - m))) / m for y, m in zip(taken, medians, strict=True) if m > 0)
 
 
-def _read_ns(e: Evidence) -> float | None:
+def _read_ns(e: Observed) -> float | None:
     """Mean time of a page's read by the server; None: not known (track_io_timing is off)."""
     ms, blocks = e.mean("counters", "read_ms_per_s"), e.mean("counters", "blocks_read_per_s")
     return ms / blocks * 1e6 if ms and blocks else None
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     wal, pages = e.waiting(*wal_flush.WAITS), e.waiting(*data_io.READS, *_PAGES)
     cost = e.waiting(*wal_flush.WAITS, *data_io.READS, *_PAGES)
     if cost is None or wal is None or pages is None or cost.mean < _SHARE or not e.busiest_device:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity
 
@@ -11,7 +11,7 @@ WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
 _SHARE = 0.1
 
 
-def commits_wait(e: Evidence) -> bool:
+def commits_wait(e: Observed) -> bool:
     """Return True if commits wait for the WAL.
 
     If they do not, backends that write WAL do so because the WAL buffers are full.
@@ -19,13 +19,13 @@ def commits_wait(e: Evidence) -> bool:
     return e.setting("synchronous_commit") != "off"
 
 
-def sync_ns(e: Evidence) -> float | None:
+def sync_ns(e: Observed) -> float | None:
     """Mean time of a sync of WAL; None: not known (track_wal_io_timing is off)."""
     ms, n = e.mean("counters", "wal_sync_ms_per_s"), e.mean("counters", "wal_syncs_per_s")
     return ms / n * 1e6 if ms and n else None
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*WAITS) if commits_wait(e) else e.waiting("IO:WALSync")
     if cost is None or cost.mean < _SHARE:
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.causes.wal_flush import commits_wait
-from pgdyno.diagnosis.evidence import Evidence
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import message
 from pgdyno.units import Quantity
@@ -19,7 +19,7 @@ WAITS = (*_WAITS, *SEGMENTS)
 _SHARE = 0.05
 
 
-def _judge(e: Evidence) -> Finding | None:
+def _judge(e: Observed) -> Finding | None:
     own = (*_WAITS, *(() if commits_wait(e) else _WRITES))
     places, segments, cost = e.waiting(*own), e.waiting(*SEGMENTS), e.waiting(*own, *SEGMENTS)
     if cost is None or places is None or segments is None or cost.mean < _SHARE:

@@ -1,1 +1,1 @@
-"""Anybody's own schema: files of SQL, tables filled with values that are drawn, dumps, databases as they are."""
+"""Own schemas: SQL files and dumps, filled with drawn rows."""

@@ -57,7 +57,7 @@ class Processors:
         return self.share > _FULL or (self.queueing > _QUEUEING and self.share > _BUSY)
 
 
-class Evidence:
+class Observed:
     """All trials of one configuration."""
 
     def __init__(self, data: RunData, trials: Sequence[TrialRecord]) -> None:
@@ -205,7 +205,7 @@ class Evidence:
 
     # ------------------------------------------------------------ parts of the clients' time
 
-    def part(
+    def time_share(
         self,
         of: Callable[[Wait], bool],
         within: Callable[[Recorded, int, int], bool] = lambda *_: True,
@@ -237,7 +237,7 @@ class Evidence:
             state, kind, wait = what
             return state != "idle" and not wanted.isdisjoint((kind.lower(), f"{kind}:{wait}".lower()))
 
-        return self.part(is_wanted)
+        return self.time_share(is_wanted)
 
     @cached_property
     def waits(self) -> list[str]:
@@ -264,7 +264,7 @@ class Evidence:
     @cached_property
     def running(self) -> Share | None:
         """The part of the clients' time in which their backends ran, or waited for a CPU."""
-        return self.part(runs)
+        return self.time_share(runs)
 
     @cached_property
     def outside(self) -> Share | None:
@@ -272,7 +272,7 @@ class Evidence:
 
         If clients are idle on purpose, only time within their transactions counts.
         """
-        return self.part(is_outside)
+        return self.time_share(is_outside)
 
     # ------------------------------------------------------------ rates
 
@@ -358,7 +358,7 @@ class Evidence:
         others = max(0.0, busy - client - server - kernel)
         return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
 
-    def taken(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Share:
+    def cpu_share(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Share:
         """Return a share of all processors with the interval that its samples give.
 
         `mean` is the share. `used` computes the CPUs in use from a sample of the machine and from CPU figures. The
@@ -381,7 +381,9 @@ class Evidence:
 
     # ------------------------------------------------------------ throughput beside something
 
-    def lost(self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters") -> Share | None:
+    def throughput_loss(
+        self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters"
+    ) -> Share | None:
         """Return the share of throughput lost in disturbed samples, relative to the others, or None.
 
         The share refers to all time. None means that there are too few samples of either kind.
