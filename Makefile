@@ -38,32 +38,30 @@ $(STAMP): $(DEPS) $(RUST)
 demo: $(STAMP) ## The main job on a private PostgreSQL 18: two minutes, a table, a report
 	@$(BIN)/pgdyno run quick --embedded
 
-# Tests that no other load on the machine disturbs, several at a time. Those of pgdynos that load a server are each in a
+# Tests that no other load on the machine disturbs run several at a time. Those of pgdynos that load a server are each in a
 # network of their own, where they do not see each other and cannot fetch anything (tests/conftest.py); only root can make
-# one. What is left measures, and wants the machine to itself.
+# one. Those marked `alone` measure, and have the machine to themselves.
 BESIDE := tests/unit tests/heap tests/conformance
-APART := $(filter-out tests/hostile/test_truth.py,$(wildcard tests/hostile/test_*.py)) $(patsubst %,tests/live/test_%.py,\
-  acid borrowed capture cases comparing experiments faults flashback foreign ledger load own pgbench pooler replication run signals \
-  standbys statistics templates tls tpcc versions) tests/live/drill tests/browser
-ALONE := tests/hostile/test_truth.py $(filter-out $(APART),$(wildcard tests/live/test_*.py))
+LOADING := tests/hostile tests/live tests/browser
 AT_A_TIME := -n auto --maxprocesses 4 --dist loadscope
-PYTEST = $(BIN)/python -m pytest -m "$(if $(SLOW),slow,not slow)" --durations=20
+PYTEST := $(BIN)/python -m pytest --durations=20
 IF_ROOT := $(if $(filter 0,$(shell id -u)),$(AT_A_TIME))
+
+define run_tests
+	$(PYTEST) $(BESIDE) -m "$(1)" $(AT_A_TIME)
+	PGDYNO_TESTS_APART=1 $(PYTEST) $(LOADING) -m "$(1) and not alone" $(IF_ROOT)
+	$(PYTEST) $(LOADING) -m "$(1) and alone"
+endef
 
 test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real servers
 	cargo test --workspace --quiet
-	$(PYTEST) $(BESIDE) $(AT_A_TIME)
-	PGDYNO_TESTS_APART=1 $(PYTEST) $(APART) $(IF_ROOT)
-	$(PYTEST) $(ALONE)
+	$(call run_tests,not slow)
 
 # SHARE=1/3: the second of three parts of them.
 SHARE ?= 0/1
 test-slow: export PGDYNO_TESTS_SHARE := $(SHARE)
-test-slow: SLOW := yes
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
-	$(PYTEST) $(BESIDE) $(AT_A_TIME)
-	PGDYNO_TESTS_APART=1 $(PYTEST) $(APART) $(IF_ROOT)
-	$(PYTEST) $(ALONE)
+	$(call run_tests,slow)
 
 test-all: test test-slow ## Both
 

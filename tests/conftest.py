@@ -36,7 +36,7 @@ def _network_of_its_own() -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "no network of its own for a worker (see the Makefile: APART)")
+        raise OSError(ctypes.get_errno(), "no network of its own for a worker (see the Makefile: LOADING)")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 

@@ -21,7 +21,7 @@ from pgdyno.store import reading
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from tests.support.cli import SHORT, pgdyno
 from tests.support.server import Server
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.alone
+
 #: In `make test`: the others take some minutes.
 _QUICK = {"hot row"}
 

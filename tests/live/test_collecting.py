@@ -25,6 +25,8 @@ from tests.support.cli import SHORT, pgdyno
 from tests.support.server import DEBIAN_15, Server
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.alone
+
 _EXPERIMENT = """
 name = "named"
 title = "Named"

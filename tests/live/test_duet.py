@@ -27,6 +27,8 @@ from pgdyno.store import reading
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
 
+pytestmark = pytest.mark.alone
+
 EXPERIMENT = """
 name = "duet"
 title = "A delay beside a longer one"

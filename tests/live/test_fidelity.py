@@ -20,6 +20,8 @@ from tests.support.production import PROGRAMS
 from tests.support.server import Server
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.alone
+
 CONF = """
 shared_preload_libraries = 'pg_stat_statements'
 pg_stat_statements.track = top

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.cli import as_json
 from pgdyno.collect.sources.sessions import without_literals
@@ -427,7 +428,7 @@ def _in_dip(then: list[dict[str, Any]], else_: list[dict[str, Any]]) -> Any:
         ),
         (
             {"machine": _in_dip([{**_IDLE_CPU, "cpu_steal": 1.0}], [_IDLE_CPU])}, [],
-            ["processors that the hypervisor took"],
+            ["CPUs taken by the hypervisor"],
         ),
         ({"waits": [_RUNNING]}, [(21.0, "server process died", "signal 9")], ["server process died"]),
     ],
@@ -438,7 +439,7 @@ def test_a_dip_is_explained_by_what_overlaps_it(
     r = _dipping(tmp_path, sampled, events)
     (dip,) = dips.dips_of(r)
     assert (dip.start_ns / 1e9, dip.end_ns / 1e9) == (20, 23) and dip.loss > 0.9
-    assert dips.explained(r, dip) == why
+    assert [i18n.text(m) for m in dips.explained(r, dip)] == why
 
 
 def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

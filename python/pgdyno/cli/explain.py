@@ -9,21 +9,24 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.errors import UsageError
 from pgdyno.judge.groups import Group
+from pgdyno.message import Message, Name, message
 from pgdyno.report import findings
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
+from pgdyno.units import Quantity
 
 #: Dips that are told of a configuration.
 _DIPS = 8
 
 
-def main(path: Path, workload: str | None, clients: int | None, every: bool, json_output: bool) -> int:
+def main(path: Path, workload: str | None, clients: int | None, every: bool, lang: str, json_output: bool) -> int:
     """Explain why each configuration is as fast as it is."""
     run = RunAnalysis(reading.read(path))
     data, groups = run.data, run.groups
@@ -44,34 +47,35 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, jso
     out = console.output()
     most = None if every or workload is not None or clients is not None else 4
     shown = chosen if most is None else findings.fastest(chosen)[:most]
-    told = findings.explained(found, shown, None)
+    told = findings.explained(found, shown, None, lang)
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
         out.print(Text(e.title, style="bold"))
         if not e.findings:
-            out.print(Padding(_nothing(run, g, looked_for), (0, 0, 0, 2)))
+            out.print(Padding(i18n.text(_nothing(run, g, looked_for), lang), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
-            out.print(Padding(Text(f"{n}. {f.role}: {f.sentence}", style="bold" if n == 1 else ""), (0, 0, 0, 2)))
+            line = f"{n}. {f.role}{'：' if lang == 'zh' else ': '}{f.sentence}"
+            out.print(Padding(Text(line, style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
                 if words:
-                    out.print(Padding(Text.assemble((f"{label}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
+                    title = i18n.text(message(f"explain-{label}"), lang)
+                    out.print(Padding(Text.assemble((f"{title}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
         out.print()
-    _print_dips(run, shown, out)
+    _print_dips(run, shown, out, lang)
     for gap in not_judged:
-        out.print(gap.sentence(), markup=False)
+        out.print(gap.sentence(lang), markup=False)
     if len(told) < len(chosen):
-        out.print(f"{len(told)} of {len(chosen)} configurations; all: pgdyno explain {path} --all", markup=False)
+        command = Name(f"pgdyno explain {path} --all")
+        more = message("explain-more", shown=len(told), all=len(chosen), command=command)
+        out.print(i18n.text(more, lang), markup=False)
     return 0
 
 
-def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> str:
-    """Return the reason why there is no finding, given the number of causes that were examined."""
+def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> Message:
+    """Return why there is no finding, of `looked_for` causes."""
     if not run.observed(group.trials).has("waits"):
-        return (
-            "Nothing was collected beside its trials: an older version, run.collect = [], or the server refused. "
-            "events.jsonl of a trial says what could not be recorded."
-        )
-    return f"Nothing stands out, of {looked_for} causes that were looked for."
+        return message("explain-not-collected")
+    return message("explain-nothing", n=looked_for)
 
 
 def _all_dips(run: RunAnalysis, groups: list[Group]) -> list[dict[str, object]]:
@@ -79,19 +83,26 @@ def _all_dips(run: RunAnalysis, groups: list[Group]) -> list[dict[str, object]]:
     for g in groups:
         for r in run.observed(g.trials).trials:
             out += [
-                {"trial": r.trial.plan.number, **asdict(d), "explained": dips.explained(r, d)} for d in dips.dips_of(r)
+                {"trial": r.trial.plan.number, **asdict(d), "explained": [i18n.text(m) for m in dips.explained(r, d)]}
+                for d in dips.dips_of(r)
             ]
     return out
 
 
-def _print_dips(run: RunAnalysis, groups: list[Group], out: Console) -> None:
+def _print_dips(run: RunAnalysis, groups: list[Group], out: Console, lang: str) -> None:
     for g in groups:
         for r in run.observed(g.trials).trials:
-            found = dips.dips_of(r)
-            zero = r.window[0]
+            found, zero, trial = dips.dips_of(r), r.window[0], r.trial.plan.number
             for d in found[:_DIPS]:
-                why = ", ".join(dips.explained(r, d)) or "nothing that was seen explains it"
-                at = f"{(d.start_ns - zero) / 1e9:.1f} to {(d.end_ns - zero) / 1e9:.1f} s"
-                out.print(f"dip of trial {r.trial.plan.number}, {at}: {d.loss * 100:.0f}% lower; {why}", markup=False)
+                why = dips.explained(r, d) or [message("dip-unexplained")]
+                told = message(
+                    "dip",
+                    trial=trial,
+                    begin=Name(f"{(d.start_ns - zero) / 1e9:.1f}"),
+                    end=Name(f"{(d.end_ns - zero) / 1e9:.1f}"),
+                    loss=Quantity(d.loss, "share"),
+                    why=Name(", ".join(i18n.text(m, lang) for m in why)),
+                )
+                out.print(i18n.text(told, lang), markup=False)
             if len(found) > _DIPS:
-                out.print(f"… {len(found) - _DIPS} more dips of trial {r.trial.plan.number}: --json", markup=False)
+                out.print(i18n.text(message("dips-more", n=len(found) - _DIPS, trial=trial), lang), markup=False)

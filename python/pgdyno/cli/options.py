@@ -247,7 +247,12 @@ Templates = Annotated[
         rich_help_panel=SERVER,
     ),
 ]
-Lang = Annotated[str, typer.Option(help="Language of the report: en or zh.", metavar="LANG", rich_help_panel=OUTPUT)]
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        help="Language of the output: en or zh. Default: from the locale.", metavar="LANG", rich_help_panel=OUTPUT
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
 ReportFormat = Annotated[
     str,
@@ -263,6 +268,17 @@ Details = Annotated[
     typer.Option("--details", help="Show all tables, remedies and caveats on the terminal.", rich_help_panel=OUTPUT),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
+
+
+def language(lang: str | None) -> str:
+    """Return the language of the output. Raise UsageError."""
+    from pgdyno import i18n
+    from pgdyno.errors import UsageError
+
+    try:
+        return i18n.chosen(lang)
+    except ValueError as e:
+        raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(i18n.LANGUAGES)}.") from e
 
 
 def given(**values: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
-from pgdyno.report import heading, html, sysbench, view, words, write
+from pgdyno.report import heading, html, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 
@@ -31,13 +31,11 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
     A report in another format than pgdyno's is only shown, not written.
     """
     refuse_unknown(report_format, json_output=json_output)
-    if lang not in words.LANGUAGES:
-        raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(words.LANGUAGES)}.")
     if (path / _DRILL).is_file():
         from pgdyno.cli import drill
 
-        if report_format != "pgdyno" or lang != "en":
-            raise UsageError(f"{path} is a drill's: its report is pgdyno's, in English", "Leave the other options out.")
+        if report_format != "pgdyno":
+            raise UsageError(f"{path} is a drill: its report has one form", "Leave --report-format out.")
         return drill.report(path, json_output=json_output)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:

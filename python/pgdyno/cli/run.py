@@ -19,10 +19,12 @@ from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
 from pgdyno.report import sysbench, view
+from pgdyno.report.view import View
 from pgdyno.run import resume
 from pgdyno.run.order import decided, longer
 from pgdyno.run.prepared import Prepared, prepare
 from pgdyno.run.provision import Options
+from pgdyno.run.recorder import Outcome
 from pgdyno.run.session import run_experiment
 from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
@@ -143,6 +145,14 @@ def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:
         )
 
 
+def _view(outcome: Outcome, lang: str) -> View:
+    """Return the report in a language; the record has it in English."""
+    assert outcome.analysis is not None
+    if outcome.view is not None and lang == outcome.view.lang:
+        return outcome.view
+    return view.build(outcome.analysis, with_charts=False, lang=lang)
+
+
 def main(
     experiment: str,
     *,
@@ -154,6 +164,7 @@ def main(
     fail_if: Sequence[str] = (),
     report_format: str = "pgdyno",
     details: bool = False,
+    lang: str = "en",
 ) -> int:
     """Run an experiment, show its report and return the exit code."""
     refuse_unknown(report_format, json_output=json_output)
@@ -187,7 +198,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        console.show(outcome.view or view.build(outcome.analysis, with_charts=False), out, details=details)
+        console.show(_view(outcome, lang), out, details=details)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True

@@ -149,12 +149,13 @@ def explain(
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
+    lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
     """Explain what limits a run: causes ranked by cost, with evidence and remedies; dips, and their causes."""
     from pgdyno.cli import explain as verb
 
-    raise typer.Exit(verb.main(run, workload, clients, every, json_output))
+    raise typer.Exit(verb.main(run, workload, clients, every, options.language(lang), json_output))
 
 
 def history(
@@ -249,7 +250,7 @@ def scaling(
 
 def report(
     run_directory: Annotated[Path, typer.Argument(help="Run directory, finished or not.", metavar="RUN")],
-    lang: options.Lang = "en",
+    lang: options.Lang = None,
     report_format: options.ReportFormat = "pgdyno",
     details: options.Details = False,
     json_output: options.Json = False,
@@ -257,7 +258,7 @@ def report(
     """Show the report of a run, and write report.html, report.md and its tables as CSV."""
     from pgdyno.cli import report as verb
 
-    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format, details=details))
+    raise typer.Exit(verb.main(run_directory, json_output, options.language(lang), report_format, details=details))
 
 
 def sql(

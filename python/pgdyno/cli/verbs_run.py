@@ -53,6 +53,7 @@ def run(
     templates: options.Templates = "use",
     report_format: options.ReportFormat = "pgdyno",
     details: options.Details = False,
+    lang: options.Lang = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -70,6 +71,7 @@ def run(
         fail_if=fail_if or [],
         report_format=report_format,
         details=details,
+        lang=options.language(lang),
     )
     raise typer.Exit(code)
 

@@ -10,6 +10,7 @@ import numpy as np
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.causes.row_locks import is_foreign
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.message import Message, Name, message
 
 #: A dip is below this part of the median around it, by so many robust deviations, for so long.
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
@@ -68,40 +69,40 @@ def dips_of(r: Recorded) -> list[Dip]:
     return found
 
 
-def explained(r: Recorded, dip: Dip) -> list[str]:
-    """Return the possible causes that overlap a dip, in words; the list is empty if none is known."""
+def explained(r: Recorded, dip: Dip) -> list[Message]:
+    """Return the possible causes that overlap a dip; the list is empty if none is known."""
     start, end = dip.start_ns - 200_000_000, dip.end_ns + 200_000_000
 
     def overlapping(source: str) -> list[dict[str, float | str]]:
         return [row for row in r.rows(source) if row["start_ns"] < end and row["end_ns"] > start]
 
-    found = []
+    found: list[Message] = []
     if any(is_foreign(row) for row in overlapping("blockers")):
-        found.append("a lock held by another session")
+        found.append(message("dip-foreign-lock"))
     locked = sum(float(w["processes"]) for w in overlapping("waits") if w["ours"] and w["wait_type"] == "Lock")
     all_of = sum(float(w["processes"]) for w in overlapping("waits") if w["ours"])
     if all_of and locked / all_of > 0.5 and not found:
-        found.append("row locks")
+        found.append(message("dip-row-locks"))
     if any(a < end and b > start for a, b in in_checkpoint(r)):
-        found.append("a checkpoint")
+        found.append(message("dip-checkpoint"))
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
-        found.append("autovacuum")
+        found.append(message("dip-autovacuum"))
     devices = {row["device"] for row in r.rows("devices")}
     busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
     if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):
-        found.append("a busy device")
+        found.append(message("dip-device"))
     if (stolen := _compared(r, "machine", "cpu_steal", dip)) is not None and stolen[0] > stolen[1] + 0.1:
-        found.append("processors that the hypervisor took")
+        found.append(message("dip-steal"))
     if (taken := _others(r, dip)) is not None and taken[0] > taken[1] + 0.3:
-        found.append("other processes on the processors")
+        found.append(message("dip-others"))
     if not found and (wait := _waited_for(r, dip)):
-        found.append(f"waits for {wait}")
+        found.append(message("dip-waits", wait=Name(wait)))
     kinds = (
         "server restarted", "configuration reloaded", "server process died", "recovery", "server stops", "lost",
         "panic", "fatal", "connection lost",
     )  # fmt: skip
-    found += [e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end]
-    return list(dict.fromkeys(found))
+    events = dict.fromkeys(e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end)
+    return [*found, *(message("dip-event", event=Name(kind)) for kind in events)]
 
 
 def _is_in(row: dict[str, Any], dip: Dip) -> bool:

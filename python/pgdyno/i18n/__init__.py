@@ -6,6 +6,7 @@ A catalogue is a file of `id = text` lines, a subset of Fluent's syntax. `{ $nam
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from importlib import resources
@@ -34,6 +35,19 @@ def catalogue(lang: str) -> dict[str, str]:
                 raise ValueError(f"{lang}/{file.name}:{number}: not `id = text`, or a repeated id: {line[:60]!r}")
             found[match[1]] = match[2]
     return found
+
+
+def chosen(lang: str | None) -> str:
+    """Return the language that was asked for, or that of the locale (LC_ALL, LC_MESSAGES, LANG).
+
+    Raise ValueError for a language that pgdyno does not have.
+    """
+    if lang is not None:
+        if lang not in LANGUAGES:
+            raise ValueError(lang)
+        return lang
+    named = next((os.environ[n] for n in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(n)), "")
+    return "zh" if named.lower().startswith("zh") else "en"
 
 
 def arguments_of(text: str) -> set[str]:

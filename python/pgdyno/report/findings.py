@@ -93,20 +93,14 @@ def in_words(f: Finding, lang: str = "en") -> FindingText:
     cost = i18n.text(message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence), lang)
     facts = ("；" if lang == "zh" else "; ").join(f"{x.title(lang)} {i18n.quantity(x.quantity, lang)}" for x in f.facts)
     sentence, remedy = (printable(i18n.text(m, lang)) for m in (f.message, f.advice))
-    return FindingText(f.cause, sentence, cost, printable(facts), remedy, _role(f))
+    return FindingText(f.cause, sentence, cost, printable(facts), remedy, _role(f, lang))
 
 
-#: Of the largest part: where throughput is limited, and where it is the rate that was asked for.
-_LIMITS, _LARGEST = "What limits it", "Where most of the busy clients' time goes"
-_ALSO, _MENDED = "Also", "What can be mended"
-ROLES = (_LIMITS, _LARGEST, _ALSO, _MENDED)
-
-
-def _role(f: Finding) -> str:
+def _role(f: Finding, lang: str) -> str:
     """One limit a configuration: the largest part; other limits come beside it."""
     if f.is_largest:
-        return _LIMITS if f.is_limited else _LARGEST
-    return _ALSO if f.kind is Kind.LIMIT else _MENDED
+        return i18n.text(message("role-limit" if f.is_limited else "role-largest"), lang)
+    return i18n.text(message("role-also" if f.kind is Kind.LIMIT else "role-trouble"), lang)
 
 
 def sentences(found: Sequence[Finding], groups: Sequence[Group], lang: str = "en") -> list[str]:
@@ -132,8 +126,8 @@ def _sentence(f: Finding, where: str, lang: str) -> str:
     if lang == "zh":
         from pgdyno.report import words
 
-        return f"{words.said(_role(f), lang)}{f'（{words.place(where)}）' if where else ''}：{text}"
-    return f"{_role(f)}{f' ({where})' if where else ''}: {_begun_small(text)}"
+        return f"{_role(f, lang)}{f'（{words.place(where)}）' if where else ''}：{text}"
+    return f"{_role(f, lang)}{f' ({where})' if where else ''}: {_begun_small(text)}"
 
 
 def _begun_small(sentence: str) -> str:

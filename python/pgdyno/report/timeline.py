@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pgdyno import i18n
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.recorded import Recorded, Wait, is_outside, runs
@@ -221,7 +222,11 @@ def _marks(r: Recorded, zero: int) -> Values:
     for start, end in in_checkpoint(r):
         found.append(_span(start, end, zero, "checkpoint", "checkpoint"))
     for d in dips.dips_of(r):
-        found.append(_span(d.start_ns, d.end_ns, zero, "dip", ", ".join(dips.explained(r, d)) or "no known cause"))
+        found.append(
+            _span(
+                d.start_ns, d.end_ns, zero, "dip", ", ".join(map(i18n.text, dips.explained(r, d))) or "no known cause"
+            )
+        )
     for e in r.events:
         if e.kind in _MARKED and e.kind != "checkpoint" and e.at_ns:
             found.append(_moment(e, zero))

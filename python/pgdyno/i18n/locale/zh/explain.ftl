@@ -1,0 +1,24 @@
+# pgdyno explain 与吞吐下降。
+
+role-limit = 瓶颈
+role-largest = 繁忙客户端时间的主要去向
+role-also = 另外
+role-trouble = 可改进之处
+explain-cost = 代价
+explain-seen = 依据
+explain-try = 建议
+explain-nothing = 没有突出的原因；已检查 { $n } 项。
+explain-not-collected = 其试验期间没有采集：旧版本，run.collect = []，或服务器拒绝。试验的 events.jsonl 列出未能记录的内容。
+explain-more = 显示 { $all } 个配置中的 { $shown } 个；全部显示：{ $command }
+dip = 试验 { $trial } 的吞吐下降，{ $begin } 至 { $end } 秒：吞吐低 { $loss }；{ $why }
+dip-unexplained = 未见原因
+dips-more = … 试验 { $trial } 还有 { $n } 次下降：--json
+dip-foreign-lock = 其他会话持有的锁
+dip-row-locks = 行锁
+dip-checkpoint = 检查点
+dip-autovacuum = autovacuum
+dip-device = 设备繁忙
+dip-steal = 虚拟机管理器占去 CPU
+dip-others = 其他进程占用 CPU
+dip-waits = 等待 { $wait }
+dip-event = { $event }
