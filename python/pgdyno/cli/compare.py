@@ -149,7 +149,7 @@ def _answer(found: runs.RunComparison) -> list[str]:
             return [
                 f"Not yet known whether B bears more than A ({row.pair.label}): by these searches {change}; how far "
                 "two searches on one server lie apart is not known.",
-                "What would tell: several searches of each (pgdyno compare A1 A2 A3 --with B1 --with B2 --with B3).",
+                "What would tell: several searches of each (pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3).",
             ]
         words = {
             Verdict.FASTER: "bears more than",
@@ -170,8 +170,8 @@ def _answer(found: runs.RunComparison) -> list[str]:
     return [
         f"Not yet known whether B is faster than A: each is one start of a server. These two lie apart by "
         f"{first[0].figure.name} {', '.join(shown)}{more}; how far two starts of one server do is not known.",
-        "What would tell: runs with --restarts 5, or several of each (pgdyno compare A1 A2 A3 --with B1 --with B2 "
-        "--with B3).",
+        "What would tell: runs with --restarts 5, or several of each (pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 "
+        "--side-b B3).",
     ]
 
 
