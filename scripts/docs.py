@@ -226,7 +226,9 @@ QUOTES = {
     "standbys_status": Quote(REPLICATION_GUIDE, "pgdyno cluster status r1", _until("--target")),
     "modes": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --modes --rounds 2 -q"),
     "faults": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --fault all --rounds 2 -q"),
-    "replication_cost": Quote(REPLICATION_GUIDE, "pgdyno run replication-cost --details", _section("What standbys cost")),
+    "replication_cost": Quote(
+        REPLICATION_GUIDE, "pgdyno run replication-cost --details", _section("What standbys cost")
+    ),
     "flashback": Quote(REPLICATION_GUIDE, _FLASHBACK),
     "load_plan": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"),
     "load_direct": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,11 @@ OK, BAD = 0, 1
 FAILED, READING, WRITING, READY = 0, 1, 2, 3
 #: ExecStatusType.
 COPY_IN, NONFATAL_ERROR, FATAL_ERROR = 4, 6, 7
+#: PGVerbosity.
+_VERBOSE = 2
+#: An error of a server, as libpq writes it then.
+_WITH_STATE = re.compile(r"^(.*?[A-ZÀ-Þ]+:  )([0-9A-Z]{5}): ", re.DOTALL)
+_LOCATION = re.compile(r"\n\S+: {1,2}\S+, \S+:\d+\s*$")
 #: PG_DIAG_SQLSTATE.
 _SQLSTATE = ord("C")
 _Processor = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
@@ -88,6 +94,7 @@ def _declared(lib: Any) -> Any:
         "PQserverVersion": (number, (pointer,)),
         "PQconnectionNeedsPassword": (number, (pointer,)),
         "PQsetnonblocking": (number, (pointer, number)),
+        "PQsetErrorVerbosity": (number, (pointer, number)),
         "PQsetNoticeProcessor": (pointer, (pointer, _Processor, pointer)),
         "PQparameterStatus": (text, (pointer, text)),
         "PQsendQuery": (number, (pointer, text)),
@@ -210,6 +217,8 @@ class Connection:
         """Begin to connect; go on by `poll`. What the server says meanwhile is not shown: it may be anybody's."""
         conn = cls(_library().PQconnectStart(_bytes(conninfo)))
         conn.notices(lambda _: None)
+        # Then an error that ends the attempt has its SQLSTATE, which is the same in every language.
+        conn._lib.PQsetErrorVerbosity(conn._pointer, _VERBOSE)
         return conn
 
     def poll(self) -> int:
@@ -236,6 +245,12 @@ class Connection:
     def error_message(self) -> str:
         """Message of the most recent error."""
         return _text(self._lib.PQerrorMessage(self._pointer))
+
+    def failure(self) -> tuple[str, str | None]:
+        """Return the error of a connection begun by `start`, and its SQLSTATE, or None if libpq itself failed."""
+        text = _LOCATION.sub("", self.error_message.rstrip())
+        match = _WITH_STATE.match(text)
+        return (text, None) if match is None else (match[1] + text[match.end() :], match[2])
 
     @property
     def needs_password(self) -> bool:

@@ -139,3 +139,25 @@ def test_what_is_printed_while_connecting_is_bounded_and_harmless() -> None:
         done = pgdyno("pgbench", "-n", "-t", "1", f"host=127.0.0.1 port={port} user=x dbname=y sslmode=disable")
     assert done.code == 1 and "go away" in done.err
     assert "\x1b" not in done.err and "\x07" not in done.err and len(done.err) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "remedy"),
+    [
+        ("28P01", "Passwort-Authentifizierung für Benutzer »u« fehlgeschlagen", "PGPASSWORD"),
+        ("28000", "Rolle »u« existiert nicht", "check that it exists and may log in"),
+        ("3D000", '数据库 "d" 不存在', "createdb NAME"),
+        ("53300", "現在クライアント数が多すぎます", "max_connections"),
+        ("57P03", "la base de données démarre", "recovery"),
+        ("28000", 'no pg_hba.conf entry for host "127.0.0.1", user "u"', "Add a line"),
+    ],
+)
+def test_a_refusal_has_its_remedy_in_every_language(tmp_path: Any, code: str, said: str, remedy: str) -> None:
+    def talk(s: socket.socket) -> None:
+        place = b"Fauth.c\0L321\0Rauth_failed\0"
+        s.sendall(message(b"E", b"SFATAL\0VFATAL\0C" + code.encode() + b"\0M" + said.encode() + b"\0" + place + b"\0"))
+
+    with serving(talk) as port:
+        done = pgdyno("load", "tpcb", "--target", f"host=127.0.0.1 port={port} user=u dbname=d", cwd=tmp_path)
+    assert done.code == 3 and said in done.err and remedy in done.err, done.err
+    assert code not in done.err and "auth.c" not in done.err, done.err

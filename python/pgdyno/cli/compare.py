@@ -149,7 +149,8 @@ def _answer(found: runs.RunComparison) -> list[str]:
             return [
                 f"Not yet known whether B bears more than A ({row.pair.label}): by these searches {change}; how far "
                 "two searches on one server lie apart is not known.",
-                "What would tell: several searches of each (pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3).",
+                "What would tell: several searches of each "
+                "(pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3).",
             ]
         words = {
             Verdict.FASTER: "bears more than",

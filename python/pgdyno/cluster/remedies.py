@@ -1,7 +1,7 @@
 """Remedies for errors of a server or of a connection.
 
-The SQLSTATE selects the remedy. If there is none, the beginning of libpq's message selects it; libpq has no SQLSTATE
-for a failed connection. A value inside a message never selects a remedy.
+The SQLSTATE selects the remedy, also in another language. If it says too little, the beginning of the message does. A
+value inside a message never selects a remedy.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ _BY_WORDS = (
      "ALTER DATABASE … ALLOW_CONNECTIONS true, or use another database."),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern, re.DOTALL), remedy) for pattern, remedy in _BY_WORDS)
+#: Where the server speaks another language than English, and the SQLSTATE stands for several errors.
+_BY_STATE_ALONE = {
+    "28000": "The server does not admit this role: check that it exists and may log in, and the lines of pg_hba.conf.",
+    "55000": "The database does not accept connections: ALTER DATABASE … ALLOW_CONNECTIONS true, or use another one.",
+    "53300": _CLIENTS,
+}
 #: How the native module puts a server's error; of a failed session more stands before it.
 _OURS = re.compile(r"cannot begin a session at \S+( port \d+)?: |cannot connect to [^:]*(:\d+)?: ")
 _STATE = re.compile(r" \(SQLSTATE ([0-9A-Z]{5})\)")
@@ -75,4 +81,5 @@ def remedy_for(reason: str, sqlstate: str | None = None) -> str:
     if sqlstate and not sqlstate.startswith(("08", "28", "53", "55", "57")):
         return ""
     words = _OURS.sub("", reason, count=1)
-    return next((remedy for pattern, remedy in _COMPILED if pattern.match(words)), "")
+    known = next((remedy for pattern, remedy in _COMPILED if pattern.match(words)), "")
+    return known or _BY_STATE_ALONE.get(sqlstate or "", "")

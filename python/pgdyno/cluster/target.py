@@ -127,8 +127,9 @@ def resolve(conninfo: str, connect_timeout_s: float = 10.0, *, named: str = "--t
     conn = _connected(libpq.conninfo(given), connect_timeout_s)
     try:
         if conn.status != libpq.OK:
-            reason = clean(conn.error_message)
-            raise TargetError(reason, remedy_for(reason))
+            message, sqlstate = conn.failure()
+            reason = clean(message)
+            raise TargetError(reason, remedy_for(reason, sqlstate))
         # SQL_ASCII holds any bytes, and a client that is to get UTF-8 is refused those that are none.
         any_bytes = conn.parameter_status("server_encoding") == "SQL_ASCII"
         encoding = "" if any_bytes else "UTF8"
