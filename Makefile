@@ -65,13 +65,14 @@ test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, fu
 
 test-all: test test-slow ## Both
 
-check: $(STAMP) ## Formatting, lints, types, layers
+check: $(STAMP) ## Formatting, lints, types, layers, spelling
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python tests benches scripts
 	$(BIN)/ruff check python tests benches scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell python docs crates tests benches scripts README.md CONTRIBUTING.md CHANGELOG.md
 
 bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; prints ratios
 	cargo build --release --quiet -p pgdyno-benches
