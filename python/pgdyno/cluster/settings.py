@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno import i18n
 from pgdyno.cluster.binaries import has_library
+from pgdyno.message import message
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -41,6 +43,11 @@ class Setting:
         return f"{self.name} = '{doubled}'  # {self.reason}"
 
 
+def reason(name: str) -> str:
+    """Return the reason of a setting in English, by its id in the catalogues without `reason-`."""
+    return i18n.text(message(f"reason-{name}"))
+
+
 def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
     """Return settings for a machine of this size that also runs the client, and for `clients` connections.
 
@@ -50,26 +57,26 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
     maintenance = min(max(memory_bytes // 16, 64 * MIB), 2 * GIB)
     connections = max(100, clients + 20)
     return [
-        Setting("shared_buffers", _mb(shared), "a quarter of the memory"),
-        Setting("effective_cache_size", _mb(memory_bytes * 3 // 4), "what the page cache may hold as well"),
-        Setting("maintenance_work_mem", _mb(maintenance), "index builds: a sixteenth of the memory, at most 2 GB"),
-        Setting("max_connections", str(connections), "the most clients, and some for administration"),
-        Setting("max_wal_size", "4GB", "checkpoints by time, not by volume, in a short run"),
-        Setting("min_wal_size", "1GB", "WAL segments are recycled, not made anew"),
-        Setting("checkpoint_timeout", "15min", "none within a short run, unless the volume asks for it"),
-        Setting("max_worker_processes", str(max(8, cores)), "one a core"),
-        Setting("max_parallel_maintenance_workers", str(max(2, cores // 2)), "index builds use half the cores"),
-        Setting("jit", "off", "the statements are too short for it"),
-        Setting("track_io_timing", "on", "so that reports can tell how long reads took"),
-        Setting("track_wal_io_timing", "on", "the same of WAL", since=14),
-        Setting("log_checkpoints", "on", "so that reports can mark them"),
-        Setting("log_autovacuum_min_duration", "0", "the same of autovacuums"),
-        Setting("log_temp_files", "0", "the same of temporary files"),
-        Setting("log_lock_waits", "on", "so that the log tells of contention"),
-        Setting("listen_addresses", "", "private: a Unix-domain socket only"),
-        Setting("unix_socket_permissions", "0700", "private"),
-        Setting("logging_collector", "off", "the log is the server's standard error, in a file of ours"),
-        Setting("cluster_name", "pgdyno", "so that ps tells whose it is"),
+        Setting("shared_buffers", _mb(shared), reason("shared-buffers")),
+        Setting("effective_cache_size", _mb(memory_bytes * 3 // 4), reason("cache-size")),
+        Setting("maintenance_work_mem", _mb(maintenance), reason("maintenance")),
+        Setting("max_connections", str(connections), reason("connections")),
+        Setting("max_wal_size", "4GB", reason("max-wal")),
+        Setting("min_wal_size", "1GB", reason("min-wal")),
+        Setting("checkpoint_timeout", "15min", reason("checkpoint-timeout")),
+        Setting("max_worker_processes", str(max(8, cores)), reason("one-per-core")),
+        Setting("max_parallel_maintenance_workers", str(max(2, cores // 2)), reason("index-workers")),
+        Setting("jit", "off", reason("jit")),
+        Setting("track_io_timing", "on", reason("io-timing")),
+        Setting("track_wal_io_timing", "on", reason("wal-timing"), since=14),
+        Setting("log_checkpoints", "on", reason("log-checkpoints")),
+        Setting("log_autovacuum_min_duration", "0", reason("log-autovacuum")),
+        Setting("log_temp_files", "0", reason("log-temp-files")),
+        Setting("log_lock_waits", "on", reason("log-lock-waits")),
+        Setting("listen_addresses", "", reason("private-socket")),
+        Setting("unix_socket_permissions", "0700", reason("private")),
+        Setting("logging_collector", "off", reason("log-file")),
+        Setting("cluster_name", "pgdyno", reason("cluster-name")),
     ]
 
 
@@ -82,8 +89,8 @@ def counting_statements(programs: Path) -> list[Setting]:
     if not has_library(programs, STATEMENTS):
         return []
     return [
-        Setting("shared_preload_libraries", STATEMENTS, "so that reports can tell what each statement did"),
-        Setting(f"{STATEMENTS}.track", "none", "it is told when: to count costs 3 to 4% of short statements"),
+        Setting("shared_preload_libraries", STATEMENTS, reason("statements")),
+        Setting(f"{STATEMENTS}.track", "none", reason("statements-off")),
     ]
 
 

@@ -50,6 +50,14 @@ def chosen(lang: str | None) -> str:
     return "zh" if named.lower().startswith("zh") else "en"
 
 
+def translated(english: str, prefix: str, lang: str) -> str:
+    """Return a text of a record in a language, if a message of that prefix has exactly this English text."""
+    if lang == "en":
+        return english
+    known = (k for k, v in catalogue("en").items() if k.startswith(prefix) and v == english)
+    return catalogue(lang).get(next(known, ""), english)
+
+
 def arguments_of(text: str) -> set[str]:
     """Return the names of the arguments of a catalogue's text."""
     return {name for name, _ in _PLACE.findall(text) if name}

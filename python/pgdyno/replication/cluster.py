@@ -20,7 +20,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.removal import Made
-from pgdyno.cluster.settings import Setting
+from pgdyno.cluster.settings import Setting, reason
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
 from pgdyno.replication import archives, disks, quorum, record, slots, state, tablespaces
@@ -38,16 +38,16 @@ _PORT = 5432
 
 #: What replication needs, on every member: any of them may be the primary.
 _NEEDED = [
-    Setting("wal_level", "replica", "standbys"),
-    Setting("max_wal_senders", "20", "standbys and base backups"),
-    Setting("max_replication_slots", "20", "one a standby"),
-    Setting("hot_standby", "on", "standbys take queries"),
-    Setting("wal_log_hints", "on", "pg_rewind"),
-    Setting("max_slot_wal_keep_size", "8GB", "a standby that is gone does not fill the primary's disk"),
-    Setting("wal_keep_size", "1GB", "a member that was away can be rewound"),
-    Setting("wal_retrieve_retry_interval", "200ms", "a standby looks for its primary again soon"),
-    Setting("wal_receiver_timeout", "5s", "a standby gives up on a primary that is cut off"),
-    Setting("wal_sender_timeout", "5s", "a primary gives up on a standby that is cut off"),
+    Setting("wal_level", "replica", reason("standbys")),
+    Setting("max_wal_senders", "20", reason("senders")),
+    Setting("max_replication_slots", "20", reason("slots")),
+    Setting("hot_standby", "on", reason("hot-standby")),
+    Setting("wal_log_hints", "on", reason("rewind")),
+    Setting("max_slot_wal_keep_size", "8GB", reason("slot-size")),
+    Setting("wal_keep_size", "1GB", reason("keep-size")),
+    Setting("wal_retrieve_retry_interval", "200ms", reason("standby-retrieve")),
+    Setting("wal_receiver_timeout", "5s", reason("receiver-timeout")),
+    Setting("wal_sender_timeout", "5s", reason("sender-timeout")),
 ]
 
 
@@ -160,8 +160,10 @@ class ReplicatedCluster:
         }
         return [
             *settings,
-            Setting("primary_conninfo", " ".join(f"{k}={quoted(str(v))}" for k, v in source.items()), "its primary"),
-            Setting("primary_slot_name", member.name, "its slot there"),
+            Setting(
+                "primary_conninfo", " ".join(f"{k}={quoted(str(v))}" for k, v in source.items()), reason("primary")
+            ),
+            Setting("primary_slot_name", member.name, reason("slot")),
         ]
 
     def _expanded(self, setting: Setting) -> Setting:
@@ -532,10 +534,10 @@ def create(
         for s in [
             *settings,
             *_NEEDED,
-            Setting("synchronous_standby_names", synchronous_standby_names, "whom a commit waits for"),
+            Setting("synchronous_standby_names", synchronous_standby_names, reason("sync-names")),
         ]
     }
-    given = {s.name: s for s in settings if s.reason == "given on the command line"}
+    given = {s.name: s for s in settings if s.reason == reason("command-line")}
     made = Record(
         members=members,
         ports=dict.fromkeys(members, _PORT) if network else dict(zip(members, _free_ports(len(members)), strict=True)),

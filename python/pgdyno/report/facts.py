@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from pgdyno import i18n
 from pgdyno.format import integer, milliseconds, rows, size
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table
@@ -210,10 +211,10 @@ _SHOWN_SETTINGS = (
 )  # fmt: skip
 
 
-def settings(data: RunData) -> list[tuple[str, str]]:
+def settings(data: RunData, lang: str = "en") -> list[tuple[str, str]]:
     """Return the server's non-default settings, with the reasons for those that pgdyno chose."""
     m = data.manifest
-    known = {s.name: s.reason for s in m.chosen_settings}
+    known = {s.name: i18n.translated(s.reason, "reason-", lang) for s in m.chosen_settings}
     found = [(n, s) for n, s in sorted(m.server.settings.items()) if s.source not in (None, "", "default", "override")]
     return [
         (n, " ".join(filter(None, [_varied(m, n, s.value), f"({known[n]})" if known.get(n) else ""]))) for n, s in found

@@ -135,7 +135,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         not_judged=[n.sentence(lang) for n in run.diagnosis.not_judged],
         tables=found,
         environment=facts.environment(data),
-        settings=facts.settings(data),
+        settings=facts.settings(data, lang),
         scripts=facts.scripts(data),
         method=facts.method(data),
         command=m.command,
