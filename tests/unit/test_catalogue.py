@@ -16,7 +16,7 @@ from pgdyno.units import Quantity, Share
 PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
 CHINESE = re.compile("[\u3400-\u9fff]")
 #: Ids that are put together: from a kind of whole, a confidence, the name of a fact, a label.
-PARTS = ("whole-", "confidence-", "fact-", "explain-", "reason-")
+PARTS = ("whole-", "confidence-", "fact-", "explain-", "reason-", "state-", "use-")
 
 
 def used() -> Iterator[tuple[str, set[str] | None]]:

@@ -222,8 +222,8 @@ def test_a_difference_is_explained_by_where_the_time_went() -> None:
     (first, *rest) = difference.moved(a, b)
     assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
     assert findings.why_they_differ(a, b) == (
-        "Why: 0.480 ms less in IO WalSync (0.500 to 0.0200 ms), of 1.00 to 0.500 ms a transaction; "
-        "WAL 1,000 B to 700 B, of the WAL whole pages 41% to 58.5%, device requests 40 to 28."
+        "Why: 0.480 ms less in IO WalSync (0.500 ms to 0.0200 ms), of 1.00 ms to 0.500 ms per transaction; "
+        "WAL 1,000 B to 700 B, WAL that is whole pages 41% to 58.5%, device requests 40 to 28."
     )
     assert findings.why_they_differ(a, a) == ""
 

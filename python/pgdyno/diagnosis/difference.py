@@ -42,21 +42,21 @@ class Used:
     b: float
 
 
-#: By name: the part of the clients' time.
-_STATES: dict[str, Callable[[Observed], Share | None]] = {
-    "on the processors": lambda e: e.running,
-    "network and client": lambda e: e.outside,
+#: By id (`state-...` of the catalogues): the share of the clients' time.
+STATES: dict[str, Callable[[Observed], Share | None]] = {
+    "cpu": lambda e: e.running,
+    "outside": lambda e: e.outside,
 }
-#: By name: its unit, and what a transaction uses of it.
+#: By id (`use-...` of the catalogues): its unit, and what a transaction uses of it.
 _USES: dict[str, tuple[Unit, Callable[[Observed], float | None]]] = {
-    "WAL": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
-    "whole pages in WAL": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
-    "of the WAL whole pages": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
-    "pages missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),
-    "read from the device": ("bytes", lambda e: _of_device(e, "read_bytes_per_s")),
-    "written to the device": ("bytes", lambda e: _of_device(e, "write_bytes_per_s")),
-    "device requests": ("", lambda e: _of_device(e, "reads_per_s", "writes_per_s")),
-    "temporary files": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
+    "wal": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
+    "whole-pages": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
+    "whole-share": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
+    "pages-missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),
+    "device-read": ("bytes", lambda e: _of_device(e, "read_bytes_per_s")),
+    "device-written": ("bytes", lambda e: _of_device(e, "write_bytes_per_s")),
+    "device-requests": ("", lambda e: _of_device(e, "reads_per_s", "writes_per_s")),
+    "temporary": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
 }
 _PAGE = 8192
 #: Of a transaction: what the server writes for itself is less.
@@ -92,7 +92,7 @@ def moved(a: Observed, b: Observed) -> list[Moved]:
     Only states whose intervals leave no doubt about the direction are included. The intervals are 95% on each side,
     and the sides count as independent.
     """
-    of = {name: (part(a), part(b)) for name, part in _STATES.items()}
+    of = {name: (part(a), part(b)) for name, part in STATES.items()}
     for name in sorted({*a.waits, *b.waits}):
         of[name] = (a.waiting(name), b.waiting(name))
     found = []

@@ -95,6 +95,8 @@ def quantity(q: Quantity, lang: str = "en") -> str:
             return f"{q.value / 1e6:.3g} {_unit('ms', lang)}"
         case "ns":
             return _span(q.value / 1e9, lang) if q.value >= 1e10 else f"{milliseconds(q.value)} {_unit('ms', lang)}"
+        case "time":
+            return quantity(Quantity(q.value, "ns"), lang) if q.value else f"0 {_unit('ms', lang)}"
         case "seconds":
             return _span(q.value, lang)
         case "bytes":

@@ -11,10 +11,10 @@ from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.format import milliseconds, printable
+from pgdyno.format import printable
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
-from pgdyno.message import message
+from pgdyno.message import Message, Name, message
 from pgdyno.model import spelled
 from pgdyno.report.cells import Cell, Table, linked
 from pgdyno.results.analysis import RunAnalysis
@@ -134,34 +134,48 @@ def _begun_small(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def why_they_differ(a: Observed, b: Observed) -> str:
+def why_they_differ(a: Observed, b: Observed, lang: str = "en", label: str = "") -> str:
     """Return a sentence on how the time of a transaction changed between A and B.
 
-    Return an empty string if the collected data do not explain the difference.
+    Return an empty string if the collected data do not explain the difference. `label` names the pair.
     """
-    states = [
-        f"{milliseconds(abs(m.change_ns))} ms {'more' if m.change_ns > 0 else 'less'} {_in(m.state)} "
-        f"({_of_time(m.a_ns)} to {_of_time(m.b_ns)} ms)"
-        for m in difference.moved(a, b)
-    ]
-    used = [(u.what, Quantity(u.a, u.unit), Quantity(u.b, u.unit)) for u in difference.used(a, b)]
-    uses = [f"{what} {i18n.quantity(x)} to {i18n.quantity(y)}" for what, x, y in used]
+    states = [_moved(m) for m in difference.moved(a, b)]
+    uses = [_used(u) for u in difference.used(a, b)]
     if not states and not uses:
         return ""
-    total = f"of {milliseconds(a.latency_ns)} to {milliseconds(b.latency_ns)} ms a transaction"
-    return f"Why: {', '.join(states) or 'no state stands out'}, {total}{'; ' if uses else ''}{', '.join(uses)}."
+    told = message(
+        "why-of" if label else "why",
+        label=Name(label),
+        states=_joined(states, lang) if states else message("why-no-state"),
+        a=Quantity(a.latency_ns, "ns"),
+        b=Quantity(b.latency_ns, "ns"),
+        uses=message("why-uses", uses=_joined(uses, lang)) if uses else None,
+    )
+    return i18n.text(told, lang)
 
 
-def _of_time(ns: float) -> str:
-    return milliseconds(ns) if ns else "0"
+def _joined(parts: Sequence[Message], lang: str) -> Name:
+    return Name(("、" if lang == "zh" else ", ").join(i18n.text(m, lang) for m in parts))
 
 
-def _in(state: str) -> str:
-    return state if state.startswith("on ") else f"in {state.replace(':', ' ')}"
+def _moved(m: difference.Moved) -> Message:
+    known = message(f"state-{m.state}") if m.state in difference.STATES else None
+    return message(
+        "why-more" if m.change_ns > 0 else "why-less",
+        change=Quantity(abs(m.change_ns), "ns"),
+        state=known or message("state-wait", wait=Name(m.state.replace(":", " "))),
+        a=Quantity(m.a_ns, "time"),
+        b=Quantity(m.b_ns, "time"),
+    )
+
+
+def _used(u: difference.Used) -> Message:
+    what = message(f"use-{u.what}")
+    return message("why-use", what=what, a=Quantity(u.a, u.unit), b=Quantity(u.b, u.unit))
 
 
 def of_comparisons(
-    left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS
+    left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS, lang: str = "en"
 ) -> list[tuple[Row, str]]:
     """Return the reasons for the first `most` pairs that differ in some figure.
 
@@ -171,14 +185,10 @@ def of_comparisons(
     for r in rows:
         if _differs(r.comparison):
             first.setdefault(id(r.pair), r)
-    found = []
-    for r in list(first.values())[:most]:
-        words = why_they_differ(left.observed(r.pair.a.trials), right.observed(r.pair.b.trials))
-        found += [(r, words)] if words else []
-    # Of several reasons each says what of.
-    if len(found) > 1:
-        found = [(r, f"Why ({r.pair.label}): {words.removeprefix('Why: ')}") for r, words in found]
-    return found
+    chosen = [(r, left.observed(r.pair.a.trials), right.observed(r.pair.b.trials)) for r in list(first.values())[:most]]
+    found = [(r, a, b) for r, a, b in chosen if why_they_differ(a, b)]
+    # With several reasons, each names its pair.
+    return [(r, why_they_differ(a, b, lang, r.pair.label if len(found) > 1 else "")) for r, a, b in found]
 
 
 def _differs(c: Comparison) -> bool:

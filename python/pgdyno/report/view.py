@@ -165,7 +165,8 @@ def _answered(run: RunAnalysis, lang: str) -> list[str]:
 
 
 def _reasons(run: RunAnalysis, lang: str) -> list[str]:
-    of_pairs = findings.of_comparisons(run, run, run.comparisons.rows) if run.data.manifest.capacity is None else []
+    rows = run.comparisons.rows if run.data.manifest.capacity is None else []
+    of_pairs = findings.of_comparisons(run, run, rows, lang=lang)
     return [*(text for _, text in of_pairs), *findings.sentences(run.diagnosis.findings, run.groups, lang)]
 
 
