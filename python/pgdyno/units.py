@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 #: share: 0..1, shown as percent. %: the same with three digits. ms: nanoseconds, shown as milliseconds.
-#: ns: nanoseconds, shown in a unit that fits. time: as ns, and 0 for nothing. seconds: a duration that need not be exact.
-#: MB/s: bytes per second. count: a whole number, or three digits. factor: three digits. two: two digits.
+#: ns: nanoseconds, shown in a unit that fits. time: as ns, and 0 for nothing.
+#: seconds: a duration that need not be exact. MB/s: bytes per second.
+#: count: a whole number, or three digits. factor: three digits. two: two digits.
 Unit = Literal[
     "share", "%", "ms", "ns", "time", "seconds", "bytes", "MB/s", "bytes/s", "/s", "", "count", "factor", "two"
 ]
