@@ -95,7 +95,7 @@ def test_any_verb_sweeps_what_a_killed_one_has_left(tmp_path: Path, reachable: P
         while any(folder.iterdir()) and time.monotonic() < deadline:
             said += pgdyno("experiments", env=env).err
         assert not list(folder.iterdir()), name
-        assert "which a pgdyno had left that was killed" in said and str(folder) in said
+        assert "left by a pgdyno that was killed" in said and str(folder) in said
     assert not list((home / "pgdyno" / "temporary").iterdir())
 
 
@@ -168,7 +168,7 @@ def test_a_register_that_others_may_write_is_not_believed(tmp_path: Path) -> Non
     assert pgdyno("experiments", env=env).err == "" and victim.exists()
     # Its own it believes.
     (entries / "a.json").chmod(0o600)
-    assert "which a pgdyno had left" in pgdyno("experiments", env=env).err and not victim.exists()
+    assert "left by a pgdyno that was killed" in pgdyno("experiments", env=env).err and not victim.exists()
 
 
 def test_without_a_register_the_next_call_in_the_same_place_sweeps(tmp_path: Path) -> None:
