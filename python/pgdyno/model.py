@@ -129,6 +129,21 @@ class Caveat(Enum):
         return str(self.value[1])
 
 
+#: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
+WRONG = {
+    Caveat.NO_WORK,
+    Caveat.NO_ONE_LEVEL,
+    Caveat.SKIPPED,
+    Caveat.UNFINISHED,
+    Caveat.FAILURES,
+    Caveat.OUTAGE,
+    Caveat.VIOLATION,
+    Caveat.UNKNOWN,
+    Caveat.TRIAL_FAILED,
+    Caveat.INTERRUPTED,
+}
+
+
 @dataclass(frozen=True)
 class Latency:
     """A distribution of latencies, nanoseconds; from merged histograms, 3 significant digits but for the mean."""

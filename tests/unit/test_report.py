@@ -429,6 +429,21 @@ def test_one_configuration_is_no_matrix_of_one_row(tmp_path: Path) -> None:
     assert not any(line.startswith("workload") for line in lines)
 
 
+@pytest.mark.parametrize("lang", words.LANGUAGES)
+def test_what_went_wrong_in_trials_stands_above_the_answer(tmp_path: Path, lang: str) -> None:
+    """A caveat that ends a run with exit code 1 is not one of many below the table."""
+    run = synthetic.make_run(tmp_path, synthetic.plans([8], 3), lambda *_: 1000.0)
+    data = reading.read(run)
+    data.trials[:] = [replace(t, caveats=[Caveat.SHORT, Caveat.FAILURES]) for t in data.trials]
+    out = io.StringIO()
+    v = view.build(RunAnalysis(data), with_charts=False, lang=lang)
+    summary.render(v, Console(file=out, width=80, highlight=False))
+    first = out.getvalue().splitlines()[0]
+    assert first.startswith("问题：" if lang == "zh" else "Problem: "), first
+    assert Caveat.FAILURES.text[:20] in " ".join(out.getvalue().split()) or lang == "zh"
+    assert v.caveats[0][0] == v.wrong[0]
+
+
 def test_a_run_that_went_wrong_says_so_first(tmp_path: Path) -> None:
     lines = shown(tmp_path, plans=synthetic.plans([8], 1), manifest={"error": "the disk is full"})
     assert lines[0] == "This run went wrong: the disk is full"

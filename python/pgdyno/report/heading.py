@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from pgdyno.analysis.series import is_trend
-from pgdyno.model import Caveat, Key, TrialRecord
+from pgdyno.model import WRONG, Caveat, Key, TrialRecord
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
 
@@ -83,7 +83,14 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
         counts[Caveat.NOT_RECORDED] = len(data.trials)
     if _fits_in_memory(m):
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
-    return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in counts.items()]
+    # What went wrong comes first, then what is merely to be known.
+    ordered = sorted(counts.items(), key=lambda x: x[0] not in WRONG)
+    return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in ordered]
+
+
+def wrong(data: RunData) -> list[str]:
+    """Return the texts of the caveats that make a run end with exit code 1."""
+    return list(dict.fromkeys(c.text for t in data.trials for c in t.caveats if c in WRONG))
 
 
 def drifting(data: RunData) -> list[int]:

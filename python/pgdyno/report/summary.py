@@ -28,6 +28,13 @@ def render(view: View, console: Console) -> None:
     if view.shrunk:
         console.print(Text(f"{say('Made smaller by --shrink:')} {'; '.join(view.shrunk)}", style="yellow"))
         console.print()
+    for text, remedy, where in view.caveats:
+        if text in view.wrong:
+            mark = "：" if view.lang == "zh" else ": "
+            for line in _cut(f"{say('Problem')}{mark}{text} ({where}); {remedy}", console.width, REASON_LINES):
+                console.print(Text(line, style="bold red"))
+    if view.wrong:
+        console.print()
     for line in _lines(view.headline or view.answer, console.width, ANSWER_LINES):
         console.print(Text(line, style="bold"))
     console.print()
@@ -37,8 +44,8 @@ def render(view: View, console: Console) -> None:
             console.print(Text(line))
     if view.reasons or view.not_judged:
         console.print()
-    if view.caveats:
-        texts = [text for text, _, _ in view.caveats]
+    if len(view.caveats) > len(view.wrong):
+        texts = [text for text, _, _ in view.caveats if text not in view.wrong]
         told = f"注意事项：{'；'.join(texts)}。" if view.lang == "zh" else f"Caveats: {'; '.join(texts)}."
         for line in _cut(told, console.width, CAVEAT_LINES):
             console.print(Text(line, style="yellow"))

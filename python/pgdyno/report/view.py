@@ -58,7 +58,9 @@ class View:
     error: str
     #: What --shrink changed; stands there too.
     shrunk: list[str]
-    #: What to beware of: text, remedy, how many trials.
+    #: Texts of the caveats that say what went wrong.
+    wrong: list[str]
+    #: What to beware of: text, remedy, how many trials; what went wrong first.
     caveats: list[tuple[str, str, str]]
     #: Why: what was found of some configurations.
     why: list[Explained]
@@ -130,6 +132,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         reasons=_reasons(run, lang),
         error=heading.error(data),
         shrunk=m.shrunk,
+        wrong=heading.wrong(data),
         caveats=heading.caveats(data),
         why=findings.explained(found_causes, groups, lang=lang),
         not_judged=[n.sentence(lang) for n in run.diagnosis.not_judged],

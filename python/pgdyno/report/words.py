@@ -94,6 +94,7 @@ def translated(view: View, data: RunData, lang: str) -> View:
         reasons=[said(a, lang) for a in view.reasons],
         error=said(view.error, lang),
         shrunk=[said(x, lang) for x in view.shrunk],
+        wrong=[said(x, lang) for x in view.wrong],
         caveats=[(said(a, lang), said(b, lang), said(c, lang)) for a, b, c in view.caveats],
         tables=[of(t) for t in view.tables],
         method=[said(x, lang) for x in view.method],

@@ -58,7 +58,7 @@ ZH = {
     # Around the tables.
     "This run went wrong:": "本次运行出错:",
     "Made smaller by --shrink:": "已用 --shrink 缩小:",
-    "Caveats": "注意事项", "More: --details, or the report.": "更多：--details，或见报告。",
+    "Caveats": "注意事项", "Problem": "问题", "More: --details, or the report.": "更多：--details，或见报告。",
     "Environment": "环境",
     "Filter: words that a row must have": "筛选:行中须包含的词",
     "The rest is in": "其余见",

@@ -19,7 +19,7 @@ from pgdyno.collect import host, relations, server
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
-from pgdyno.model import Caveat, TrialPlan
+from pgdyno.model import WRONG, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
 from pgdyno.report.view import View
@@ -36,20 +36,6 @@ from pgdyno.store import manifest, reading, rundir
 from pgdyno.store.manifest import Place
 from pgdyno.store.reading import FINDINGS, RunData
 from pgdyno.store.rundir import RunDirectory, TrialWriter
-
-#: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.
-WRONG = {
-    Caveat.NO_WORK,
-    Caveat.NO_ONE_LEVEL,
-    Caveat.SKIPPED,
-    Caveat.UNFINISHED,
-    Caveat.FAILURES,
-    Caveat.OUTAGE,
-    Caveat.VIOLATION,
-    Caveat.UNKNOWN,
-    Caveat.TRIAL_FAILED,
-    Caveat.INTERRUPTED,
-}
 
 
 @dataclass
