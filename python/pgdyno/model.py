@@ -138,6 +138,7 @@ WRONG = {
     Caveat.FAILURES,
     Caveat.OUTAGE,
     Caveat.VIOLATION,
+    Caveat.INCONSISTENT,
     Caveat.UNKNOWN,
     Caveat.TRIAL_FAILED,
     Caveat.INTERRUPTED,

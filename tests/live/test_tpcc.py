@@ -433,6 +433,7 @@ def test_a_trial_whose_tables_are_broken_says_so(server: Server, database: str, 
     server.sql("update tpcc_district set d_ytd = 0 where d_id = 3", dbname=database)
     done = pgdyno("run", "tpcc", "--target", target, "--duration", 0.5, "--warmup", 0, "--clients", 2,
                   "--repetitions", 1, "--scale", 1, cwd=tmp_path)  # fmt: skip
+    assert done.code == 1, done.err
     assert "The tables are not consistent: TPC-C's conditions 3.3.2.1, 3.3.2.9" in " ".join(done.out.split()), done.out
     (trial,) = trials(tmp_path)
     assert "INCONSISTENT" in trial["caveats"]
