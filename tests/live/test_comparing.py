@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -110,3 +111,23 @@ def test_intervals_of_short_runs_can_be_read(tmp_path: Path) -> None:
     done = pgdyno("compare", *sorted(runs.iterdir()))
     assert done.code in (0, 1), done.err
     assert "-100" not in done.out and not re.search(r"\de[+-]?\d", done.out), done.out
+
+
+@pytest.mark.slow
+def test_equal_runs_beside_a_neighbour_are_no_verdict(tmp_path: Path) -> None:
+    """Case 47: how far two starts of a server lie apart is not known from one of each."""
+    case = Path(__file__).parents[1] / "cases" / "47-equal-runs-noisy-neighbour"
+    runs = tmp_path / "runs"
+    busy = [sys.executable, "-c", "import time; end = time.monotonic() + 60\nwhile time.monotonic() < end: pass"]
+    for beside in ([], [busy]):
+        neighbours = [subprocess.Popen(words) for words in beside]
+        try:
+            done = pgdyno("run", case / "same.toml", "--embedded", "--runs", runs, "--quiet", timeout=300)
+            assert done.code == 0, done.err
+        finally:
+            for n in neighbours:
+                n.kill()
+                n.wait()
+    found = pgdyno("compare", *sorted(runs.iterdir()), "--json").json
+    verdicts = {row["verdict"] for row in found["rows"]}
+    assert verdicts and not verdicts & {"faster", "slower"}, verdicts

@@ -121,6 +121,7 @@ def paced(server: Server, name: str, each: int, period_s: float, think_s: float 
                 with conn.transaction():
                     key = 1 + (number * each + i) % KEYS
                     conn.execute("select n from t where id = %s", [key])
+                    # The program's think time, which the capture is to find; nothing is waited for.
                     time.sleep(think_s)
                     conn.execute(f"update t set n = n + %s /* {name} */ where id = %s", [number + 1, key])
 

@@ -40,7 +40,7 @@ def warmup_end(values: Sequence[float] | Array) -> int:
 
     Sources: White 1997; White, Cobb and Spratt 2000. The truncation chosen is the one that makes the standard error of
     the remaining values smallest, or the first within a tenth of that minimum. The minimum is flat, and dropped values
-    are lost. At most half of the values are dropped; a series that needs so many is not steady at all.
+    are lost. At most half of the values are dropped; a series that needs more is not steady.
     """
     x = np.asarray(values, dtype=np.float64)
     batches = len(x) // BATCH
