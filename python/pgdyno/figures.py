@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from pgdyno.format import integer, milliseconds, percent, size
 from pgdyno.model import TrialRecord, TrialSummary
+from pgdyno.units import Quantity
+from pgdyno.units import Unit as Shown
 
 Unit = Literal["1/s", "ns", "s", "count", "part", "bytes", ""]
+#: How readers see a figure, by its unit.
+_SHOWN: dict[Unit, Shown] = {"ns": "latency", "part": "percent", "bytes": "bytes", "1/s": "count", "count": "count"}
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,9 @@ class Figure:
         """Heading of the figure in tables; it ends in the unit that `cell` leaves out."""
         return f"{self.name} ms" if self.unit == "ns" else self.name
 
-    def cell(self, value: float) -> str:
-        """Format a value for readers, as it appears in a table below its heading."""
-        if self.unit == "ns":
-            return milliseconds(value)
-        if self.unit == "part":
-            return percent(value)
-        if self.unit == "bytes":
-            return size(value)
-        return integer(value) if self.unit in ("1/s", "count") else f"{value:.3g}"
-
-    def shown(self, value: float) -> str:
-        """Format a value for readers, as it appears outside of a table."""
-        return f"{self.cell(value)} ms" if self.unit == "ns" else self.cell(value)
+    def quantity(self, value: float) -> Quantity:
+        """Return a value with its unit, for readers."""
+        return Quantity(value, _SHOWN.get(self.unit, "factor"))
 
     @property
     def of(self) -> Callable[[TrialSummary], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 
 def printable(text: str) -> str:
@@ -52,6 +53,19 @@ def plus_minus(fraction: float | None) -> str:
     An interval that reaches below zero is not symmetric and says little: over 100%.
     """
     return ">100%" if fraction is not None and fraction > 1 else percent(fraction)
+
+
+def factor(x: float, digits: int = 2) -> str:
+    """Return a factor in significant digits, never with an exponent, e.g. 0.31, 4.2, 585 or 3,600."""
+    rounded = float(f"{x:.{digits}g}")
+    return f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{Decimal(repr(rounded)):f}".removesuffix(".0")
+
+
+def change(ratio: float, digits: int | None = None) -> str:
+    """Return a ratio as a change in percent, e.g. +4.2% or -13%."""
+    part = (ratio - 1) * 100
+    text = f"{part:+.{(0 if abs(part) >= 9.95 else 1) if digits is None else digits}f}%"
+    return text[1:] if text.strip("+-0.%") == "" else text
 
 
 def rows(n: int) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from pgdyno.message import Message, message
+
 #: Percentiles that every table shows, in percent.
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 #: What a latency calls them.
@@ -17,116 +19,46 @@ PERCENTILE_NAMES = ("p50_ns", "p95_ns", "p99_ns", "p999_ns")
 
 
 class Caveat(Enum):
-    """Something that limits what a result says; with what can be done about it."""
+    """Something that limits what a result says. The value is its id in the catalogues, behind `caveat-`."""
 
-    SHORT = ("the measurement is shorter than 10 s", "use --duration 60 or longer for figures to publish")
-    FEW_REPETITIONS = (
-        "fewer than 3 repetitions: how far equal trials lie apart is hardly known",
-        "use --repetitions 5",
-    )
-    CLIENT_BOUND = (
-        "the client's threads used a CPU whole, or waited for one: it may be what limits",
-        "use more workers (--workers), or a machine of its own for the client",
-    )
-    SHARED_MACHINE = (
-        "client and server ran on the same machine and shared its CPUs",
-        "measure from another machine with --target for figures that are the server's alone",
-    )
-    BESIDE_ANOTHER = (
-        "another pgdyno was at work on this machine: each slowed the other down",
-        "run one after the other",
-    )
-    OPEN_LOOP = (
-        "open loop (--rate): the throughput is what was asked for, not what the server can do",
-        "read the latencies, which count from when each transaction was due",
-    )
-    REPLAY = (
-        "a replay: transactions begin when they did in production, so the throughput is production's",
-        "read the latencies, which count from when each transaction was begun",
-    )
-    NO_WORK = (
-        "a statement found or changed no row in most of its executions: the throughput counts work that was not done",
-        "look for an empty table, keys beyond it, a wrong search_path, row-level security, a rule or a trigger",
-    )
-    SKIPPED = (
-        "the rate was too high: transactions that were due were never begun, and the latencies leave them out",
-        "use a lower --rate, or more --clients if they were all busy",
-    )
-    UNFINISHED = (
-        "some transactions had not ended when the run did, and the latencies leave them out",
-        "find out what they waited for (locks, a stalled disk); use a longer --duration",
-    )
-    FAILURES = ("some transactions failed", "the SQLSTATEs are in the table of outcomes; events.jsonl has the messages")
-    OUTAGE = (
-        "connections were lost, or were out during the measurement",
-        "the time series shows when; see events.jsonl",
-    )
-    UNKNOWN = (
-        "the fate of some transactions is unknown: the connection was lost before the answer to a commit",
-        "compare with the server's own counters",
-    )
-    WARMUP = (
-        "the beginning of the measurement was still warm-up, and was left out",
-        "use a longer --warmup, or --warmup steady",
-    )
-    NOT_STEADY = (
-        "the throughput, or the latency of an open loop, never became steady: it rose or fell throughout",
-        "use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)",
-    )
-    NO_ONE_LEVEL = (
-        "the throughput went from one level to another, or stood still: no one figure describes it",
-        "find out what changed (events.jsonl and the timeline show when), or measure both levels by themselves",
-    )
-    DRIFT = (
-        "throughput rose or fell from repetition to repetition: what is shown is the mean of a slope",
-        "find out what grows or wears (tables, dead rows, a burst allowance); use between.restore, or longer trials",
-    )
-    SHRUNK = (
-        "the experiment was made smaller than it is written (--shrink)",
-        "its figures are of a toy; run it in full for figures to publish",
-    )
-    BACKLOG = (
-        "open loop (--rate): latency or backlog rose all through the measurement: latencies depend on its length",
-        "use a lower --rate: the server does not sustain this one",
-    )
-    VIOLATION = (
-        "the server broke the protocol: these connections were given up, and nothing that they said is counted",
-        "see events.jsonl; is there a proxy or a pooler between?",
-    )
-    INCONSISTENT = (
-        "the tables were not consistent afterwards: transactions were lost, done twice or in part",
-        "the table of conditions says which; is it a failing disk, fsync = off, or another session that writes?",
-    )
-    UNCHECKED = (
-        "the tables could not be checked afterwards",
-        "events.jsonl of the trial has the reason; pgdyno tpcc check does it now",
-    )
-    POOLED = (
-        "a pooler of connections was between client and server: its part of the latency, and of the limit, is not the "
-        "server's",
-        "measure without it as well (--target the server's own port): the difference is the pooler's",
-    )
-    INTERRUPTED = ("the run was interrupted: what is shown is what was measured until then", "run it again")
-    TRIAL_FAILED = ("a trial could not be finished", "its error is shown with it")
-    UNPREPARED = (
-        "what was to be done before each trial (CHECKPOINT, VACUUM) was refused or failed",
-        "events.jsonl of the trial has the reason; give the role what it needs, or leave it out of the experiment",
-    )
-    NOT_RECORDED = ("part of the server's state could not be read", "see `not_recorded` in manifest.json")
-    FITS_IN_MEMORY = (
-        "the data fit into the server's buffers: the disk was hardly read",
-        "use a larger --scale to measure the storage",
-    )
+    SHORT = "short"
+    FEW_REPETITIONS = "few-repetitions"
+    CLIENT_BOUND = "client-bound"
+    SHARED_MACHINE = "shared-machine"
+    BESIDE_ANOTHER = "beside-another"
+    OPEN_LOOP = "open-loop"
+    REPLAY = "replay"
+    NO_WORK = "no-work"
+    SKIPPED = "skipped"
+    UNFINISHED = "unfinished"
+    FAILURES = "failures"
+    OUTAGE = "outage"
+    UNKNOWN = "unknown"
+    WARMUP = "warmup"
+    NOT_STEADY = "not-steady"
+    NO_ONE_LEVEL = "no-one-level"
+    DRIFT = "drift"
+    SHRUNK = "shrunk"
+    BACKLOG = "backlog"
+    VIOLATION = "violation"
+    INCONSISTENT = "inconsistent"
+    UNCHECKED = "unchecked"
+    POOLED = "pooled"
+    INTERRUPTED = "interrupted"
+    TRIAL_FAILED = "trial-failed"
+    UNPREPARED = "unprepared"
+    NOT_RECORDED = "not-recorded"
+    FITS_IN_MEMORY = "fits-in-memory"
 
     @property
-    def text(self) -> str:
+    def message(self) -> Message:
         """Description of the caveat."""
-        return str(self.value[0])
+        return message(f"caveat-{self.value}")
 
     @property
-    def remedy(self) -> str:
+    def advice(self) -> Message:
         """Advice on what to do about the caveat."""
-        return str(self.value[1])
+        return message(f"caveat-{self.value}-remedy")
 
 
 #: Caveats that make a run end with exit code 1: something went wrong, not merely something to know.

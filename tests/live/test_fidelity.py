@@ -151,7 +151,7 @@ def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> Non
     assert experiment["run"]["rate"] == pytest.approx(2 * tps, rel=1e-3) and 4 <= experiment["axes"]["clients"][0] <= 20
     more = ["--duration", 4, "--warmup", 0.5, "--repetitions", 1, "--force", "--json"]
     done = pgdyno("run", file, "--target", server.conninfo(dbname="paced"), "--runs", tmp_path / "runs", *more)
-    assert re.search(rf"Production did {tps:,.4g} a second, this run [\d.]+\.", done.json["answer"][-1]), done.json
+    assert re.search(rf"Production did {tps:,.4g} per second, this run [\d.]+\.", done.json["answer"][-1]), done.json
     summary = done.json["trials"][0]["summary"]
     assert summary["tps"] == pytest.approx(2 * tps, rel=0.25)
     # A row stays locked as long as in production. Its sessions think before one statement.

@@ -293,7 +293,7 @@ def test_deliveries_beside_each_other_pass_no_district_over(
 @pytest.mark.slow
 def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: Path) -> None:
     found = run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
-    assert "new orders a minute" in found["answer"][0] and len(found["tpcc"]) == 3
+    assert "new orders per minute" in found["answer"][0] and len(found["tpcc"]) == 3
     # Those that are rolled back count, as the standard has it.
     assert all(r["new_orders_per_min"] >= r["committed_per_min"] > 0 for r in found["tpcc"])
     assert len(found["checks"]) == 3 * 12 and all(c["holds"] for c in found["checks"])

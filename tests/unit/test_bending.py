@@ -174,7 +174,7 @@ def test_the_table_shows_the_mean_that_its_interval_is_of(tmp_path: Path) -> Non
 
     detail = view.build(RunAnalysis(reading.read(run)), with_charts=False).table("detail")
     assert detail is not None
-    shown = dict(zip(detail.columns, detail.texts()[0], strict=True))
+    shown = dict(zip(detail.keys, detail.texts()[0], strict=True))
     assert shown["TPS"] == "1,200", "not the median, which the interval is not of"
 
 

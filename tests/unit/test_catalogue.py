@@ -9,24 +9,49 @@ from pathlib import Path
 
 import pytest
 from pgdyno import i18n
-from pgdyno.message import Message, Name, message
+from pgdyno.message import Listed, Message, Name, counted, listed, message
+from pgdyno.report.cells import column_id
 from pgdyno.units import Quantity, Share
 
 PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
 CHINESE = re.compile("[\u3400-\u9fff]")
-#: Ids that are put together: from a kind of whole, a confidence, the name of a fact, a label.
-PARTS = ("whole-", "confidence-", "fact-", "explain-", "reason-", "state-", "use-")
+
+
+def trees() -> Iterator[ast.AST]:
+    for path in PACKAGE.rglob("*.py"):
+        yield from ast.walk(ast.parse(path.read_text()))
 
 
 def used() -> Iterator[tuple[str, set[str] | None]]:
     """Ids in the source, with the names of the arguments; None: they are given as a mapping."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("message", "Message") and node.args:
-                names = {k.arg or "" for k in node.keywords} if ast.unparse(node.func) == "message" else None
-                for part in ast.walk(node.args[0]):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        yield part.value, names
+    for node in trees():
+        if not (isinstance(node, ast.Call) and node.args):
+            continue
+        called, first = ast.unparse(node.func), node.args[0]
+        if called == "counted" and isinstance(first, ast.Constant):
+            yield from ((x, {"n"}) for x in (first.value, f"{first.value}-one"))
+        elif called == "column" and isinstance(first, ast.Constant):
+            own = next((ast.literal_eval(k.value) for k in node.keywords if k.arg == "id"), None)
+            yield f"column-{own}" if own else column_id(first.value), set()
+        elif called in ("message", "Message"):
+            names = {k.arg or "" for k in node.keywords} if called == "message" else None
+            # Of arguments that are given as a mapping the names are not known here.
+            names = None if names is None or "" in names else names
+            whole = [x for x in ast.walk(first) if isinstance(x, ast.JoinedStr)]
+            parts = {id(x) for joined in whole for x in joined.values}
+            for part in ast.walk(first):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in parts:
+                    yield part.value, names
+
+
+def put_together() -> set[str]:
+    """Beginnings of ids that are put together: from a kind of whole, a confidence, a number of things."""
+    return {
+        str(node.values[0].value)
+        for node in trees()
+        if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant)
+        and re.fullmatch(r"[a-z][a-z0-9-]*-", str(node.values[0].value))
+    }  # fmt: skip
 
 
 def facts() -> set[str]:
@@ -59,15 +84,16 @@ def test_each_language_is_written_in_its_own_words() -> None:
 def test_each_id_is_there_and_used_with_its_arguments() -> None:
     texts, seen = i18n.catalogue("en"), set()
     for id_, names in used():
-        if id_ in PARTS or not re.fullmatch(r"[a-z0-9-]+", id_):
+        if not re.fullmatch(r"[a-z][a-z0-9-]+", id_):
             continue
         seen.add(id_)
         assert id_ in texts, id_
         assert names is None or i18n.arguments_of(texts[id_]) <= names, (id_, names)
-    # Ids that come from a table of names.
-    source = "\n".join(p.read_text() for p in (PACKAGE / "diagnosis").rglob("*.py"))
-    unused = {k for k in set(texts) - seen - facts() if not k.startswith(PARTS) and f'"{k}"' not in source}
-    assert unused == set()
+    # Ids that come from a table of names, or that a page's template has.
+    files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")]
+    quoted = set(re.findall(r"[\"']([a-z][a-z0-9-]+)[\"']", "\n".join(p.read_text() for p in files)))
+    begun = tuple(put_together() | {"column-", "probe-", "reason-", "condition-", "job-"})
+    assert {k for k in set(texts) - seen - facts() - quoted if not k.startswith(begun)} == set()
     assert {k for k in texts if k.startswith("fact-")} == facts()
 
 
@@ -88,6 +114,14 @@ def test_a_message_is_written_in_each_language() -> None:
         i18n.text(Message("row-locks", {}))
     with pytest.raises(KeyError):
         i18n.text(message("moon-phase"))
+
+
+def test_texts_in_a_row() -> None:
+    parts = listed([Name("w"), None, counted("n-clients", 1), counted("n-clients", 8)])
+    assert isinstance(parts, Listed)
+    assert (i18n.text(parts), i18n.text(parts, "zh")) == ("w, 1 client, 8 clients", "w，1 个连接，8 个连接")
+    # What its author wrote in Chinese is shown in Chinese.
+    assert i18n.text(Name("write QPS", "写 QPS"), "zh") == "写 QPS" != i18n.text(Name("write QPS"), "zh")
 
 
 @pytest.mark.parametrize(

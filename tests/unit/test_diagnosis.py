@@ -28,13 +28,13 @@ from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat, IntervalRow
-from pgdyno.report import findings, html, markdown, terminal, timeline, view, write
+from pgdyno.report import findings, html, markdown, names, terminal, timeline, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 from pgdyno.units import Share
 from rich.console import Console
 
-from tests.support import causes, synthetic
+from tests.support import causes, reports, synthetic
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -176,8 +176,9 @@ def test_a_finding_is_written_and_read() -> None:
     )  # fmt: skip
     assert json.loads(json.dumps(f.as_json()))["sentence"] == f.sentence
     told = findings.in_words(f)
-    assert told.cost == "30% (20 to 40%) of the clients' time; confidence high" and told.facts == "sync of WAL 2.00 ms"
-    assert findings.title_of(f) == "w, synchronous_commit = on, 8 clients"
+    assert i18n.text(told.cost) == "30% (20 to 40%) of the clients' time; confidence high"
+    assert told.facts is not None and i18n.text(told.facts) == "sync of WAL 2.00 ms"
+    assert i18n.text(names.configuration(f)) == "w, synchronous_commit = on, 8 clients"
 
 
 class _Measured:
@@ -221,11 +222,12 @@ def test_a_difference_is_explained_by_where_the_time_went() -> None:
     b: Any = _Measured(0.5, {"running": 0.6, "outside": 0.36, "IO:WalSync": 0.04}, 700.0)
     (first, *rest) = difference.moved(a, b)
     assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
-    assert findings.why_they_differ(a, b) == (
+    why = findings.why_they_differ(a, b)
+    assert why is not None and i18n.text(why) == (
         "Why: 0.480 ms less in IO WalSync (0.500 ms to 0.0200 ms), of 1.00 ms to 0.500 ms per transaction; "
         "WAL 1,000 B to 700 B, WAL that is whole pages 41% to 58.5%, device requests 40 to 28."
     )
-    assert findings.why_they_differ(a, a) == ""
+    assert findings.why_they_differ(a, a) is None
 
 
 _STATES = ("active", "idle", "idle in transaction", "fastpath function call")
@@ -268,7 +270,7 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
     # The picture shows what the sentences say. What is idle on purpose is no part of the sentences' whole.
     ((recorded,),) = (e.trials,)
     shown: dict[str, float] = {}
-    for v in timeline.waits(recorded, 0):
+    for v in timeline.waits(recorded, 0, i18n.writer("en")):
         name, clients = str(v["what"]), v["v"]
         assert isinstance(clients, float)
         shown[name] = shown.get(name, 0.0) + clients
@@ -318,14 +320,14 @@ def test_one_thing_limits_a_configuration(
     found = RunAnalysis(data).diagnosis_of(group)
     assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
     told = [findings.in_words(f) for f in found.findings]
-    roles = [f.role for f in told]
+    roles = reports.ids(f.role for f in told)
     limited = rate is None or behind
-    assert roles.count("What limits it") == (limited and bool(told)), told
-    assert roles.count("Where most of the busy clients' time goes") == (not limited and bool(told)), told
-    assert not any(" the limit" in f.sentence or " bottleneck" in f.sentence for f in told)
+    assert roles.count("role-limit") == (limited and bool(told)), told
+    assert roles.count("role-largest") == (not limited and bool(told)), told
+    assert not any(" the limit" in x or " bottleneck" in x for x in reports.words(f.sentence for f in told))
     # In the answer as in the list, and nothing that another thing limits it.
     answer = findings.sentences(found.findings, [group])
-    assert sum(s.startswith(("What limits it", "Where most of")) for s in answer) == bool(told)
+    assert sum(bool({"role-limit", "role-largest"} & reports.every_id(s)) for s in answer) == bool(told)
 
 
 def test_what_the_server_writes_for_itself_explains_nothing() -> None:
@@ -360,7 +362,7 @@ def test_what_is_not_known_to_differ_has_no_reason(tmp_path: Path, comparison: C
     ((left,), (right,)) = (groups_of(data) for data in (a, b))
     row = Row(Pair(left, right, "w"), BY_NAME["TPS"], comparison)
     found = [words for _, words in findings.of_comparisons(RunAnalysis(a), RunAnalysis(b), [row, row])]
-    assert ["in IO WalSync" in words for words in found] == [True] * explained
+    assert ["in IO WalSync" in words for words in reports.words(found)] == [True] * explained
 
 
 _RUNNING = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "", "wait": "", "processes": 4.0,
@@ -451,7 +453,7 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeyp
                 (12.0, "error", "deadlock detected"), (15.0, "server process died", "signal 9")],
     )  # fmt: skip
     data = reading.read(run)
-    spec: Any = timeline.chart(Recorded(data, data.trials[0]))
+    spec: Any = timeline.chart(Recorded(data, data.trials[0]), i18n.writer("en"))
     panels = {str(p.get("layer", [p])[-1]["encoding"]["y"]["title"]): p for p in spec["vconcat"]}
     disk = ["disk (MB/s)", "disk (IOPS)", "await (ms)"]
     assert list(panels) == ["TPS", "p99 (ms)", "latency (ms)", "clients", *disk, "processors"]

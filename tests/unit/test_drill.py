@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno._core import Histogram
 from pgdyno.cluster.account import Account
 from pgdyno.drill import copies, drill, ledger, verdict, words
@@ -23,9 +24,12 @@ from pgdyno.drill.load import Load, Slice
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options, Round, save, speeds
 from pgdyno.errors import RefusedError, TrialError, UsageError
+from pgdyno.message import Name, message
 from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
 from pgdyno.replication.state import State, primary_of
+
+from tests.support import reports
 
 S = 1_000_000_000
 
@@ -76,7 +80,7 @@ def test_rows_that_nobody_wrote_are_phantoms() -> None:
     # One that was killed could not write down its last one; one that had begun none, its first.
     assert found.phantoms == [(0, 90_000_001), (7, 5)] and found.unrecorded[:1] == [(0, 3)]
     v = verdict.of_rounds([round_with(phantoms=found.phantoms, lost=[])])
-    assert not v.is_sound and v.sentence.startswith("WRONG: 2 rows are there that no client wrote")
+    assert not v.is_sound and v.sentence.id == "drill-wrong-phantoms" and v.sentence.args["n"] == 2
 
 
 @pytest.mark.parametrize(
@@ -93,15 +97,13 @@ def test_a_transaction_is_there_whole_or_not_at_all(state: Any, whole: bool) -> 
     assert bool(found.torn) is not whole
     assert found.changed == [(0, 5)] and not found.lost
     v = verdict.of_rounds([round_with(lost=[], torn=found.torn)])
-    assert v.is_sound is whole and v.sentence.startswith(
-        "nothing lost" if whole else "WRONG: of 1 client updates or del"
-    )
+    assert v.is_sound is whole and v.sentence.id == ("drill-nothing-lost" if whole else "drill-wrong-torn")
 
 
 def test_what_vanished_from_the_middle_is_not_blamed_on_asynchrony() -> None:
     hole = acknowledged(0, 2)
     v = verdict.of_rounds([round_with(lost=[hole], holes=[hole])])
-    assert "from the middle" in v.why and "asynchronous" not in v.why
+    assert v.why == message("drill-why-holes")
 
 
 @pytest.mark.parametrize(("losing", "rounds", "bound"), [(0, 5, 0.4507), (2, 5, 0.8107), (5, 5, 1.0)])
@@ -232,21 +234,23 @@ def round_with(fault: str = "kill-primary", sync: str = "ANY 1 (*)", commit: str
 def test_a_verdict_says_what_was_lost_and_why() -> None:
     calm = verdict.of_rounds([round_with()] * 20)
     assert calm.is_good and not calm.why
-    assert calm.sentence.startswith("nothing lost: 0 of 2,000 acknowledged commits in 20 rounds")
-    assert "at most 14%" in calm.sentence
+    assert i18n.text(calm.sentence) == (
+        "nothing lost: 0 of 2,000 acknowledged commits in 20 rounds (at 95% confidence at most 14% of such failures "
+        "lose any)"
+    )
     lost = [acknowledged(0, 9)]
     for found, word in (
-        (round_with(commit="off", sync="", lost=lost), "synchronous_commit = off"),
+        (round_with(commit="off", sync="", lost=lost), "commit-off"),
         (round_with(sync="", lost=lost), "asynchronous"),
-        (round_with("stale-promotion", lost=lost), "less WAL"),
-        (round_with("double-failure", lost=lost), "failed together"),
-        (round_with(lost=lost), "broke a promise"),
-        (round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)]), "behind a warning"),
+        (round_with("stale-promotion", lost=lost), "stale"),
+        (round_with("double-failure", lost=lost), "double"),
+        (round_with(lost=lost), "promise"),
+        (round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)]), "cancelled"),
     ):
         calm_one = round_with(found.fault, found.synchronous_standby_names, found.synchronous_commit)
         v = verdict.of_rounds([calm_one, found])
-        assert not v.is_good and v.sentence.startswith("LOST 1 of 200 acknowledged commits")
-        assert "in 1 of 2 rounds" in v.sentence and word in v.why, (word, v.why)
+        assert not v.is_good and i18n.text(v.sentence).startswith("LOST 1 of 200 acknowledged commits")
+        assert v.sentence.args["losing"] == 1 and v.why is not None and v.why.id == f"drill-why-{word}"
 
 
 def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
@@ -254,14 +258,14 @@ def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
     broken.error = "the load did not begin"
     v = verdict.of_rounds([broken, round_with()])
     assert not v.is_good and v.acknowledged == 200 and v.most_losing == pytest.approx(0.95)
-    assert verdict.of_rounds([broken]).sentence == "no round counts: the load did not begin"
+    assert verdict.of_rounds([broken]).sentence == message("drill-no-round", why=Name("the load did not begin"))
 
 
 def test_what_a_round_has_lost_counts_however_it_went_on() -> None:
     broken = round_with(lost=[acknowledged(0, 9)])
     broken.error = "the cluster could not be mended"
     v = verdict.of_rounds([round_with(), broken])
-    assert v.lost == 1 and v.sentence.startswith("LOST 1 of 200 acknowledged commits, in 1 of 2 rounds")
+    assert v.lost == 1 and i18n.text(v.sentence) == "LOST 1 of 200 acknowledged commits, in 1 of 2 rounds"
 
 
 def test_who_is_not_served_again_waits_longer_than_all_others() -> None:
@@ -288,7 +292,7 @@ def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
     warned = round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)])
     assert verdict.of_rounds([warned]).is_as_expected
     silent = verdict.of_rounds([warned, round_with("cancel-sync-wait", lost=lost)])
-    assert not silent.is_as_expected and "without a warning" in " ".join(words.notes(silent))
+    assert not silent.is_as_expected and "drill-note-silent" in reports.ids(words.notes(silent))
     asynchronous = round_with("cancel-sync-wait", sync="", lost=lost)
     assert verdict.of_rounds([asynchronous]).is_as_expected
     # Of another tool's cluster a name says nothing.
@@ -300,7 +304,7 @@ def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
 def test_tables_that_a_failover_has_torn_are_a_defect() -> None:
     torn = replace(round_with(), inconsistent=["TPC-C 3.3.2.1, W_YTD is the sum: 1 times, e.g. warehouse 1"])
     v = verdict.of_rounds([torn])
-    assert not v.is_good and not v.is_as_expected and any("3.3.2.1" in n for n in words.notes(v))
+    assert not v.is_good and not v.is_as_expected and any("3.3.2.1" in n for n in reports.words(words.notes(v)))
 
 
 def test_a_standbys_wal_of_this_timeline_is_not_archived(tmp_path: Path) -> None:
@@ -424,16 +428,18 @@ def test_what_two_primaries_have_apart_is_counted() -> None:
     assert copies.divided(entries, [old, follows]) == {}
     r = replace(round_with(), divided={"node1": 2, "node2": 1}, other_primaries=["node1"], split_brain=True)
     v = verdict.of_rounds([r])
-    assert v.sentence == "SPLIT BRAIN: 3 of 100 acknowledged commits are on one of two primaries only, in 1 round"
-    assert not v.is_sound and any("two primaries acknowledged writes" in n for n in words.notes(v))
+    assert i18n.text(v.sentence).startswith(
+        "SPLIT BRAIN: 3 of 100 acknowledged commits are on one of two primaries only, in 1"
+    )
+    assert not v.is_sound and "drill-note-split-brain" in reports.ids(words.notes(v))
     # Of a round that never became whole it is all there is to tell.
     r.error = "not whole"
-    assert verdict.of_rounds([r]).sentence.startswith("SPLIT BRAIN: 3 of 100")
+    assert verdict.of_rounds([r]).sentence.id == "drill-split-brain"
 
 
 def test_two_primaries_that_took_no_writes_could_have() -> None:
     v = verdict.of_rounds([replace(round_with(), other_primaries=["node1"])])
-    assert not v.is_sound and any("could have taken writes" in n for n in words.notes(v))
+    assert not v.is_sound and "drill-note-two-primaries" in reports.ids(words.notes(v))
 
 
 def test_what_a_fault_did_to_the_speed_is_told() -> None:
@@ -451,7 +457,7 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
     assert found.during_tps == pytest.approx(30 * 5 / 2)
     found.audit = Audit(100, 0, 0, 0)
     v = verdict.of_rounds([found])
-    said = " ".join(words.timing(v, Options()))
+    said = " ".join(reports.words(words.timing(v, Options())))
     assert "3,000 before the fault, 75 until all were served again, 300 behind that" in said, said
     assert "1 round did not reach 90% of the commits/s of before within the 8.0 s" in said, said
 
@@ -459,7 +465,7 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
 def test_who_was_never_served_waited_at_least_so_long() -> None:
     r = round_with()
     r.outages = [Outage(0, 0, None, 7 * S)]
-    assert any("for at least 7.00 s" in n for n in words.notes(verdict.of_rounds([r])))
+    assert any("for at least 7.00 s" in n for n in reports.words(words.notes(verdict.of_rounds([r]))))
 
 
 def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
 from pgdyno.judge.siblings import siblings
+from pgdyno.message import message
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.store import reading
 from scipy.stats import norm
 
-from tests.support import synthetic
+from tests.support import reports, synthetic
 
 Array = np.ndarray
 
@@ -453,7 +454,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     assert [r.comparison.verdict for r in tps] == [Verdict.UNKNOWN] * 2, "two starts may lie apart by as much"
     assert tps[0].comparison.ratio == pytest.approx(0.9, abs=0.01) and tps[0].comparison.high < 1
     assert {n for n, _, _ in found.differences} >= {"cores", "server version"}
-    assert any("one after the other" in w for w in found.warnings)
+    assert "warn-one-after-the-other" in reports.ids(found.warnings)
     with pytest.raises(UsageError, match='no figure "p42"'):
         runs.compare_runs([reading.read(made[0])], [reading.read(made[1])], ["p42"])
 
@@ -571,7 +572,7 @@ def test_a_configuration_that_few_runs_have_does_not_decide_for_the_others(tmp_p
     found = runs.compare_runs(*sides, ["TPS"])
     (row,) = found.rows
     assert row.pair.a.clients == 4 and row.comparison.verdict is Verdict.SLOWER
-    assert any("c=8 is left out" in w for w in found.warnings)
+    assert any("c=8 is left out" in w for w in reports.words(found.warnings))
 
 
 def test_single_starts_have_no_allowance_for_runs(tmp_path: Path) -> None:
@@ -586,7 +587,7 @@ def test_single_starts_have_no_allowance_for_runs(tmp_path: Path) -> None:
 def test_figures_that_nobody_has_are_said(tmp_path: Path) -> None:
     runs_of = [synthetic.make_run(tmp_path, synthetic.plans([4], 3), lambda *_: 100.0, name=n) for n in "ab"]
     found = runs.compare_runs(*([reading.read(r)] for r in runs_of), ["reads/tx"])
-    assert found.rows == [] and "nothing to compare" in cli_compare._answer(found)[0]
+    assert found.rows == [] and reports.ids(cli_compare._answer(found)) == ["nothing-to-compare"]
 
 
 def test_what_a_run_adds_is_allowed_for(tmp_path: Path) -> None:
@@ -613,19 +614,19 @@ def test_warnings_of_a_comparison(tmp_path: Path) -> None:
     plans = synthetic.plans([4], 2)
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * r.uniform(0.9, 1.1))
     found = runs.compare_runs([reading.read(run)], [reading.read(run)])
-    assert any("too few repetitions (2)" in w for w in found.warnings)
+    assert message("warn-few", n=2) in found.warnings
     found = runs.compare_runs([reading.read(run)], [reading.read(run)], ("p99.9",))
-    assert any("p99.9 stands on fewer" in w for w in found.warnings)
+    assert "warn-few-beyond" in reports.ids(found.warnings)
     drifting = synthetic.make_run(
         tmp_path, synthetic.plans([4], 9), lambda p, i, r: 1000 * (1 + 0.02 * p.repetition), name="drifting"
     )
     found = runs.compare_runs([reading.read(drifting)], [reading.read(drifting)])
-    assert any("drift of +" in w for w in found.warnings)
+    assert any("drift of +" in w for w in reports.words(found.warnings))
     # Latencies of open loops that the server did not sustain depend on how long they were.
     overloaded = reading.read(run)
     overloaded.trials[0].caveats.extend([Caveat.BACKLOG, Caveat.SKIPPED])
     found = runs.compare_runs([overloaded], [reading.read(run)])
-    assert any("never became steady" in w for w in found.warnings) and any("skipped" in w for w in found.warnings)
+    assert {"warn-not-steady", "warn-skipped"} <= set(reports.ids(found.warnings))
     other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
     with pytest.raises(UsageError, match="no configuration in common"):
         runs.compare_runs([reading.read(run)], [reading.read(other)])

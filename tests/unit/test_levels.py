@@ -12,19 +12,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.analysis.levels import level_change
 from pgdyno.cli import judge
 from pgdyno.figures import BY_NAME, is_known
 from pgdyno.judge import history, runs
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
+from pgdyno.message import Name, message
 from pgdyno.model import Caveat
 from pgdyno.report import verdicts, view
+from pgdyno.report.cells import DASH
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.steadiness import regimes_of, without_warmup
 from pgdyno.store import reading
 
-from tests.support import synthetic
+from tests.support import reports, synthetic
 from tests.support.synthetic import row
 from tests.unit.test_bending import trial
 from tests.unit.test_judging import ar1
@@ -110,11 +113,12 @@ def test_such_a_trial_is_named_first_and_is_in_no_verdict(tmp_path: Path) -> Non
     rows = along_axes(data, groups).rows
     assert next(r for r in rows if r.figure.name == "TPS").comparison.n_b == 3
     seen = view.build(RunAnalysis(data), with_charts=False)
-    assert "no one figure holds: throughput fell from 1,0" in seen.answer[0] and "(2 of 5 trials)" in seen.answer[0]
+    first = i18n.text(seen.answer[0])
+    assert "no one figure holds: throughput fell from 1,0" in first and "(2 of 5 trials)" in first
     detail = seen.table("detail")
     assert detail is not None
-    p99 = detail.columns.index("p99 ms")
-    assert [str(r[p99]) == "–" for r in detail.cells] == [g.variant == "off" for g in groups]
+    p99 = detail.keys.index("p99 ms")
+    assert [r[p99].value == DASH for r in detail.cells] == [g.variant == "off" for g in groups]
     assert all((Caveat.NO_ONE_LEVEL in t.caveats) == (t.plan.number in broken) for t in data.trials)
 
 
@@ -144,12 +148,12 @@ def test_a_percentile_needs_values_beyond_it() -> None:
     ],
 )
 def test_an_interval_can_be_read(low: float, high: float, said: str) -> None:
-    assert verdicts.between(low, high) == said
+    assert i18n.text(verdicts.between(low, high)) == said
 
 
 @given(low=st.floats(1e-12, 1e12), factor=st.floats(1, 1e12))
 def test_no_interval_mixes_forms_or_has_an_exponent(low: float, factor: float) -> None:
-    said = verdicts.between(low, low * factor)
+    said = i18n.text(verdicts.between(low, low * factor))
     assert "e+" not in said and "e-" not in said and not ("%" in said and "times" in said), said
     assert all(len(re.sub(r"^0\.0*|\D", "", part).rstrip("0")) <= 3 for part in said.split(" to ")), said
 
@@ -164,7 +168,7 @@ def test_advice_is_of_what_somebody_would_do(tmp_path: Path) -> None:
                          "duration_s": 60.0, "warmup_s": 5.0}}  # fmt: skip
         name = f"r{restarts}-{repetitions}-{spread}"
         run = synthetic.make_run(tmp_path, plans, lambda p, i, r: by_trial[p.number], name=name, manifest=facts)
-        return view.build(RunAnalysis(reading.read(run)), with_charts=False).answer
+        return reports.words(view.build(RunAnalysis(reading.read(run)), with_charts=False).answer)
 
     few = said(2, 3, 0.2)
     assert any("the same with --restarts 5 (about " in s for s in few), few
@@ -195,18 +199,18 @@ def test_a_run_that_lies_apart_is_named_with_its_reason(tmp_path: Path) -> None:
     usual = [made(f"u{n}", 1000 * (1 + n / 500)) for n in range(7)]
     a, b = made("a", 1000), made("b", 1010)
     calm = runs.compare_runs([a], [b], ("TPS",), others=[usual])
-    assert not any("lies apart" in w for w in calm.warnings)
+    assert not any(x.startswith("apart-") for x in reports.ids(calm.warnings))
     # Disturbed, and known to have been: it is left out.
     beside = made("loud", 400, Caveat.BESIDE_ANOTHER)
     found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, beside]])
-    (said,) = [w for w in found.warnings if "lies apart" in w]
+    (said,) = [w for w in reports.words(found.warnings) if "lies apart" in w]
     assert beside.path in said and "another pgdyno was at work" in said and "400 TPS" in said
     width = found.rows[0].comparison.high / found.rows[0].comparison.low
     assert width == pytest.approx(calm.rows[0].comparison.high / calm.rows[0].comparison.low)
     # No reason is known: the next may be as loud, so it counts, and is named.
     loud = made("loud2", 400)
     found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, loud]])
-    (said,) = [w for w in found.warnings if "lies apart" in w]
+    (said,) = [w for w in reports.words(found.warnings) if "lies apart" in w]
     assert loud.path in said and "No reason is recorded" in said
     assert found.rows[0].comparison.high / found.rows[0].comparison.low > 2 * width
 
@@ -223,7 +227,7 @@ def searched(folder: Path, name: str, rate: float, number: int):  # type: ignore
 
 def test_a_search_answers_with_what_one_would_promise(tmp_path: Path) -> None:
     first, *_ = view.build(RunAnalysis(reading.read(searched(tmp_path, "s", 1000.0, 1))), with_charts=False).answer
-    assert first.startswith(
+    assert i18n.text(first).startswith(
         "95% of the trials hold p99 < 5 ms at 800 transactions per second (700 to 900), half of them at 1,000 (900 to "
         "1,100; 95% intervals; w, 8 clients, 5 trials); a closed loop reaches"
     )
@@ -244,8 +248,7 @@ def test_a_comparison_says_what_a_run_says_of_its_neighbours(tmp_path: Path) -> 
     said = {"cause": "noisy-neighbour", "sentence": "Somebody else is on the machine: 40%."}
     (made[1] / "findings.json").write_text(json.dumps([said]))
     a, b = map(reading.read, made)
-    (warning,) = [w for w in runs.compare_runs([a], [b]).warnings if "somebody else" in w]
-    assert warning.startswith(f"{made[1]}: in 1 of its configurations somebody else is on the machine")
+    assert message("warn-neighbour", run=Name(str(made[1])), n=1) in runs.compare_runs([a], [b]).warnings
     for damage in ("{", "[1]", '{"x": 1}', "null"):
         (made[1] / "findings.json").write_text(damage)
-        assert not any("somebody" in w for w in runs.compare_runs([a], [b]).warnings)
+        assert "warn-neighbour" not in reports.ids(runs.compare_runs([a], [b]).warnings)

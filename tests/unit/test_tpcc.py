@@ -13,6 +13,7 @@ from pgdyno import _core, engine
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.loader import dataset_of
+from pgdyno.message import Name, listed, message
 from pgdyno.report import sections, tpcc, tpcc_ranges
 from pgdyno.report.tpcc import Rates, kind_of
 from pgdyno.run.prepared import prepare
@@ -22,6 +23,8 @@ from pgdyno.spec.experiment import Tpcc
 from pgdyno.store import hlog
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION
 from pgdyno.tpcc.schema import TABLES, foreign_keys, named, signature, table
+
+from tests.support import reports
 
 ROOT = Path(pgdyno.__file__).parent
 
@@ -62,7 +65,7 @@ def test_every_table_has_a_section_of_the_page() -> None:
             is_table = isinstance(node, ast.Call) and ast.unparse(node.func) == "Table"
             if is_table and node.args and isinstance(node.args[0], ast.Constant):
                 made.add(node.args[0].value)
-    placed = {t for _, _, _, open_, folded in sections._PLAN for t in (*open_, *folded)}
+    placed = {t for _, _, open_, folded in sections._PLAN for t in (*open_, *folded)}
     assert made - placed == {"trials"}, made - placed
     assert placed - made <= {"rows", "qps", "capacity", "storage", "syncs"}, placed - made
 
@@ -95,7 +98,7 @@ def test_figures_with_waits_stand_in_a_table_of_their_own(monkeypatch: pytest.Mo
         run: Any = SimpleNamespace(data=data, groups=[group])
         plain, paced = tpcc.figures(run), tpcc.paced(run)
         assert (len(plain.cells), len(paced.cells)) == (without, with_)
-        assert "waits" not in plain.columns and "waits" in paced.columns
+        assert "waits" not in plain.keys and "waits" in paced.keys
         assert all(len(row) == len(t.columns) for t in (plain, paced) for row in t.cells)
 
 
@@ -119,11 +122,13 @@ def test_the_standards_limits_are_met_or_not(
     monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
     monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
     found = tpcc.limits(SimpleNamespace(data=data, groups=[group]))
-    at = found.columns.index("transaction")
-    assert [str(row[at]) for row in found.cells if row[-1] == "not met"] == broken
+    at = found.keys.index("transaction")
+    assert [row[at] for row in found.texts() if row[-1] == "not met"] == broken
     # Of them the answer tells as well.
-    (answer,) = tpcc.sentences(SimpleNamespace(data=data, groups=[group]))
-    assert (f"limits are not met by {', '.join(broken)}" in answer) is bool(broken), answer
+    first, *missed = tpcc.sentences(SimpleNamespace(data=data, groups=[group]))
+    assert reports.ids([first]) == ["answer-new-orders"]
+    named = listed(map(Name, broken), "list")
+    assert missed == ([message("answer-limits-missed", what=named)] if broken else [])
 
 
 def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +136,7 @@ def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     data, (group, rates) = _measured(1.0, {}, counts)
     monkeypatch.setattr(tpcc, "rates", lambda *_: rates)
     monkeypatch.setattr(tpcc, "variant_column", lambda _: "")
-    words = {str(row[2]): row[-1] for row in tpcc.limits(SimpleNamespace(data=data, groups=[group])).cells}
+    words = {row[2]: row[-1] for row in tpcc.limits(SimpleNamespace(data=data, groups=[group])).texts()}
     assert words["payment"] == "too short to say" and words["new-order"] == words["delivery"] == "met"
 
 
@@ -139,20 +144,20 @@ def test_a_mix_of_a_few_cards_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     ("change", "verdicts"),
     [
         ({}, {}),
-        ({"tpcc_remote_order_lines": 11_000}, {"order lines of other warehouses": "not met"}),
+        ({"tpcc_remote_order_lines": 11_000}, {"order-lines-of-other-warehouses": "not-met"}),
         ({"tpcc_order_lines": 960_000}, {}),
-        ({"tpcc_order_lines": 940_000, "tpcc_remote_order_lines": 9_400}, {"order lines of an order": "not met"}),
-        ({"tpcc_payments_by_name": 56_500}, {"payments by last name": "not met"}),
-        ({"tpcc_skipped_deliveries": 101}, {"deliveries that skipped a district": "to be reported"}),
+        ({"tpcc_order_lines": 940_000, "tpcc_remote_order_lines": 9_400}, {"order-lines-of-an-order": "not-met"}),
+        ({"tpcc_payments_by_name": 56_500}, {"payments-by-last-name": "not-met"}),
+        ({"tpcc_skipped_deliveries": 101}, {"deliveries-that-skipped-a-district": "to-report"}),
         # So few say nothing; and one of them may be skipped.
         (
             {"tpcc_new_orders": 150, "tpcc_rolled_back_new_orders": 3, "tpcc_order_lines": 1400,
              "tpcc_remote_order_lines": 18, "tpcc_deliveries": 15, "tpcc_skipped_deliveries": 1},
-            {"new orders rolled back": "too short to say", "order lines of an order": "too short to say",
-             "order lines of other warehouses": "too short to say"},
+            {"new-orders-rolled-back": "too-short", "order-lines-of-an-order": "too-short",
+             "order-lines-of-other-warehouses": "too-short"},
         ),
         ({"tpcc_deliveries": 15, "tpcc_skipped_deliveries": 2},
-         {"deliveries that skipped a district": "to be reported"}),
+         {"deliveries-that-skipped-a-district": "to-report"}),
     ],
 )  # fmt: skip
 def test_what_is_drawn_lies_in_the_standards_ranges(change: dict[str, float], verdicts: dict[str, str]) -> None:
@@ -165,7 +170,9 @@ def test_what_is_drawn_lies_in_the_standards_ranges(change: dict[str, float], ve
     group: Any = SimpleNamespace(trials=[SimpleNamespace(activity=activity), SimpleNamespace(activity={})])
     found = tpcc_ranges.ranges(group, 10)
     assert len(found) == 7 and {r.name: r.verdict for r in found if r.verdict != "met"} == verdicts
-    assert tpcc_ranges.missed(found) == [name for name, verdict in verdicts.items() if verdict == "not met"]
+    assert [m.id for m in tpcc_ranges.missed(found)] == [
+        f"range-{name}" for name, verdict in verdicts.items() if verdict == "not-met"
+    ]
     # With one warehouse in a set nothing is of another.
     assert not any("other" in r.name for r in tpcc_ranges.ranges(group, 1))
     nothing: Any = SimpleNamespace(trials=[])

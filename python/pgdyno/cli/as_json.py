@@ -9,6 +9,7 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
+from pgdyno import i18n
 from pgdyno.figures import FIGURES
 from pgdyno.judge.compared import Row
 from pgdyno.report import replication, tpcc, verdicts, view
@@ -28,7 +29,7 @@ def of_run(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str, Any
     return {
         "exit_code": exit_code,
         "error": error,
-        "answer": view.answered(run),
+        "answer": [i18n.text(x) for x in view.answered(run)],
         "comparisons": [row(r) for r in run.comparisons.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
@@ -76,7 +77,7 @@ def row(r: Row) -> dict[str, Any]:
         "margin": c.margin,
         "verdict": c.verdict.value,
         "is_negligible": c.is_negligible,
-        "words": verdicts.verdict(r),
+        "words": i18n.text(verdicts.verdict(r)),
         "seconds_more": r.seconds,
     }
 

@@ -10,9 +10,9 @@ from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import listener_for
+from pgdyno.cli.run import view_in
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
-from pgdyno.report import view
 from pgdyno.run.capacity import search
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
@@ -32,6 +32,7 @@ def main(
     json_output: bool,
     quiet: bool,
     details: bool = False,
+    lang: str = "en",
     shortest_s: float | None = None,
 ) -> int:
     """Run the search, show the result, and return the exit code."""
@@ -54,7 +55,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        v = outcome.view or view.build(outcome.analysis, with_charts=False)
+        v = view_in(outcome, lang)
         v = replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")])
         console.show(v, out, details=details)
     if outcome.error:

@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.console import command_line
 from pgdyno.cli.stopping import stoppable
@@ -26,10 +27,13 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
-from pgdyno.format import count, one_line
+from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
+from pgdyno.message import Name, counted, message
 from pgdyno.replication import leftovers, record, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.report.cells import column
+from pgdyno.report.charts import Say
 
 _out = console.output()
 #: In a drill's folder.
@@ -39,8 +43,8 @@ REPORT = "report.html"
 def list_faults() -> int:
     """Each with what must come of it."""
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("fault", "what is done", "with ANY 1 of two standbys"):
-        table.add_column(column)
+    for name in ("fault", "what is done", "with ANY 1 of two standbys"):
+        table.add_column(name)
     for f in FAULTS.values():
         table.add_row(f.name, f.what, f.expected)
     _out.print(table)
@@ -64,6 +68,7 @@ def main(
     runs: Path,
     json_output: bool,
     quiet: bool,
+    lang: str = "en",
 ) -> int:
     """Run a drill that breaks a cluster, and return the exit code.
 
@@ -84,7 +89,7 @@ def main(
             may_break=may_break,
             quiet=quiet,
         )
-        return _end(found, json_output=json_output)
+        return _end(found, json_output=json_output, lang=lang)
     cluster = ReplicatedCluster(folder)
     names = _faults(fault, cluster, in_modes)
     workload = Beside(*beside) if beside[0] else None
@@ -136,7 +141,7 @@ def main(
             _mend(folder)
             _report_what_there_is(place)
             raise
-    return _end(found, json_output=json_output)
+    return _end(found, json_output=json_output, lang=lang)
 
 
 def _mend(folder: Path) -> None:
@@ -169,12 +174,12 @@ def _report_what_there_is(place: Path) -> None:
         console.errors().print(f"no round came to its end; its records are in {place}", markup=False, soft_wrap=True)
 
 
-def report(folder: Path, *, json_output: bool) -> int:
+def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
     """Show a drill from its folder, and write its page again; the exit code is 0."""
     found = drills.read(folder)
     if not found.rounds:
         raise UsageError(f"{folder} has no round: there is nothing to report")
-    _end(found, json_output=json_output)
+    _end(found, json_output=json_output, lang=lang)
     return 0
 
 
@@ -219,69 +224,66 @@ def _foreign(
             watch.close()
 
 
-def _end(found: Drill, *, json_output: bool) -> int:
+def _end(found: Drill, *, json_output: bool, lang: str = "en") -> int:
     """Show a drill, write its page, and return the exit code."""
-    (found.folder / REPORT).write_text(page.written(found), encoding="utf-8")
+    name = REPORT if lang == "en" else f"report.{lang}.html"
+    (found.folder / name).write_text(page.written(found, lang), encoding="utf-8")
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
     else:
-        show(found)
+        show(found, lang)
     # A mode that promises nothing may lose.
     good = all(v.is_as_expected or (m.name and not m.keeps(v.fault) and v.is_sound) for m, v in found.verdicts)
     return 0 if good and not found.defects and not found.stopped else 1
 
 
-def show(found: Drill) -> None:
+def show(found: Drill, lang: str = "en") -> None:
     """Print the verdict of a drill first, then the figures behind it."""
+    say = i18n.writer(lang)
     modes_found = words.by_mode(found)
     in_modes = any(mode.name for mode in modes_found)
     for mode, verdicts in modes_found.items():
         if in_modes:
             colour = "green" if all(v.is_good for v in verdicts) else "red"
-            answer = words.of_mode(verdicts)
+            answer = say(words.of_mode(verdicts))
             _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
-            _show_verdicts(verdicts, found.options)
+            _show_verdicts(verdicts, found.options, say)
     for line in found.defects:
         _out.print(Text(line, style="red"))
     if found.stopped:
-        _out.print(Text(f"The drill ended early: {found.stopped}", style="red"))
+        _out.print(Text(say(message("drill-stopped", why=Name(found.stopped))), style="red"))
     if in_modes:
-        _out.print("", _table_of_modes(modes_found), "", sep="\n")
+        _out.print("", _table_of_modes(modes_found, say), "", sep="\n")
         for mode, verdicts in modes_found.items():
-            for note in dict.fromkeys(n for v in verdicts for n in words.notes(v)):
+            for note in dict.fromkeys(say(n) for v in verdicts for n in words.notes(v)):
                 _out.print(f"{mode.name}: {note}")
     else:
-        _out.print("", _table([v for verdicts in modes_found.values() for v in verdicts]), "", sep="\n")
-    _out.print(
-        "Commits/s and p99 before the fault, each of BEGIN, a statement that inserts, updates and deletes, and COMMIT, "
-        f"by {count(found.options.clients, 'client')}. "
-        "Outage: between two acknowledged commits of a client around the fault; median over clients and rounds. "
-        "Killed are processes: the kernel's memory survives, so this does not test disks."
-    )
+        _out.print("", _table([v for verdicts in modes_found.values() for v in verdicts], say), "", sep="\n")
+    _out.print(say(message("drill-how", clients=counted("n-clients", found.options.clients))))
     if any(m.falls_back for m in modes_found):
-        _out.print(words.FALLS_BACK)
-    _out.print(f"{found.folder / REPORT}; beside it each client's record, events, lost rows", soft_wrap=True)
+        _out.print(say(message("drill-falls-back")))
+    name = REPORT if lang == "en" else f"report.{lang}.html"
+    _out.print(say(message("drill-files", file=Name(str(found.folder / name)))), soft_wrap=True)
 
 
-def _show_verdicts(verdicts: list[Verdict], options: Options) -> None:
+def _show_verdicts(verdicts: list[Verdict], options: Options, say: Say) -> None:
     for v in verdicts:
         colour = "green" if v.is_good else "yellow" if v.is_as_expected else "red"
-        _out.print(Text.assemble((v.fault, "bold"), ": ", (v.sentence, colour)))
+        _out.print(Text.assemble((v.fault, "bold"), ": ", (say(v.sentence), colour)))
         for line in [*words.notes(v), *words.timing(v, options)]:
-            _out.print(f"  {line}")
+            _out.print(f"  {say(line)}")
 
 
-def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
+def _table_of_modes(by_mode: dict[Mode, list[Verdict]], say: Say) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("mode", no_wrap=True)
-    table.add_column("commits/s", justify="right", no_wrap=True)
+    table.add_column(say(message("column-protection-mode")), no_wrap=True)
+    table.add_column(say(message("column-commits-s")), justify="right", no_wrap=True)
     faults = list(dict.fromkeys(v.fault for verdicts in by_mode.values() for v in verdicts))
     for fault in faults:
         # Broken where words end, so that four of them fit.
-        table.add_column(
-            "\n".join([*fault.replace("-", "- ").split(), "lost", "outage"]), justify="right", no_wrap=True
-        )
+        parts = [*fault.replace("-", "- ").split(), say(message("column-lost")), say(message("column-outage"))]
+        table.add_column("\n".join(parts), justify="right", no_wrap=True)
     for mode, verdicts in by_mode.items():
         row = [mode.name, f"{statistics.median(v.tps for v in verdicts):,.0f}"]
         for fault in faults:
@@ -291,11 +293,11 @@ def _table_of_modes(by_mode: dict[Mode, list[Verdict]]) -> Table:
     return table
 
 
-def _table(verdicts: list[Verdict]) -> Table:
+def _table(verdicts: list[Verdict], say: Say) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("fault", no_wrap=True)
-    for column in ("rounds", "commits/s", "p99 ms", "acked", "lost", "outage s"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column(say(message("column-fault")), no_wrap=True)
+    for name in ("rounds", "commits/s", "p99 ms", "acked", "lost", "outage s"):
+        table.add_column(say(column(name).title), justify="right", no_wrap=True)
     for v in verdicts:
         table.add_row(
             v.fault,

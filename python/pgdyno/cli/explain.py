@@ -44,26 +44,26 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
         d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(run, chosen)}
         as_json.write({**d, "not_judged": [n.as_json() for n in not_judged]})
         return 0
-    out = console.output()
+    out, say = console.output(), i18n.writer(lang)
     most = None if every or workload is not None or clients is not None else 4
     shown = chosen if most is None else findings.fastest(chosen)[:most]
-    told = findings.explained(found, shown, None, lang)
+    told = findings.explained(found, shown, None)
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
-        out.print(Text(e.title, style="bold"))
+        out.print(Text(say(e.title), style="bold"))
         if not e.findings:
             out.print(Padding(i18n.text(_nothing(run, g, looked_for), lang), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
-            line = f"{n}. {f.role}{'：' if lang == 'zh' else ': '}{f.sentence}"
+            line = f"{n}. {say(message('labelled', label=f.role, text=f.sentence))}"
             out.print(Padding(Text(line, style="bold" if n == 1 else ""), (0, 0, 0, 2)))
-            for label, words in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
-                if words:
-                    title = i18n.text(message(f"explain-{label}"), lang)
-                    out.print(Padding(Text.assemble((f"{title}  ".ljust(6), "dim"), words), (0, 0, 0, 5)))
+            for label, text in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
+                if text:
+                    title = say(message(f"explain-{label}"))
+                    out.print(Padding(Text.assemble((f"{title}  ".ljust(6), "dim"), say(text)), (0, 0, 0, 5)))
         out.print()
     _print_dips(run, shown, out, lang)
     for gap in not_judged:
-        out.print(gap.sentence(lang), markup=False)
+        out.print(say(gap.message), markup=False)
     if len(told) < len(chosen):
         command = Name(f"pgdyno explain {path} --all")
         more = message("explain-more", shown=len(told), all=len(chosen), command=command)

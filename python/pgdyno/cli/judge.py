@@ -14,19 +14,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno import i18n
 from pgdyno.analysis.changepoints import FEWEST, ChangePoint
 from pgdyno.cli import as_json, console
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
-from pgdyno.format import count, integer
+from pgdyno.format import change, integer
 from pgdyno.judge import history, scaling
+from pgdyno.message import Message, Name, counted, message
+from pgdyno.message import Text as Line
 from pgdyno.report import curves
+from pgdyno.report.charts import Say
 from pgdyno.store import rundir
+from pgdyno.units import Quantity, Unit
 
 #: The worked example of `pgdyno scaling`.
 EXAMPLE = "polardb-2024"
 
 
-def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: str | None, json_output: bool) -> int:
+def follow(
+    folder: Path, experiment: str | None, metrics: str | None, fail_if: str | None, json_output: bool, lang: str = "en"
+) -> int:
     """Show the points where the figures of an experiment changed, and return the exit code."""
     if fail_if not in (None, "change", "worse"):
         raise UsageError(f'--fail-if: there is no "{fail_if}"', "There are change and worse.")
@@ -37,68 +44,72 @@ def follow(folder: Path, experiment: str | None, metrics: str | None, fail_if: s
     news = found.news()
     failed = any(fail_if == "change" or (fail_if == "worse" and not _is_better(s, c)) for s, c in news)
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
-    sentences = _history_answer(found)
+    answer = _history_answer(found)
     if json_output:
-        as_json.write({"exit_code": exit_code, "answer": sentences, **asdict(found)})
+        as_json.write({"exit_code": exit_code, "answer": [i18n.text(x) for x in answer], **asdict(found)})
         return exit_code
+    _show_history(found, answer, i18n.writer(lang))
+    return exit_code
+
+
+def _show_history(found: history.History, answer: list[Line], say: Say) -> None:
+    """Print the answer, the series, and the changes of level."""
     out = console.output()
-    for sentence in sentences:
-        out.print(Text(sentence, style="bold"))
-    out.print(Text(f"\n{found.name}: {count(len(found.runs), 'run')}, {found.runs[0]} to {found.runs[-1]}\n"))
+    for sentence in answer:
+        out.print(Text(say(sentence), style="bold"))
+    head = message(
+        "history-runs", name=Name(found.name), n=counted("n-runs", len(found.runs)), first=Name(found.runs[0]),
+        last=Name(found.runs[-1]),
+    )  # fmt: skip
+    out.print(Text(f"\n{say(head)}\n"))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("configuration", "figure"):
-        table.add_column(name, overflow="fold")
-    for name in ("runs", "first", "last"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("over time", no_wrap=True)
+    for title in (message("column-configuration"), message("column-figure")):
+        table.add_column(say(title), overflow="fold")
+    for title in (message("column-runs"), message("column-first"), message("column-last")):
+        table.add_column(say(title), justify="right", no_wrap=True)
+    table.add_column(say(message("column-over-time")), no_wrap=True)
     for s in found.series:
         if s.values:
-            ends = [s.figure.shown(x) for x in (s.values[0], s.values[-1])]
+            ends = [i18n.quantity(s.figure.quantity(x)) for x in (s.values[0], s.values[-1])]
             table.add_row(Text(s.label), s.metric, str(len(s.values)), *ends, _spark(s.values))
     out.print(table)
     changes = [(s, c) for s in found.series for c in s.changes]
     if not changes:
-        return exit_code
-    out.print(Text("\nChanges of level", style="bold"))
+        return
+    out.print(Text(f"\n{say(message('heading-changes'))}", style="bold"))
     for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
         run = s.runs[c.index]
-        out.print(
-            Text(
-                f"{run}  {s.label}, {s.metric}: {(c.ratio - 1) * 100:+.1f}% (p = {c.p:.1g})",
-                style="green" if _is_better(s, c) else "red",
-            ),
-            soft_wrap=True,
-        )
+        line = f"{run}  {s.label}, {s.metric}: {change(c.ratio, 1)} (p = {c.p:.1g})"
+        out.print(Text(line, style="green" if _is_better(s, c) else "red"), soft_wrap=True)
         for name, x, y in found.differences.get(run, []):
             out.print(Text(f"    {name}: {x} | {y}"), soft_wrap=True)
-    out.print(
-        Text(
-            "\np: of such a change anywhere in its series, by chance. All series together show one where there is "
-            "none in 5 of 100 tables at most; values are taken to be independent."
-        )
-    )
-    return exit_code
+    out.print(Text(f"\n{say(message('note-history'))}"))
 
 
 def _is_better(s: history.Series, c: ChangePoint) -> bool:
     return (c.ratio > 1) == s.figure.higher_is_better
 
 
-def _history_answer(found: history.History) -> list[str]:
+def _history_answer(found: history.History) -> list[Line]:
     few = max((len(s.values) for s in found.series), default=0)
     if few < 2 * FEWEST:
-        return [f"Not yet known: {count(few, 'run')}. A change needs {FEWEST} before it and {FEWEST} after it."]
+        return [message("history-not-known", runs=counted("n-runs", few), fewest=FEWEST)]
     changes = [(s, c) for s in found.series for c in s.changes]
     news = found.news()
-    out = []
+    out: list[Line] = []
     for s, c in news[:4]:
-        way = "better" if _is_better(s, c) else "worse"
-        out.append(f"{s.label}: {s.metric} is {(c.ratio - 1) * 100:+.1f}% ({way}) since {s.runs[c.index]}.")
+        way = message("change-better") if _is_better(s, c) else message("change-worse")
+        out.append(
+            message(
+                "history-changed", configuration=Name(s.label), figure=Name(s.metric),
+                change=Quantity(c.ratio, "change", 1), way=way, run=Name(s.runs[c.index]),
+            )
+        )  # fmt: skip
     if len(news) > 4:
-        out.append(f"{len(news) - 4} more changed among the newest runs.")
+        out.append(message("history-more", n=len(news) - 4))
     if not news:
-        old = f"; {len(changes)} earlier" if changes else ""
-        out.append(f"No change of level among the newest {history.NEWEST} of {few} runs{old}.")
+        old = message("history-earlier", n=len(changes)) if changes else None
+        out.append(message("history-no-change", newest=history.NEWEST, runs=few, earlier=old))
     return out
 
 
@@ -112,6 +123,7 @@ def scale(
     until: float | None,
     chart: Path | None,
     json_output: bool,
+    lang: str = "en",
 ) -> int:
     """Show the scaling law, draw it if a file is named, and return the exit code."""
     if figure not in ("tps", "qps"):
@@ -119,37 +131,34 @@ def scale(
     if source is None:
         with resources.as_file(resources.files("pgdyno") / "experiments" / f"{EXAMPLE}.csv") as path:
             found = scaling.of_csv(path, "cores", y or "read_only_qps", "hot_rows", until)
-        title = f"Worked example: published figures of a cloud vendor ({EXAMPLE}), {y or 'read_only_qps'} by cores"
+        title: Line = message("scaling-example", name=Name(EXAMPLE), figure=Name(y or "read_only_qps"))
     elif source.is_dir():
-        found, title = scaling.of_run(source, axis, figure, until), f"{source}: {figure} by {axis}"
+        found = scaling.of_run(source, axis, figure, until)
+        title = message("scaling-of", source=Name(str(source)), y=Name(figure), x=Name(axis))
     else:
-        found, title = (
-            scaling.of_csv(source, x, y, group, until),
-            f"{source}: {y or 'last column'} by {x or 'first column'}",
-        )
+        found = scaling.of_csv(source, x, y, group, until)
+        last, first = (Name(n) if n else message(id) for n, id in ((y, "last-column"), (x, "first-column")))
+        title = message("scaling-of", source=Name(str(source)), y=last, x=first)
+    say = i18n.writer(lang)
     if chart is not None:
-        _draw(chart, found, axis if source is not None and source.is_dir() else x or "n")
+        _draw(chart, found, axis if source is not None and source.is_dir() else x or "n", say)
     if json_output:
         as_json.write([asdict(f) for f in found])
         return EXIT_OK
     out = console.output()
-    out.print(Text(title, style="bold"))
+    out.print(Text(say(title), style="bold"))
     for f in found:
         out.print()
-        _show_law(out, f)
-    out.print(
-        Text(
-            "\nX(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% "
-            "intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: "
-            "beyond the highest level nothing was measured."
-        )
-    )
+        _show_law(out, f, say)
+    out.print(Text(f"\n{say(message('note-scaling'))}"))
     return EXIT_OK
 
 
-def _draw(path: Path, found: list[scaling.Fitted], axis: str) -> None:
+def _draw(path: Path, found: list[scaling.Fitted], axis: str, say: Say) -> None:
     points = {f.label: list(zip(f.levels, f.throughputs, strict=True)) for f in found}
-    spec = curves.law_chart(points, {f.label: f.scaling for f in found if f.scaling}, axis)
+    spec = curves.law_chart(
+        points, {f.label: f.scaling for f in found if f.scaling}, axis, say(message("axis-throughput"))
+    )
     if spec is None:
         raise UsageError("there is nothing to draw: no curve could be fitted", "It needs at least 4 different levels.")
     text = vl_convert.vegalite_to_html(spec) if path.suffix == ".html" else vl_convert.vegalite_to_svg(spec)
@@ -157,34 +166,37 @@ def _draw(path: Path, found: list[scaling.Fitted], axis: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _show_law(out: Console, f: scaling.Fitted) -> None:
+def _three(i: Any, unit: Unit) -> Message:
+    """Return a value with its interval."""
+    value, low, high = (Quantity(x, unit) for x in (i.value, i.low, i.high))
+    return message("with-interval", value=value, low=low, high=high)
+
+
+def _show_law(out: Console, f: scaling.Fitted, say: Say) -> None:
     out.print(Text(f.label, style="bold"))
     s = f.scaling
     if s is None:
-        out.print(Text(f"no fit: {f.reason}"))
+        out.print(Text(say(message("scaling-no-fit", why=Name(f.reason)))))
         return
-
-    def three(i: Any, form: str = ".3g") -> str:
-        return f"{i.value:{form}} ({i.low:{form}} to {i.high:{form}})"
-
-    out.print(
-        Text(
-            f"lambda {three(s.lambda_, ',.0f')}; sigma {three(s.sigma)}; kappa {three(s.kappa)}; "
-            f"error {s.error * 100:.1f}% over {len(f.levels)} points, {s.levels} levels"
-        )
-    )
-    knee = f"{_or_none(s.knee.value)} ({_or_none(s.knee.low)} to {_or_none(s.knee.high)})"
+    law = message(
+        "scaling-law", lambda_=_three(s.lambda_, "whole"), sigma=_three(s.sigma, "factor"),
+        kappa=_three(s.kappa, "factor"), error=Quantity(s.error, "percent"), points=len(f.levels), levels=s.levels,
+    )  # fmt: skip
+    out.print(Text(say(law)))
+    value, low, high = (_or_none(x) for x in (s.knee.value, s.knee.low, s.knee.high))
+    knee = message("with-interval", value=value, low=low, high=high)
+    # Nothing turns it down: the law has a bound that it never reaches.
+    peak = message("scaling-bounded", most=Quantity(s.peak.value, "whole"))
     if s.kappa.value:
-        peak = f"highest throughput {three(s.peak, ',.0f')}"
-    else:
-        # Nothing turns it down: the law has a bound that it never reaches.
-        peak = f"no highest throughput; bounded by {s.peak.value:,.0f}" if s.sigma.value else "no bound"
-    out.print(Text(f"knee at {knee}; {peak}"))
+        peak = message("scaling-peak", peak=_three(s.peak, "whole"))
+    elif not s.sigma.value:
+        peak = message("scaling-no-bound")
+    out.print(Text(say(message("scaling-knee", knee=knee, peak=peak))))
     for what in s.unknown:
-        out.print(Text(f"The data cannot tell {what}."))
+        out.print(Text(say(message("scaling-cannot-tell", what=Name(what)))))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("n", "measured", "law", "95% interval of a measurement"):
-        table.add_column(name, justify="right")
+    for title in (message("column-n"), message("column-measured"), message("column-law"), message("column-interval")):
+        table.add_column(say(title), justify="right")
     table.add_column("")
     last = s.curve[-1]
     shown = [p for p in s.curve if p.n in f.levels] + [p for p in s.curve if p.predicted][7::8]
@@ -196,15 +208,15 @@ def _show_law(out: Console, f: scaling.Fitted) -> None:
             f"{p.n:,.0f}",
             integer(sum(measured) / len(measured)) if measured else "–",
             integer(p.throughput.value),
-            f"{integer(p.throughput.low)} to {integer(p.throughput.high)}",
-            "predicted" if p.predicted else "",
+            say(message("from-to", low=Quantity(p.throughput.low, "count"), high=Quantity(p.throughput.high, "count"))),
+            say(message("predicted")) if p.predicted else "",
         )
     out.print(table)
 
 
-def _or_none(n: float) -> str:
-    """Format a number of clients; an infinite number means that there is none."""
-    return "none" if math.isinf(n) else f"{n:,.0f}"
+def _or_none(n: float) -> Quantity | Message:
+    """Return a number of clients; an infinite number means that there is none."""
+    return message("none") if math.isinf(n) else Quantity(n, "whole")
 
 
 def _spark(values: list[float]) -> str:

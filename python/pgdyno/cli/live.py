@@ -42,6 +42,7 @@ def main(
     json_output: bool,
     *,
     details: bool = False,
+    lang: str = "en",
 ) -> int:
     """Run the duet, show the result, and return the exit code."""
     failing = failing_verdicts(fail_if)
@@ -76,13 +77,13 @@ def main(
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None
     is_over = exit_code in (EXIT_OK, EXIT_WITH_CAVEATS)
     if analysis is not None and is_over and is_among(analysis.comparisons.rows, failing):
-        exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: it has come to pass"
+        exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: the verdict was reached"
     if json_output:
         as_json.write(as_json.of_run(analysis, exit_code, reason))
     elif analysis is not None and any(t.summary for t in analysis.data.trials):
         out = console.output()
         out.print()
-        console.show(view.build(analysis, with_charts=False), out, details=details)
+        console.show(view.build(analysis, with_charts=False, lang=lang), out, details=details)
     if reason:
         errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
     for path in outcome.reports:

@@ -6,8 +6,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError
+from pgdyno.message import Name
 from pgdyno.report import heading, html, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -36,10 +38,10 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
 
         if report_format != "pgdyno":
             raise UsageError(f"{path} is a drill: its report has one form", "Leave --report-format out.")
-        return drill.report(path, json_output=json_output)
+        return drill.report(path, json_output=json_output, lang=lang)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
-        as_json.write(as_json.of_run(RunAnalysis(data), 0, heading.error(data)))
+        as_json.write(as_json.of_run(RunAnalysis(data), 0, i18n.text(heading.error(data) or Name(""))))
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")

@@ -145,7 +145,7 @@ def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:
         )
 
 
-def _view(outcome: Outcome, lang: str) -> View:
+def view_in(outcome: Outcome, lang: str) -> View:
     """Return the report in a language; the record has it in English."""
     assert outcome.analysis is not None
     if outcome.view is not None and lang == outcome.view.lang:
@@ -198,7 +198,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        console.show(_view(outcome, lang), out, details=details)
+        console.show(view_in(outcome, lang), out, details=details)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgdyno import i18n
 from pgdyno.errors import UsageError
 from pgdyno.figures import BY_NAME, Figure
 from pgdyno.judge.runs import label_of
@@ -62,5 +63,7 @@ def met(run: RunAnalysis, thresholds: Sequence[Threshold]) -> list[str]:
             values = [float(t.figure.of(x.summary)) for x in g.trials if x.summary]
             value = statistics.fmean(values) if values else 0.0
             if values and t.is_met_by(value):
-                out.append(f"--fail-if {t.text}: {label_of(g)} has {t.figure.name} {t.figure.shown(value)}")
+                out.append(
+                    f"--fail-if {t.text}: {label_of(g)} has {t.figure.name} {i18n.quantity(t.figure.quantity(value))}"
+                )
     return out

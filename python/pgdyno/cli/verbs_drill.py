@@ -126,6 +126,7 @@ def drill(
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the faults.", rich_help_panel=options.WHAT)] = False,
     runs: options.Runs = Path("runs"),
+    lang: options.Lang = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -156,5 +157,6 @@ def drill(
         runs=runs,
         json_output=json_output,
         quiet=quiet,
+        lang=options.language(lang),
     )
     raise typer.Exit(code)

@@ -89,6 +89,7 @@ def compare(
     ] = 5.0,
     fail_if: options.FailIf = None,
     details: options.Details = False,
+    lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
     """Compare two runs, or two running servers: verdict with interval, and what else differs between them."""
@@ -117,6 +118,7 @@ def compare(
                 fail_if,
                 json_output,
                 details=details,
+                lang=options.language(lang),
             )
         )
     if clients is not None or scale is not None or simultaneous or force:
@@ -127,7 +129,7 @@ def compare(
         raise UsageError(
             "compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3."
         )
-    raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output))
+    raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output, options.language(lang)))
 
 
 def explain(
@@ -180,12 +182,13 @@ def history(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
     """Follow an experiment over many runs and find where its figures changed level."""
     from pgdyno.cli import judge as verb
 
-    raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output))
+    raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output, options.language(lang)))
 
 
 def scaling(
@@ -240,12 +243,13 @@ def scaling(
         Path | None,
         typer.Option(help="Write a chart to a .svg or .html file.", metavar="FILE", rich_help_panel=options.OUTPUT),
     ] = None,
+    lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
     """Fit the Universal Scalability Law: contention, coherency, knee, prediction, with intervals."""
     from pgdyno.cli import judge as verb
 
-    raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, chart, json_output))
+    raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, chart, json_output, options.language(lang)))
 
 
 def report(

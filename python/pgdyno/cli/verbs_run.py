@@ -270,6 +270,7 @@ def capacity(
     replace: options.Replace = False,
     pg_bin: options.PgBin = None,
     details: options.Details = False,
+    lang: options.Lang = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -298,6 +299,7 @@ def capacity(
         json_output=json_output,
         quiet=quiet,
         details=details,
+        lang=options.language(lang),
         shortest_s=duration,
     )
     raise typer.Exit(code)

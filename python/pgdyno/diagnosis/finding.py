@@ -51,13 +51,14 @@ class Fact:
         """The figure with its unit."""
         return Quantity(self.value, self.unit)
 
-    def title(self, lang: str = "en") -> str:
-        """Return the name in a language."""
-        return i18n.text(message(f"fact-{self.name}", device=Name(self.device)), lang)
+    @property
+    def title(self) -> Message:
+        """Name of the figure."""
+        return message(f"fact-{self.name}", device=Name(self.device))
 
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""
-        return {"id": self.name, "name": self.title(), "value": self.value, "unit": self.unit}
+        return {"id": self.name, "name": i18n.text(self.title), "value": self.value, "unit": self.unit}
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,13 @@ class NotJudged:
     missing: str | None = None
     defect: str | None = None
 
-    def sentence(self, lang: str = "en") -> str:
-        """Return the reason in a language."""
+    @property
+    def message(self) -> Message:
+        """The reason."""
+        cause = Name(self.cause)
         if self.missing:
-            return i18n.text(message("not-judged-missing", cause=Name(self.cause), missing=Name(self.missing)), lang)
-        defect = Name(self.defect or "")
-        return i18n.text(message("not-judged-defect", cause=Name(self.cause), defect=defect), lang)
+            return message("not-judged-missing", cause=cause, missing=Name(self.missing))
+        return message("not-judged-defect", cause=cause, defect=Name(self.defect or ""))
 
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""

@@ -10,9 +10,11 @@ from typing import Any
 
 import scipy
 
+from pgdyno import i18n
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.rounds import Round
-from pgdyno.format import count
+from pgdyno.message import Message, Name, counted, message
+from pgdyno.units import Quantity
 
 #: Of the statement about what was not seen.
 _CONFIDENCE = 0.95
@@ -80,8 +82,8 @@ class Verdict:
     #: Medians over the rounds: to finding the primary dead, and of pg_promote.
     detected_s: float | None
     promote_s: float | None
-    #: Why commits were lost, or could be.
-    why: str
+    #: Why commits were lost, or could be; None: none were, or nothing explains it.
+    why: Message | None
     #: Conditions of the workload beside the ledger that its tables broke.
     inconsistent: list[str]
     #: The fault may lose commits; it must, to show that a loss is seen; and if, only behind a warning.
@@ -125,41 +127,43 @@ class Verdict:
         return float(scipy.special.betaincinv(losing + 1, counted - losing, _CONFIDENCE))
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """The answer."""
         counted = self.rounds - len(self.errors)
-        of = f"of {self.acknowledged:,} acknowledged commits"
-        rounds = f"{counted} round{'' if counted == 1 else 's'}"
+        of, rounds = self.acknowledged, counted_rounds(counted)
         if self.divided:
-            return (
-                f"SPLIT BRAIN: {self.divided:,} {of} are on one of two primaries only"
-                f"{f'; {self.lost:,} are lost' if self.lost else ''}, in {self.rounds} "
-                f"round{'' if self.rounds == 1 else 's'}"
-            )
+            lost = message("drill-and-lost", n=self.lost) if self.lost else None
+            every = counted_rounds(self.rounds)
+            return message("drill-split-brain", n=self.divided, of=of, lost=lost, rounds=every)
         if self.lost:
             behind = self.lost - self.lost_in_silence
-            loud = f", {behind:,} of them behind a warning of the server's" if behind else ""
-            rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
-            return f"LOST {self.lost:,} {of}{loud}, in {self.losing} of {rounds}"
+            warned = message("drill-behind-warning", n=behind) if behind else None
+            every = counted_rounds(self.rounds)
+            return message("drill-lost", n=self.lost, of=of, warned=warned, losing=self.losing, rounds=every)
         if not counted:
-            return f"no round counts: {self.errors[0]}"
-        bound = f"at 95% confidence at most {self.most_losing:.0%} of such failures lose any"
+            return message("drill-no-round", why=Name(self.errors[0]))
         if self.phantoms:
-            return f"WRONG: {self.phantoms:,} rows are there that no client wrote; lost: 0 {of} in {rounds}"
+            return message("drill-wrong-phantoms", n=self.phantoms, of=of, rounds=rounds)
         if self.twice:
-            return f"WRONG: {self.twice:,} rows are there twice, against the primary key; lost: 0 {of} in {rounds}"
+            return message("drill-wrong-twice", n=self.twice, of=of, rounds=rounds)
         if self.changed:
-            return f"WRONG: {count(self.changed, 'row')} changed in place; lost: 0 {of} in {rounds}"
+            return message("drill-wrong-changed", n=self.changed, of=of, rounds=rounds)
         if self.torn:
-            return (
-                f"WRONG: of {count(self.torn, 'client')} updates or deletes are not where the inserts are; "
-                f"lost: 0 {of} in {rounds}"
-            )
-        return f"nothing lost: 0 {of} in {rounds} ({bound})"
+            return message("drill-wrong-torn", n=self.torn, of=of, rounds=rounds)
+        return message("drill-nothing-lost", of=of, rounds=rounds, bound=Quantity(self.most_losing, "share", 0))
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
-        return {**self.__dict__, "verdict": self.sentence, "good": self.is_good, "most_losing": self.most_losing}
+        why = i18n.text(self.why) if self.why else ""
+        verdict = i18n.text(self.sentence)
+        return {
+            **self.__dict__, "why": why, "verdict": verdict, "good": self.is_good, "most_losing": self.most_losing
+        }  # fmt: skip
+
+
+def counted_rounds(n: int) -> Message:
+    """Return a number of rounds."""
+    return counted("n-rounds", n)
 
 
 def of_rounds(rounds: Sequence[Round]) -> Verdict:
@@ -221,58 +225,43 @@ def of_rounds(rounds: Sequence[Round]) -> Verdict:
     )
 
 
-def _why(rounds: Sequence[Round]) -> str:
+def _why(rounds: Sequence[Round]) -> Message | None:
     """Return the rule that was broken, as far as it is known.
 
-    The text is empty if no commit was lost and no row vanished after it was read.
+    Return None if no commit was lost and no row vanished after it was read.
     """
     audits = [r.audit for r in rounds if r.audit is not None]
     if not audits:
-        return ""
+        return None
     first = rounds[0]
     silent = any(a.lost_in_silence for a in audits)
     if any(r.split_brain for r in rounds) and silent:
-        return "The old primary was not fenced: it acknowledged commits when another was the primary already."
+        return message("drill-why-not-fenced")
     if any(a.holes for a in audits):
         # Observed before what the settings allow: no setting loses a piece and keeps what came after it.
-        return (
-            "Commits are missing from the middle: later ones of the same clients, from before the fault, are there. "
-            "A failover loses only the end, so something else removed them: another session, a damaged disk, or files "
-            "that were copied from elsewhere. Run pg_amcheck, and look who may write to pgdyno_ledger."
-        )
-    if silent and first.fault == "stale-promotion":
-        return "A standby was promoted that had less WAL than another: promote the one with the greatest position."
-    if silent and first.fault == "double-failure":
-        return (
-            "The primary and every standby that had the commits failed together: more failures than "
-            f"{first.synchronous_standby_names or 'asynchronous standbys'} survives. The policy refused to promote: "
-            "waiting for the other standby would have lost nothing."
-        )
-    if silent and first.synchronous_commit == "off":
-        return (
-            "synchronous_commit = off: a commit is acknowledged before its WAL is written, here or on a standby; up to "
-            "three times wal_writer_delay of commits are lost with the server."
-        )
-    if silent and (not first.synchronous_standby_names or first.synchronous_commit == "local"):
-        return "Standbys are asynchronous: a commit is acknowledged when the primary alone has it."
-    if silent and first.fell_back:
-        return (
-            "No standby was there, the manager fell back to waiting for none, and the primary failed before any had "
-            "caught up: what it acknowledged alone is gone. Maximum protection would have waited."
-        )
+        return message("drill-why-holes")
     if silent:
-        return "Commits that had waited for a standby were lost: PostgreSQL, the policy or this drill broke a promise."
+        return _why_in_silence(first)
     if any(a.lost for a in audits):
-        return (
-            "Waits for a standby were cancelled: PostgreSQL then acknowledges the commit behind a warning, and it is "
-            "only local. Clients must heed the warning, and nobody should cancel such waits."
-        )
+        return message("drill-why-cancelled")
     if any(a.seen_and_missing for a in audits):
-        return (
-            "A primary that restarts shows commits that were still waiting for a standby: others could read them "
-            "before they were lost. Nobody had been told that they were committed."
-        )
-    return ""
+        return message("drill-why-seen")
+    return None
+
+
+def _why_in_silence(r: Round) -> Message:
+    """Return the reason why acknowledged commits were lost without a warning."""
+    if r.fault == "stale-promotion":
+        return message("drill-why-stale")
+    if r.fault == "double-failure":
+        names = r.synchronous_standby_names
+        survives = Name(names) if names else message("drill-asynchronous-standbys")
+        return message("drill-why-double", survives=survives)
+    if r.synchronous_commit == "off":
+        return message("drill-why-commit-off")
+    if not r.synchronous_standby_names or r.synchronous_commit == "local":
+        return message("drill-why-asynchronous")
+    return message("drill-why-fell-back") if r.fell_back else message("drill-why-promise")
 
 
 def _expectation(r: Round) -> dict[str, bool]:

@@ -5,38 +5,28 @@ from __future__ import annotations
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.rounds import Options
-from pgdyno.drill.verdict import Verdict
-from pgdyno.format import count
+from pgdyno.drill.verdict import Verdict, counted_rounds
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.report.page import Answer
+from pgdyno.units import Quantity
 
-METHOD = [
-    "Each client writes rows with its number, a sequence and a content that follows from both, a transaction each, and "
-    "writes down what it was told of each. Lost is what was acknowledged, by the answer to COMMIT, and is missing on "
-    "the surviving primary. Where the connection was lost between COMMIT and its answer it is unknown, not lost.",
-    "The same transaction updates the client's register, and deletes and inserts its token: afterwards both must be "
-    "where its last row is, and every row must have the content that was written.",
-    "The primary is taken for dead when most of its standbys cannot reach it by pg_isready, twice in a row, half a "
-    "second apart. It is killed then, and the standby that has received most is promoted.",
-    "An outage is the longest time between two acknowledged commits of a client behind the fault.",
-    "Killed are processes: the kernel's memory survives, so this does not test disks. Clients and members share this "
-    "machine's processors.",
+METHOD: list[Text] = [
+    message("drill-method-ledger"),
+    message("drill-method-register"),
+    message("drill-method-detector"),
+    message("drill-method-outage"),
+    message("drill-method-killed"),
+]
+METHOD_FOREIGN: list[Text] = [
+    message("drill-method-ledger"),
+    message("drill-method-foreign"),
+    message("drill-method-register"),
+    message("drill-method-outage"),
 ]
 #: Less than this part of the commits/s of before is worth a sentence.
 _SLOWER = 0.9
 #: An outage that is worth a sentence where nobody was promoted.
 _NOTABLE_S = 0.5
-METHOD_FOREIGN = [
-    METHOD[0],
-    "Another tool manages this cluster: who is promoted, when, and how the others come back is its own. The fault is a "
-    "command of the user's. Roles are looked at each 50 ms, over the network as clients do.",
-    METHOD[1],
-    METHOD[3],
-]
-FALLS_BACK = (
-    "PostgreSQL does not fall back by itself where no standby is there: in maximum availability pgdyno empties "
-    "synchronous_standby_names then, as Patroni's synchronous_mode does. What is acknowledged from then on only the "
-    "primary has."
-)
 
 
 def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
@@ -55,138 +45,122 @@ def answers(drill: Drill) -> list[Answer]:
     found = []
     for mode, verdicts in by_mode(drill).items():
         if mode.name:
-            why = list(dict.fromkeys(n for v in verdicts for n in notes(v)))
-            found.append(Answer(mode.name, f"{mode.name} ({mode.settings}): {of_mode(verdicts)}", why))
-        else:
-            found += [
-                Answer(v.fault, f"{v.fault}: {v.sentence}", [*notes(v), *timing(v, drill.options)]) for v in verdicts
-            ]
+            why: list[Text] = []
+            for v in verdicts:
+                why += [n for n in notes(v) if n not in why]
+            label = Name(f"{mode.name} ({mode.settings})")
+            found.append(Answer(Name(mode.name), message("labelled", label=label, text=of_mode(verdicts)), why))
+            continue
+        for v in verdicts:
+            sentence = message("labelled", label=Name(v.fault), text=v.sentence)
+            found.append(Answer(Name(v.fault), sentence, [*notes(v), *timing(v, drill.options)]))
     return found
 
 
-def of_mode(verdicts: list[Verdict]) -> str:
+def of_mode(verdicts: list[Verdict]) -> Message:
     """Return a sentence about the losses of a mode, over all faults."""
     lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
-    rounds = sum(v.rounds - len(v.errors) for v in verdicts)
     if lost:
-        faults = ", ".join(v.fault for v in verdicts if v.lost)
-        return f"LOST {lost:,} of {acknowledged:,} acknowledged commits ({faults})"
-    return f"nothing lost of {acknowledged:,} acknowledged commits in {rounds} rounds"
+        faults = listed((Name(v.fault) for v in verdicts if v.lost), "list")
+        return message("drill-mode-lost", n=lost, of=acknowledged, faults=faults)
+    rounds = counted_rounds(sum(v.rounds - len(v.errors) for v in verdicts))
+    return message("drill-mode-kept", of=acknowledged, rounds=rounds)
 
 
-def notes(v: Verdict) -> list[str]:
+def notes(v: Verdict) -> list[Text]:
     """Return sentences that give the reason for a verdict and name anything odd."""
-    found = [v.why] if v.why else []
+    found: list[Text] = [v.why] if v.why else []
     if v.only_warned and v.lost_in_silence:
-        found.append(
-            f"{v.lost_in_silence:,} of them were lost without a warning: that must not be, with this fault either."
-        )
+        found.append(message("drill-note-silent", n=v.lost_in_silence))
     elif v.lost and v.may_lose:
-        found.append("That must be so with this fault: the drill shows that it can see a loss.")
+        found.append(message("drill-note-may-lose"))
     if v.must_lose and not v.lost:
-        found.append("With this fault some must be lost: this drill has not shown that it can see a loss.")
-    found += v.inconsistent[:3]
+        found.append(message("drill-note-must-lose"))
+    found += map(Name, v.inconsistent[:3])
     if v.errors:
-        found.append(f"{len(v.errors)} of {v.rounds} rounds do not count: {v.errors[0]}")
-    if v.seen_and_missing:
-        found.append(f"{v.seen_and_missing:,} commits could be read before the failover and are gone.")
-    if v.phantoms:
-        found.append(f"{v.phantoms:,} rows are there that no client wrote: round.json names them (phantoms).")
-    if v.changed:
-        found.append(f"{count(v.changed, 'row')} changed in place since written: round.json names them (changed).")
-    if v.torn:
-        found.append(
-            f"The updates or deletes of {count(v.torn, 'client')} are not where their inserts are, of one transaction: "
-            "round.json names them (torn)."
-        )
-    if v.twice:
-        found.append(f"{v.twice:,} rows are there more than once, against the primary key: run pg_amcheck.")
-    if v.resurrected:
-        found.append(f"{v.resurrected:,} transactions that had failed are there.")
-    if v.holes:
-        found.append(f"{v.holes:,} lost commits are older than others of the same client that are there.")
+        found.append(message("drill-note-errors", n=len(v.errors), of=v.rounds, why=Name(v.errors[0])))
+    odd = (
+        (v.seen_and_missing, "drill-note-seen"), (v.phantoms, "drill-note-phantoms"), (v.changed, "drill-note-changed"),
+        (v.torn, "drill-note-torn"), (v.twice, "drill-note-twice"), (v.resurrected, "drill-note-resurrected"),
+        (v.holes, "drill-note-holes"),
+    )  # fmt: skip
+    found += [Message(id, {"n": n}) for n, id in odd if n]
     if v.differing:
-        found.append(f"The ledger differs on {', '.join(v.differing)} after joining again.")
+        found.append(message("drill-note-differing", members=listed(map(Name, v.differing), "list")))
     if v.divided:
-        found.append(
-            f"{v.divided:,} acknowledged commits were on one of two primaries only, before anything was mended: "
-            "whichever of the two is made to follow loses what it alone has."
-        )
+        found.append(message("drill-note-divided", n=v.divided))
     if v.split_brain:
-        found.append(f"Split brain in {_rounds(v.split_brain)}: two primaries acknowledged writes.")
+        found.append(message("drill-note-split-brain", rounds=counted_rounds(v.split_brain)))
     elif v.two_primaries and not v.divided:
-        found.append(
-            f"In {_rounds(v.two_primaries)} two members were primaries at once: both could have taken writes; none was "
-            "acknowledged by the one that should have followed."
-        )
+        found.append(message("drill-note-two-primaries", rounds=counted_rounds(v.two_primaries)))
     if v.not_back:
-        found.append(
-            f"{v.not_back} client{'s were' if v.not_back != 1 else ' was'} not served again before the round's end: "
-            f"for at least {seconds(v.not_back_s)} s."
-        )
+        clients = counted("n-clients", v.not_back)
+        found.append(message("drill-note-not-back", clients=clients, seconds=_seconds(v.not_back_s)))
     return found
 
 
-def _rounds(n: int) -> str:
-    return f"{n} round{'s' if n != 1 else ''}"
-
-
-def timing(v: Verdict, options: Options) -> list[str]:
+def timing(v: Verdict, options: Options) -> list[Text]:
     """Return sentences about the phases of a failover's outage and the fault's effect on the speed.
 
     They also mention the workload that ran beside the ledger.
     """
-    beside = [] if v.beside_tps is None else [f"Beside it {v.beside_tps:,.0f} transactions/s."]
+    beside = [] if v.beside_tps is None else [message("drill-beside", tps=Quantity(v.beside_tps, "fixed", 0))]
     return [*_outage(v, options), *_speed(v), *beside]
 
 
-def _speed(v: Verdict) -> list[str]:
+def _rate(value: float) -> Quantity:
+    return Quantity(value, "fixed", 0)
+
+
+def _speed(v: Verdict) -> list[Text]:
     """Return sentences about the change of throughput and latency, if it is notable."""
     if not v.tps or v.after_tps is None:
         return []
-    out = []
+    out: list[Text] = []
     if v.after_tps < _SLOWER * v.tps or (v.during_tps or 0.0) < _SLOWER * v.tps:
-        during = "" if v.during_tps is None else f"{v.during_tps:,.0f} until all were served again, "
+        during = None if v.during_tps is None else message("drill-during", tps=_rate(v.during_tps))
         out.append(
-            f"Commits/s: {v.tps:,.0f} before the fault, {during}{v.after_tps:,.0f} behind that (p99 "
-            f"{milliseconds(v.p99_s)}, {milliseconds(v.after_p99_s)} ms)."
-        )
-    first = "" if v.first_commit_s is None else f"The first commit came {seconds(v.first_commit_s)} s after the fault; "
+            message(
+                "drill-speed", before=_rate(v.tps), during=during, after=_rate(v.after_tps),
+                p99_before=_milliseconds(v.p99_s), p99_after=_milliseconds(v.after_p99_s),
+            )
+        )  # fmt: skip
     if v.recovered_s is not None and v.recovered_s >= _NOTABLE_S:
+        recovered = _seconds(v.recovered_s)
         out.append(
-            f"{first or 'After the fault '}90% of the commits/s of before were reached after "
-            f"{seconds(v.recovered_s)} s."
+            message("drill-recovered", seconds=recovered)
+            if v.first_commit_s is None
+            else message("drill-first-and-recovered", first=_seconds(v.first_commit_s), seconds=recovered)
         )
     if v.not_recovered:
-        out.append(
-            f"{_rounds(v.not_recovered)} did not reach 90% of the commits/s of before within the {v.watched_s:.1f} s "
-            "that were watched behind the fault (--after)."
-        )
+        watched = Quantity(v.watched_s, "fixed", 1)
+        out.append(message("drill-not-recovered", rounds=counted_rounds(v.not_recovered), seconds=watched))
     return out
 
 
-def _outage(v: Verdict, options: Options) -> list[str]:
+def _outage(v: Verdict, options: Options) -> list[Text]:
+    if v.promote_s is None and (v.outage_p50_s is None or v.outage_p50_s < _NOTABLE_S):
+        return []
+    times = {"p50": _seconds(v.outage_p50_s), "p95": _seconds(v.outage_p95_s), "longest": _seconds(v.outage_max_s)}
     if v.promote_s is None:
-        if v.outage_p50_s is None or v.outage_p50_s < _NOTABLE_S:
-            return []
-        return [
-            f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
-            f"{seconds(v.outage_max_s)})."
-        ]
-    new = (
-        ""
-        if v.promoted_s is None
-        else (
-            f" The new primary took writes {seconds(v.promoted_s)} s after the fault. A client notices later: it waits "
-            f"up to {options.answer_timeout_s:g} s for an answer (--answer-timeout) and "
-            f"{options.connect_timeout_s:g} s for a connection, and that is in its outage."
-        )
-    )
-    found = f"the primary was found dead after {seconds(v.detected_s)} s, " if v.detected_s is not None else ""
-    return [
-        f"Clients were not served for {seconds(v.outage_p50_s)} s (95% within {seconds(v.outage_p95_s)}, longest "
-        f"{seconds(v.outage_max_s)}): {found}pg_promote took {seconds(v.promote_s)} s.{new}"
-    ]
+        return [Message("drill-outage", times)]
+    found = message("drill-found-dead", seconds=_seconds(v.detected_s)) if v.detected_s is not None else None
+    out: list[Text] = [Message("drill-outage-failover", {**times, "found": found, "promote": _seconds(v.promote_s)})]
+    if v.promoted_s is not None:
+        waits = {
+            "answer": Quantity(options.answer_timeout_s, "plain"),
+            "connect": Quantity(options.connect_timeout_s, "plain"),
+        }
+        out.append(Message("drill-new-primary", {"seconds": _seconds(v.promoted_s), **waits}))
+    return out
+
+
+def _seconds(value: float | None) -> Quantity | Name:
+    return Name("–") if value is None else Quantity(value, "fixed", 2)
+
+
+def _milliseconds(value: float | None) -> Quantity | Name:
+    return Name("–") if value is None else Quantity(value * 1e3, "factor")
 
 
 def milliseconds(value: float | None) -> str:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 
-from pgdyno.format import integer, milliseconds, size, span
-from pgdyno.message import Argument, Message, Name
+from pgdyno.format import change, factor, integer, milliseconds, percent, plus_minus, rows, size, span
+from pgdyno.message import Argument, Listed, Message, Name, Text
 from pgdyno.units import Quantity, Share
 
 LANGUAGES = ("en", "zh")
 _LINE = re.compile(r"([a-z][a-z0-9-]*) = (.*)")
-_PLACE = re.compile(r'\{ (?:\$([a-z_]+)|"([^"]*)") \}')
+_PLACE = re.compile(r'\{ (?:\$([a-z][a-z0-9_]*)|"([^"]*)") \}')
 #: Units that a language writes in its own way.
 _UNITS = {"zh": {"ms": "毫秒", "s": "秒", "min": "分钟", "h": "小时", "days": "天"}}
+#: What stands between texts in a row.
+_MARKS = {
+    "en": {"comma": ", ", "list": ", ", "semicolon": "; ", "sentence": " ", "none": ""},
+    "zh": {"comma": "，", "list": "、", "semicolon": "；", "sentence": "", "none": ""},
+}
 
 
 @cache
@@ -50,12 +56,10 @@ def chosen(lang: str | None) -> str:
     return "zh" if named.lower().startswith("zh") else "en"
 
 
-def translated(english: str, prefix: str, lang: str) -> str:
-    """Return a text of a record in a language, if a message of that prefix has exactly this English text."""
-    if lang == "en":
-        return english
-    known = (k for k, v in catalogue("en").items() if k.startswith(prefix) and v == english)
-    return catalogue(lang).get(next(known, ""), english)
+def known(english: str, prefix: str) -> Message | None:
+    """Return the message of that prefix that has exactly this English text, for texts of older records."""
+    found = (k for k, v in catalogue("en").items() if k.startswith(prefix) and v == english)
+    return next((Message(k) for k in found), None)
 
 
 def arguments_of(text: str) -> set[str]:
@@ -63,19 +67,29 @@ def arguments_of(text: str) -> set[str]:
     return {name for name, _ in _PLACE.findall(text) if name}
 
 
-def text(m: Message, lang: str = "en") -> str:
+def writer(lang: str) -> Callable[[Text], str]:
+    """Return a function that writes messages in a language."""
+    return lambda m: text(m, lang)
+
+
+def text(m: Text, lang: str = "en") -> str:
     """Write a message in a language. Raise KeyError for an id that no catalogue has, or an argument that is missing."""
-    return _PLACE.sub(lambda p: _written(m.args[p[1]], lang) if p[1] else p[2], catalogue(lang)[m.id])
+    if not isinstance(m, Message):
+        return written(m, lang)
+    return _PLACE.sub(lambda p: written(m.args[p[1]], lang) if p[1] else p[2], catalogue(lang)[m.id])
 
 
-def _written(value: Argument, lang: str) -> str:
+def written(value: Argument, lang: str = "en") -> str:
+    """Write an argument of a message in a language."""
     match value:
         case None:
             return ""
         case Message():
             return text(value, lang)
         case Name():
-            return value.text
+            return value.zh or value.text if lang == "zh" else value.text
+        case Listed():
+            return _MARKS[lang][value.mark].join(written(x, lang) for x in value.items)
         case Share():
             return _share(value, lang)
         case Quantity():
@@ -88,9 +102,31 @@ def quantity(q: Quantity, lang: str = "en") -> str:
     """Format a value with its unit."""
     match q.unit:
         case "share":
-            return _percent(q.value)
+            return _percent(q.value) if q.digits is None else f"{q.value * 100:.{q.digits}f}%"
         case "%":
-            return f"{q.value * 100:.3g}%"
+            return f"{q.value * 100:.{q.digits or 3}g}%"
+        case "percent":
+            return percent(q.value)
+        case "half-width":
+            return plus_minus(q.value)
+        case "change":
+            return change(q.value, q.digits)
+        case "times":
+            return factor(q.value, q.digits or 2)
+        case "latency":
+            return f"{milliseconds(q.value)} {_unit('ms', lang)}"
+        case "rows":
+            return rows(round(q.value))
+        case "plain":
+            return f"{q.value:.12g}"
+        case "rate":
+            return f"{q.value:,g}"
+        case "whole":
+            return f"{q.value:,.0f}"
+        case "fixed":
+            return f"{q.value:,.{q.digits or 0}f}"
+        case "rate4":
+            return f"{q.value:,.4g}"
         case "ms":
             return f"{q.value / 1e6:.3g} {_unit('ms', lang)}"
         case "ns":

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.figures import TPS
-from pgdyno.format import integer
 from pgdyno.judge.groups import groups_of
+from pgdyno.message import Argument, Message, Name, Text, listed
 from pgdyno.model import Caveat, Key
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 #: Fewer runs have no middle that a single one could be far from.
 _FEWEST = 5
@@ -36,23 +37,19 @@ class Loud:
     #: Of all runs, and how many there are.
     median: float
     of: int
-    #: What happened in it and in none of the others; empty: nothing that is recorded.
-    reason: str
+    #: What happened in it and in none of the others; None: nothing that is recorded.
+    reason: Text | None
     #: It is one of the runs that were to be compared, and stays one.
     is_compared: bool = False
 
     @property
-    def sentence(self) -> str:
-        """For the warnings of a comparison."""
-        apart = (
-            f"{self.run.path} lies apart from {self.of - 1} runs of the same: {integer(self.tps)} TPS, and their "
-            f"median is {integer(self.median)}"
-        )
-        if self.reason and self.is_compared:
-            return f"{apart}. Its reason: {self.reason}. Compare without it, or the intervals are as wide as that"
-        if self.reason:
-            return f"{apart}. Its reason: {self.reason}. How far runs lie apart is learned without it"
-        return f"{apart}. No reason is recorded, so it counts: the intervals are as wide as that"
+    def message(self) -> Message:
+        """Warning of a comparison."""
+        tps, median = Quantity(self.tps, "count"), Quantity(self.median, "count")
+        args: dict[str, Argument] = {"run": Name(self.run.path), "n": self.of - 1, "tps": tps, "median": median}
+        if self.reason is None:
+            return Message("apart-unknown", args)
+        return Message("apart-compared" if self.is_compared else "apart-other", {**args, "reason": self.reason})
 
 
 def loud(runs: Sequence[RunData]) -> list[Loud]:
@@ -80,9 +77,10 @@ def loud(runs: Sequence[RunData]) -> list[Loud]:
     return [found for _, found in furthest.values()]
 
 
-def _reason(data: RunData, runs: Sequence[RunData]) -> str:
+def _reason(data: RunData, runs: Sequence[RunData]) -> Text | None:
     def caveats(of: RunData) -> set[Caveat]:
         return {c for t in of.trials for c in t.caveats}
 
     usual = set().union(*(caveats(other) for other in runs if other is not data))
-    return "; ".join(c.text for c in _DISTURBED if c in caveats(data) - usual)
+    found = [c.message for c in _DISTURBED if c in caveats(data) - usual]
+    return listed(found, "semicolon") if found else None

@@ -15,9 +15,11 @@ from pgdyno.figures import Figure
 from pgdyno.judge.compared import Pair, Row, compared, named, starts
 from pgdyno.judge.groups import Group, groups_of
 from pgdyno.judge.loud import loud
+from pgdyno.message import Name, Text, message
 from pgdyno.model import Caveat, Key, TrialRecord
 from pgdyno.store.manifest import Capacity, FileSystem, Manifest
 from pgdyno.store.reading import FINDINGS, RunData
+from pgdyno.units import Quantity
 
 DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx", "memory")
 #: Of a search.
@@ -31,10 +33,7 @@ _Z95, _Z99 = 1.959964, 2.575829
 _OF_A_RUN = 0.25
 #: Runs of one environment that say how far runs lie apart: others beside two that are compared, or those of a side.
 _FEWEST = 3
-_ONE_AFTER_THE_OTHER = (
-    "the runs were made one after the other: what the machine did differently between them counts as a difference; an "
-    "experiment with both as values of an axis runs them in turn"
-)
+_ONE_AFTER_THE_OTHER = message("warn-one-after-the-other")
 #: The cause that stands for others' work on the machine.
 _NEIGHBOUR = "noisy-neighbour"
 #: A percentile needs so many transactions beyond it in each trial.
@@ -77,7 +76,7 @@ class RunComparison:
     others: int
     #: What differs besides: name, in A, in B.
     differences: list[tuple[str, str, str]]
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Text] = field(default_factory=list)
     #: Configurations that only one of the two has.
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
@@ -159,8 +158,8 @@ def compare_runs(
         differences(a[0].manifest, b[0].manifest),
         [
             *_warnings([*a, *b], pairs, wanted),
-            *(x.sentence for x in apart),
-            *(f"{name} is left out: it is in too few runs" for name in lacking),
+            *(x.message for x in apart),
+            *(message("warn-left-out", name=Name(name)) for name in lacking),
         ],
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
@@ -234,8 +233,9 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
     found = RunComparison([row], *counts, 0, differences(a[0].manifest, b[0].manifest), is_of_searches=True)
     wide = [data.path for data in (*a, *b) if data.manifest.capacity and not data.manifest.capacity.narrow]
     odd = [data.path for data in (*a, *b) if data.manifest.capacity and data.manifest.capacity.contradiction]
-    warnings = [_ONE_AFTER_THE_OTHER, *(f"{path}: the search ended before its interval was narrow" for path in wide)]
-    warnings += [f"{path}: a rate failed, and a higher one held" for path in odd]
+    warnings: list[Text] = [_ONE_AFTER_THE_OTHER]
+    warnings += [message("warn-search-wide", run=Name(path)) for path in wide]
+    warnings += [message("warn-search-odd", run=Name(path)) for path in odd]
     return replace(found, warnings=warnings, are_single_runs=counts == (1, 1))
 
 
@@ -318,48 +318,49 @@ def _some(groups: dict[Key, Group]) -> str:
     return ", ".join(names) + (" …" if len(groups) > 3 else "") if names else "no finished trial"
 
 
-def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[Figure]) -> list[str]:
-    out = [f"{data.path}: {name} cannot be read ({why})" for data in runs for name, why in data.unreadable]
+def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[Figure]) -> list[Text]:
+    out: list[Text] = [
+        message("warn-unreadable", run=Name(data.path), file=Name(name), why=Name(why))
+        for data in runs
+        for name, why in data.unreadable
+    ]
     if len({data.path for data in runs}) > 1:
         out.append(_ONE_AFTER_THE_OTHER)
     fewest = min(min(len(p.a.trials), len(p.b.trials)) for p in pairs)
     if fewest < 3:
-        out.append(f"too few repetitions ({fewest}): at least 3 of each are needed, --repetitions 5 is better")
+        out.append(message("warn-few", n=fewest))
     every = [t for p in pairs for t in [*p.a.trials, *p.b.trials]]
     caveats = {c for t in every for c in t.caveats}
     if Caveat.CLIENT_BOUND in caveats:
-        out.append("client-bound: in some trials the client was the limit, so the server's difference may be larger")
+        out.append(message("warn-client-bound"))
     if mixed := sum(Caveat.NO_ONE_LEVEL in t.caveats for t in every):
-        out.append(f"{mixed} of {len(every)} trials are in no verdict: their throughput has no one level")
+        out.append(message("warn-no-one-level", n=mixed, of=len(every)))
     if caveats & {Caveat.NOT_STEADY, Caveat.BACKLOG}:
-        out.append("some trials never became steady: their figures depend on how long they were")
+        out.append(message("warn-not-steady"))
     if caveats & {Caveat.SKIPPED, Caveat.UNFINISHED}:
-        out.append("in some trials transactions that were due were skipped or not finished: latencies leave them out")
-    out += [f"{data.path}: {said}" for data in runs for said in _other_load(data)]
+        out.append(message("warn-skipped"))
+    for data in runs:
+        if n := _with_neighbours(data):
+            out.append(message("warn-neighbour", run=Name(data.path), n=n))
     for data in runs:
         drift = _drift_over_repetitions(data)
         if abs(drift) > DRIFT:
-            out.append(f"{data.path}: a drift of {drift * 100:+.0f}% from its first repetition to its last")
+            out.append(message("warn-drift", run=Name(data.path), drift=Quantity(1 + drift, "change", 0)))
     for figure in figures:
         share = figure.beyond
         if share and any(t.summary and t.summary.latency.count * share < _BEYOND for t in every):
-            out.append(f"{figure.name} stands on fewer than {_BEYOND} transactions in some trials: measure longer")
+            out.append(message("warn-few-beyond", figure=Name(figure.name), n=_BEYOND))
     return out
 
 
-def _other_load(data: RunData) -> list[str]:
-    """Return the findings of a run about other load on its machine."""
+def _with_neighbours(data: RunData) -> int:
+    """Return the number of configurations in which a run's findings name other load on its machine."""
     try:
         found = json.loads((Path(data.path) / FINDINGS).read_text(encoding="utf-8"))
-        neighbours = [str(f["sentence"]) for f in found if f["cause"] == _NEIGHBOUR]
+        return sum(f["cause"] == _NEIGHBOUR for f in found)
     except (OSError, ValueError, TypeError, KeyError):
         # A run of before there were findings, or one whose file is damaged, says nothing.
-        return []
-    return (
-        [f"in {len(neighbours)} of its configurations {neighbours[0][:1].lower()}{neighbours[0][1:]}"]
-        if neighbours
-        else []
-    )
+        return 0
 
 
 def _drift_over_repetitions(data: RunData) -> float:

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.figures import COMPARED, PERCENTILES, TPS, is_known
-from pgdyno.format import integer, milliseconds, plus_minus, span
 from pgdyno.judge.compared import ENOUGH, Pair, Row, starts, units_more
 from pgdyno.judge.groups import Group
+from pgdyno.message import Argument, Listed, Message, Name, Text, listed, message
 from pgdyno.model import Regimes, spelled
-from pgdyno.report import verdicts
+from pgdyno.report import names, verdicts
+from pgdyno.report.comparisons import figure_name
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
+Args = dict[str, Argument]
 #: Sentences about configurations; the tables have all.
 _SOME = 4
 #: Clients that give this part of the best throughput are as many as are worth having.
@@ -28,15 +31,26 @@ _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
 _WIDE = 0.5
 #: A change is said as a factor from here on.
 _FACTOR = 2.0
+#: A shorter interval, in percent, is written without digits behind the point.
+_TEN_PERCENT = 9.95
 #: What a crash may cost, by setting and value.
 _RISKY = {
-    "synchronous_commit": {"off": "a crash can lose the last commits"},
-    "fsync": {"off": "a crash can destroy the cluster"},
-    "full_page_writes": {"off": "a crash can leave torn pages"},
+    "synchronous_commit": {"off": "risk-commits"},
+    "fsync": {"off": "risk-cluster"},
+    "full_page_writes": {"off": "risk-pages"},
 }
+#: Verdicts that are counted.
+_COUNTED = {
+    Verdict.FASTER: "counted-faster", Verdict.SLOWER: "counted-slower", Verdict.SAME: "counted-same",
+    Verdict.UNKNOWN: "counted-unknown",
+}  # fmt: skip
 
 
-def without_work(run: RunAnalysis) -> list[str]:
+def _number(value: float) -> Quantity:
+    return Quantity(value, "count")
+
+
+def without_work(run: RunAnalysis) -> list[Text]:
     """Return what the answer begins with where statements did nothing: the throughput counts them all the same."""
     found: dict[str, tuple[int, int, list[str]]] = {}
     for g in run.groups:
@@ -45,25 +59,26 @@ def without_work(run: RunAnalysis) -> list[str]:
             where = where if g.workload in where else [*where, g.workload]
             found[s.title] = (empty + s.empty, count + s.latency.count, where)
     return [
-        f"Work that was not done is counted: {title[:80]} found or changed no row in {empty / count * 100:.0f}% of its "
-        f"{count:,} executions ({', '.join(where)})."
+        message(
+            "answer-no-work", statement=Name(title[:80]), share=Quantity(empty / count, "share"), count=count,
+            where=listed(map(Name, where), "list"),
+        )
         for title, (empty, count, where) in list(found.items())[:_SOME]
-    ]
+    ]  # fmt: skip
 
 
-def without_one_level(run: RunAnalysis) -> list[str]:
+def without_one_level(run: RunAnalysis) -> list[Text]:
     """Return what the answer begins with where the throughput changed its level, or stood still."""
     mixed = [g for g in run.groups if g.mixed] if run.data.manifest.capacity is None else []
-    out = []
+    out: list[Text] = []
     for g in mixed[:_SOME]:
         some = g.mixed
         worst = max((t.summary.regimes for t in some if t.summary and t.summary.regimes), key=_how_far)
-        where = ", ".join([g.workload, *_varied(g), f"{g.clients} client{'s' if g.clients != 1 else ''}"])
-        out.append(
-            f"{where}: no one figure holds: {_happened(worst)} ({len(some)} of {len(g.trials)} "
-            f"trial{'s' if len(g.trials) != 1 else ''})."
-        )
-    return [*out, *([f"{len(mixed) - _SOME} more configurations have no one level."] if len(mixed) > _SOME else [])]
+        trials = names.trials_of(len(some), len(g.trials))
+        out.append(message("answer-no-one-level", where=names.configuration(g), events=_happened(worst), trials=trials))
+    if len(mixed) > _SOME:
+        out.append(message("answer-more-without-level", n=len(mixed) - _SOME))
+    return out
 
 
 def _how_far(r: Regimes) -> tuple[float, float]:
@@ -71,19 +86,20 @@ def _how_far(r: Regimes) -> tuple[float, float]:
     return (levels[1] / max(levels[0], 1e-9) if r.change_at_s is not None else 0.0, r.stall_s)
 
 
-def _happened(r: Regimes) -> str:
-    said = []
+def _happened(r: Regimes) -> Listed:
+    found: list[Message] = []
     if r.change_at_s is not None:
-        verb = "fell" if r.after_tps < r.before_tps else "rose"
-        said.append(
-            f"throughput {verb} from {integer(r.before_tps)} to {integer(r.after_tps)} TPS after {r.change_at_s:.3g} s"
-        )
+        levels = {"before": _number(r.before_tps), "after": _number(r.after_tps)}
+        at = Quantity(r.change_at_s, "factor")
+        fell = r.after_tps < r.before_tps
+        found.append(message("level-fell", **levels, at=at) if fell else message("level-rose", **levels, at=at))
     if r.stall_s:
-        said.append(f"nothing was committed for {r.stall_s:.3g} s, from {r.stall_at_s:.3g} s on")
-    return ", and ".join(said)
+        length, at = Quantity(r.stall_s, "factor"), Quantity(r.stall_at_s, "factor")
+        found.append(message("stall", length=length, at=at))
+    return listed(found, "comma")
 
 
-def of_run(run: RunAnalysis) -> list[str]:
+def of_run(run: RunAnalysis) -> list[Text]:
     """Return the main result of a run in sentences.
 
     A capacity search reports its rate, a comparison its verdicts, and a matrix its best results.
@@ -94,31 +110,26 @@ def of_run(run: RunAnalysis) -> list[str]:
         return _capacity(run.data, capacity)
     if found.rows:
         written = run.data.manifest.run.order == "written" or run.data.manifest.batched
-        drift = ["The trials of each were run one after the other: a drift of the machine counts as a difference."]
-        said = of_rows(found.rows, _values)
-        return [
-            *said,
-            *_unfinished(run.data),
-            *(drift if written else []),
-            *_advice(run.data, found.rows),
-            *_risk(found.rows),
-        ]
+        drift = [message("answer-drift-counts")] if written else []
+        advice = _advice(run.data, found.rows)
+        return [*of_rows(found.rows, _values), *_unfinished(run.data), *drift, *advice, *_risk(found.rows)]
     return _levels(run)
 
 
 # -------------------------------------------------------------------- comparisons
 
 
-def _values(pair: Pair) -> tuple[str, str]:
+def _values(pair: Pair) -> tuple[Text, Text]:
     """Return the names of A and B on the compared axis.
 
     A number or a switch needs the name of its axis before it.
     """
     a, b = (spelled(g.varied[pair.axis]) for g in (pair.a, pair.b))
-    return (a, b) if pair.axis in _NAMED_BY_VALUE else (f"{pair.axis} = {a}", f"{pair.axis} = {b}")
+    of = "" if pair.axis in _NAMED_BY_VALUE else f"{pair.axis} = "
+    return Name(f"{of}{a}"), Name(f"{of}{b}")
 
 
-def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[str, str]]) -> list[str]:
+def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[Text, Text]]) -> list[Text]:
     """Return a sentence for each of the clearest pairs, and one that counts the other pairs.
 
     Pairs whose verdict is not known come last. `names` returns the names of A and B in a pair.
@@ -128,15 +139,11 @@ def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[str, str]]) -> li
         by_pair.setdefault(id(row.pair), {})[row.figure.name] = row
     first = {id(of): next(iter(of.values())) for of in by_pair.values()}
     leading = sorted(by_pair.values(), key=lambda of: _rank(first[id(of)].comparison))
-    out = [_sentence(of, names(first[id(of)].pair)) for of in leading[:_SOME]]
+    out: list[Text] = [_sentence(of, names(first[id(of)].pair)) for of in leading[:_SOME]]
     rest = [first[id(of)].comparison.verdict for of in leading[_SOME:]]
     if rest:
-        words = {
-            Verdict.FASTER: "faster", Verdict.SLOWER: "slower", Verdict.SAME: "within the margin",
-            Verdict.UNKNOWN: "not yet known",
-        }  # fmt: skip
-        counted = ", ".join(f"{rest.count(v)} {text}" for v, text in words.items() if v in rest)
-        out.append(f"{len(rest)} more comparisons: {counted}.")
+        counts = [Message(id, {"n": rest.count(v)}) for v, id in _COUNTED.items() if v in rest]
+        out.append(message("answer-more-comparisons", n=len(rest), counts=listed(counts)))
     return out
 
 
@@ -146,106 +153,107 @@ def _rank(c: Comparison) -> tuple[float, float]:
     return order[c.verdict] + (0.5 if c.is_negligible else 0), nearest
 
 
-def _sentence(rows: Mapping[str, Row], names: tuple[str, str]) -> str:
+def _sentence(rows: Mapping[str, Row], names: tuple[Text, Text]) -> Message:
     a, b = names
     row = next(iter(rows.values()))
-    c, where = row.comparison, f"({', '.join(filter(None, [row.figure.name, *_where(row.pair)]))})"
+    c, where = row.comparison, _where(row)
     if c.verdict is Verdict.UNKNOWN:
-        text = f"Not yet known whether {b} is {_ways(row)} than {a} {where}"
-        if verdicts.is_readable(c.low, c.high):
-            # As a speed: of a latency its inverse.
-            ends = (1 / c.high, 1 / c.low) if row.figure.unit == "ns" else (c.low, c.high)
-            text += f": between {verdicts.between(*ends).replace(' to ', ' and ')}"
-        return text + (f"; about {told} more would tell." if (told := verdicts.time_that_would_tell(row)) else ".")
+        return _not_known(row, a, b)
     if c.verdict is Verdict.SAME:
-        return f"{b} and {a} are within {verdicts.margin(c)} of each other {where}{_and_more(rows)}."
-    # As a speed: of a latency its inverse.
+        return message("answer-same", a=a, b=b, margin=verdicts.margin(c), where=where, more=_and_more(rows))
     if row.figure.is_cost:
-        return f"{b} has {verdicts.direction(c, row.figure)} {_moved(row)} {where}."
+        return message("answer-cost", b=b, word=verdicts.direction(c, row.figure), moved=_moved(row), where=where)
+    # As a speed: of a latency its inverse.
     low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
+    rest: Args = {"where": where, "of": _of_these_starts(row), "more": _and_more(rows)}
+    rest["negligible"] = message("answer-negligible", margin=verdicts.margin(c)) if c.is_negligible else None
     if low > 1:
-        text = _times(a, b, low, high) or f"{b} is {_by(low, high)} faster than {a}"
-    else:
-        text = _times(b, a, 1 / high, 1 / low) or f"{b} is {_by(high, low)} slower than {a}"
-    of_these = _of_these_starts(row)
-    negligible = f", which is within {verdicts.margin(c)}" if c.is_negligible else ""
-    return f"{text} {where}{of_these}{negligible}{_and_more(rows)}."
+        if low >= _FACTOR:
+            return Message("answer-times", {"fast": b, "slow": a, "times": verdicts.times(low, high), **rest})
+        return Message("answer-faster", {"a": a, "b": b, "by": _by(low, high), **rest})
+    if 1 / high >= _FACTOR:
+        return Message("answer-times", {"fast": a, "slow": b, "times": verdicts.times(1 / high, 1 / low), **rest})
+    return Message("answer-slower", {"a": a, "b": b, "by": _by(high, low), **rest})
 
 
-def _of_these_starts(row: Row) -> str:
+def _not_known(row: Row, a: Text, b: Text) -> Message:
+    c, between = row.comparison, None
+    if verdicts.is_readable(c.low, c.high):
+        # As a speed: of a latency its inverse.
+        ends = (1 / c.high, 1 / c.low) if row.figure.unit == "ns" else (c.low, c.high)
+        between = message("answer-between", interval=verdicts.between(*ends))
+    time = verdicts.time_that_would_tell(row)
+    more = message("answer-time-that-would-tell", time=time) if time else None
+    word = message("less-or-more") if row.figure.is_cost else message("faster-or-slower")
+    return message("answer-not-known", a=a, b=b, word=word, where=_where(row), between=between, more=more)
+
+
+def _of_these_starts(row: Row) -> Listed:
     """Return the text that limits the verdict of a duet to two servers that were started once.
 
     The limit matters because equal servers may differ by some percent.
     """
     a, b = row.pair.a.trials, row.pair.b.trials
-    if not row.by_slices:
-        return ""
-    together = ", both under load at once" if row.together else ""
-    if starts(a) > 1 or a[0].place == b[0].place:
-        return together
-    return f"{together}, as these two servers {'run now' if row.running else 'were started'}"
+    parts: list[Message] = [message("answer-together")] if row.by_slices and row.together else []
+    if row.by_slices and starts(a) == 1 and a[0].place != b[0].place:
+        parts.append(message("answer-as-running") if row.running else message("answer-as-started"))
+    return listed(parts, "none")
 
 
-def _ways(row: Row) -> str:
-    return "less or more" if row.figure.is_cost else "faster or slower"
+def _where(row: Row) -> Listed:
+    g = row.pair.b
+    of = [Name(g.workload), *names.varied(g, row.pair.axis), names.clients(g.clients)]
+    return listed([figure_name(row), *of])
 
 
-def _varied(g: Group, but: str = "") -> list[str]:
-    hot = [f"{g.hot_set * 100:g}% hot"] if g.hot_set != 1 else []
-    return [*(f"{k} = {spelled(v)}" for k, v in g.varied.items() if k != but), *hot]
-
-
-def _where(pair: Pair) -> list[str]:
-    g = pair.b
-    return [g.workload, *_varied(g, pair.axis), f"{g.clients} client{'s' if g.clients != 1 else ''}"]
-
-
-def _times(slower: str, faster: str, low: float, high: float) -> str:
-    return f"{faster} is {verdicts.times(low, high)} as fast as {slower}" if low >= 2 else ""
-
-
-def _by(near: float, far: float) -> str:
+def _by(near: float, far: float) -> Message:
     """Return two ratios as changes in percent, the one nearer to 1 first, e.g. "4.2% to 9.1%".
 
     For a very wide interval, return only the nearer end, e.g. "at least 4.2%".
     """
+    parts = [abs(x - 1) for x in (near, far)]
     if not verdicts.is_readable(*sorted((near, far))):
-        part = abs(near - 1) * 100
-        return f"at least {part:.{0 if part >= 9.95 else 1}f}%"
-    parts = [abs(x - 1) * 100 for x in (near, far)]
-    digits = 0 if min(parts) >= 9.95 else 1
-    return " to ".join(f"{p:.{digits}f}%" for p in parts)
+        digits = 0 if parts[0] * 100 >= _TEN_PERCENT else 1
+        return message("by-at-least", near=Quantity(parts[0], "share", digits))
+    digits = 0 if min(parts) * 100 >= _TEN_PERCENT else 1
+    return message("by-from-to", near=Quantity(parts[0], "share", digits), far=Quantity(parts[1], "share", digits))
 
 
-def _and_more(rows: Mapping[str, Row]) -> str:
+def _and_more(rows: Mapping[str, Row]) -> Listed:
     """Return the changes of p99 and of the costs of a transaction that are known and not negligible."""
-    return "".join(f"; {_moved(rows[f.name])}" for f in _BESIDES if f.name in rows and _is_known(rows[f.name]))
+    known = [rows[f.name] for f in _BESIDES if f.name in rows and _is_known(rows[f.name])]
+    return listed([message("answer-and-moved", moved=_moved(r)) for r in known], "none")
 
 
 def _is_known(row: Row) -> bool:
     return row.comparison.verdict in (Verdict.FASTER, Verdict.SLOWER) and not row.comparison.is_negligible
 
 
-def _moved(row: Row) -> str:
+def _moved(row: Row) -> Message:
     c, figure = row.comparison, row.figure
-    verb, (near, far) = ("falls", (c.high, c.low)) if c.ratio < 1 else ("rises", (c.low, c.high))
-    means = f" ({figure.cell(c.mean_a)} to {figure.shown(c.mean_b)})"
+    args: Args = {
+        "figure": Name(figure.name),
+        "a": figure.quantity(c.mean_a),
+        "b": figure.quantity(c.mean_b),
+    }
     if c.high >= _FACTOR:
-        return f"{figure.name} {verb} {verdicts.times(c.low, c.high)}{means}"
-    return f"{figure.name} {verb} by {_by(near, far)}{means}"
+        return message("moved-times", **args, times=verdicts.times(c.low, c.high))
+    if c.ratio < 1:
+        return message("moved-falls", **args, by=_by(c.high, c.low))
+    return message("moved-rises", **args, by=_by(c.low, c.high))
 
 
-def _unfinished(data: RunData) -> list[str]:
+def _unfinished(data: RunData) -> list[Text]:
     """Trials that are in no verdict."""
     lost = [t for t in data.trials if t.state != "finished"]
     planned = data.manifest.trials or len(data.trials)
     missing = max(len(lost), planned - len(data.trials) + len(lost))
     if not missing or data.under_way:
         return []
-    return [f"{missing} of {planned} trials were not finished; the verdicts stand on the others."]
+    return [message("answer-unfinished", n=missing, of=planned)]
 
 
-def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
+def _advice(data: RunData, rows: Sequence[Row]) -> list[Text]:
     """Return the options to run again with if the verdict on throughput is not known yet."""
     unknown = [r for r in rows if r.figure is TPS and r.comparison.verdict is Verdict.UNKNOWN and r.comparison.more]
     if not unknown:
@@ -256,46 +264,47 @@ def _advice(data: RunData, rows: Sequence[Row]) -> list[str]:
         name, n = ("restarts", run.restarts) if run.restarts > 1 else ("repetitions", run.repetitions)
         # As many more as there were take as long as these have.
         so_far = run.seconds_of_a_trial * (data.manifest.trials or len(data.trials))
-        return [f"What would tell more: the same with --{name} {ENOUGH} (about {span(so_far * ENOUGH / n)})."]
+        time = Quantity(so_far * ENOUGH / n, "seconds")
+        return [message("advice-tells-more", option=Name(f"--{name} {ENOUGH}"), time=time)]
     if max(r.seconds or 0.0 for r in unknown) > verdicts.MOST_S:
         return [_below_what_can_be_told(unknown)]
     factor = max(units_more(r.comparison) / min(r.comparison.n_a, r.comparison.n_b) + 1 for r in unknown)
     if run.restarts > 1:
-        return [f"What would tell: the same with --restarts {math.ceil(run.restarts * factor)}."]
-    if by_slices:
-        return [f"What would tell: the same with --duration {math.ceil((run.duration_s or 0) * factor)}."]
-    return [f"What would tell: the same with --repetitions {math.ceil(run.repetitions * factor)}."]
+        option = f"--restarts {math.ceil(run.restarts * factor)}"
+    elif by_slices:
+        option = f"--duration {math.ceil((run.duration_s or 0) * factor)}"
+    else:
+        option = f"--repetitions {math.ceil(run.repetitions * factor)}"
+    return [message("advice-tells", option=Name(option))]
 
 
-def _below_what_can_be_told(unknown: Sequence[Row]) -> str:
+def _below_what_can_be_told(unknown: Sequence[Row]) -> Message:
     """Return the sentence about differences that an hour of measuring would not show."""
     known = [c for r in unknown if verdicts.is_readable((c := r.comparison).low, c.high)]
     if not known:
-        return (
-            "The trials differ too much among themselves to tell: find out what disturbs them, or measure longer ones."
-        )
+        return message("advice-disturbed")
     widest = max(max(c.high, 1 / c.low) - 1 for c in known)
-    return (
-        f"A difference, if there is one, is below what this machine can tell in an hour: less than {widest * 100:.2g}%."
-    )
+    return message("advice-below", most=Quantity(widest, "%", 2))
 
 
-def _risk(rows: Sequence[Row]) -> list[str]:
+def _risk(rows: Sequence[Row]) -> list[Text]:
     """Return a warning for each compared setting that trades safety in a crash for speed."""
     found = dict.fromkeys(
-        f"{r.pair.axis} = {value}"
+        (r.pair.axis, value)
         for r in rows
         for g in (r.pair.a, r.pair.b)
         if (value := spelled(g.varied.get(r.pair.axis))) in _RISKY.get(r.pair.axis, {})
     )
-    named = [text.split(" = ") for text in found]
-    return [f"With {axis} = {value} {_RISKY[axis][value]}; that is not measured here." for axis, value in named]
+    return [
+        message("answer-risk", setting=Name(f"{axis} = {value}"), risk=Message(_RISKY[axis][value]))
+        for axis, value in found
+    ]
 
 
 # -------------------------------------------------------------------- levels
 
 
-def short_levels(run: RunAnalysis, lang: str = "en") -> list[str]:
+def short_levels(run: RunAnalysis) -> list[Text]:
     """Return the best throughput of each workload and hot set, each in one line of a terminal.
 
     Return an empty list for a comparison or a search, whose answers are other sentences.
@@ -308,24 +317,36 @@ def short_levels(run: RunAnalysis, lang: str = "en") -> list[str]:
         key = (g.workload, g.hot_set)
         if key not in best or g.over("tps").mean > best[key].over("tps").mean:
             best[key] = g
-    out = []
+    out: list[Text] = []
     for (workload, hot), g in best.items():
         tps = g.over("tps").mean
         if g.mixed or not tps > 0:
             # The sentences of the answer say why.
             return []
-        pooled, rows = run.data.pooled[g.key], g.trials[0].rows_per_transaction
-        speed = f"{integer(tps * rows)} rows/s" if rows else f"{integer(tps)} {TPS.name}"
+        pooled = run.data.pooled[g.key]
         own = sorted(t.summary.tps for t in g.trials if t.summary)
-        spread = f"{integer(own[0])}-{integer(own[-1])}, n={len(own)}" if len(own) > 1 else "n=1"
-        p99 = f"p99 {milliseconds(pooled.p99_ns)} ms, " if is_known(pooled.count, PERCENTILES[2]) else ""
-        with_ = f"{g.clients} 个客户端" if lang == "zh" else f"{g.clients} client{'s' if g.clients != 1 else ''}"
-        where = f" {hot * 100:g}%" if several else ""
-        out.append(f"{workload}{where}: {speed} ({spread}), {p99}{with_}")
-    return [*out[:_SOME], *([f"+ {len(out) - _SOME}"] if len(out) > _SOME else [])]
+        spread = message("level-of-one")
+        if len(own) > 1:
+            spread = message("level-range", low=_number(own[0]), high=_number(own[-1]), n=len(own))
+        known = is_known(pooled.count, PERCENTILES[2])
+        p99 = message("level-p99", p99=Quantity(pooled.p99_ns, "latency")) if known else None
+        where = Name(f"{workload} {hot * 100:g}%" if several else workload)
+        out.append(
+            message(
+                "level", where=where, speed=_speed(g, tps), spread=spread, p99=p99, clients=names.clients(g.clients)
+            )
+        )
+    if len(out) > _SOME:
+        return [*out[:_SOME], Name(f"+ {len(out) - _SOME}")]
+    return out
 
 
-def _levels(run: RunAnalysis) -> list[str]:
+def _speed(g: Group, tps: float) -> Message:
+    rows = g.trials[0].rows_per_transaction
+    return message("speed-rows", n=_number(tps * rows)) if rows else message("speed-tps", n=_number(tps))
+
+
+def _levels(run: RunAnalysis) -> list[Text]:
     """Return the best throughput of each workload and hot set over the numbers of clients.
 
     Each sentence also names the smallest number of clients that comes near this throughput.
@@ -334,7 +355,7 @@ def _levels(run: RunAnalysis) -> list[str]:
     for g in run.groups:
         curves.setdefault((g.workload, g.hot_set), []).append(g)
     several = len({hot for _, hot in curves}) > 1
-    out = []
+    out: list[Text] = []
     for (workload, hot), of in curves.items():
         best = max(of, key=lambda g: g.over("tps").mean)
         most = best.over("tps").mean
@@ -342,61 +363,75 @@ def _levels(run: RunAnalysis) -> list[str]:
             # Said above, with its levels.
             continue
         if not most > 0:
-            out.append(f"{workload}: no transaction was committed.")
+            out.append(message("answer-nothing-committed", workload=Name(workload)))
             continue
-        half = best.half_width()
-        sure = f" ±{plus_minus(half)}" if half is not None and half <= _WIDE else ""
-        if half is not None and half > _WIDE:
-            own = sorted(t.summary.tps for t in best.trials if t.summary)
-            sure = f" ({integer(own[0])} to {integer(own[-1])} in {len(own)} trials)" if len(own) > 1 else ""
         # Of all repetitions' transactions together, as in the tables.
-        latency = run.data.pooled[best.key].p99_ns
-        known = is_known(run.data.pooled[best.key].count, PERCENTILES[2])
-        p99 = f", {PERCENTILES[2].name} {milliseconds(latency)} ms" if latency and known else ""
-        rows = best.trials[0].rows_per_transaction
-        speed = f"{integer(most * rows)} rows/s" if rows else f"{integer(most)} {TPS.name}"
-        text = f"{workload}{f' over {hot * 100:g}% of the rows' if several else ''}: {speed}{sure}{p99}"
-        text += f" with {best.clients} client{'s' if best.clients != 1 else ''}"
-        if len(of) > 1:
-            fewest = min((g for g in of if g.over("tps").mean >= _ENOUGH * most), key=lambda g: g.clients)
-            if fewest.clients < best.clients:
-                part = fewest.over("tps").mean / most
-                text += f"; {fewest.clients} already give {part * 100:.0f}% of that"
-        out.append(f"{text}.")
+        pooled = run.data.pooled[best.key]
+        known = pooled.p99_ns and is_known(pooled.count, PERCENTILES[2])
+        where = message("answer-over", share=Quantity(hot, "%")) if several else None
+        out.append(
+            message(
+                "answer-level", workload=Name(workload), over=where, speed=_speed(best, most), sure=_sure(best),
+                p99=message("answer-p99", p99=Quantity(pooled.p99_ns, "latency")) if known else None,
+                clients=names.clients(best.clients), enough=_enough(of, best),
+            )
+        )  # fmt: skip
     if len(out) > _SOME:
-        return [*out[:_SOME], f"{len(out) - _SOME} more in the tables."]
+        return [*out[:_SOME], message("answer-more-in-tables", n=len(out) - _SOME)]
     return out
+
+
+def _sure(best: Group) -> Message | None:
+    """Return how sure the throughput is: its interval, or the range of the trials if the interval is wide."""
+    half = best.half_width()
+    if half is None or half <= _WIDE:
+        return None if half is None else message("plus-minus", half=Quantity(half, "half-width"))
+    own = sorted(t.summary.tps for t in best.trials if t.summary)
+    if len(own) < 2:
+        return None
+    return message("answer-range", low=_number(own[0]), high=_number(own[-1]), n=len(own))
+
+
+def _enough(of: Sequence[Group], best: Group) -> Message | None:
+    """Return the smallest number of clients that comes near the best throughput, or None."""
+    most = best.over("tps").mean
+    fewest = min((g for g in of if g.over("tps").mean >= _ENOUGH * most), key=lambda g: g.clients)
+    if fewest.clients >= best.clients:
+        return None
+    return message("answer-enough", clients=fewest.clients, share=Quantity(fewest.over("tps").mean / most, "share"))
 
 
 # -------------------------------------------------------------------- capacity
 
 
-def _capacity(data: RunData, c: Capacity) -> list[str]:
-    closed = f"a closed loop reaches {integer(c.closed_tps)} TPS"
+def _capacity(data: RunData, c: Capacity) -> list[Text]:
     t = data.trials[0].plan if data.trials else None
-    where = f"{t.workload}, {t.clients} client{'s' if t.clients != 1 else ''}" if t else ""
+    where = listed([Name(t.workload), names.clients(t.clients)] if t else [])
+    slo, closed, rate = Name(c.objective), _number(c.closed_tps), _number(c.rate or 0.0)
     if not c.rate:
-        tried = f" up to {integer(c.held)}/s every trial held it" if c.held else ""
-        if tried:
-            return [f"Not yet known how much holds {c.objective} ({where}):{tried}, and none was tried that does not."]
-        return [f"No rate held {c.objective} ({where}); {closed}."]
+        if c.held:
+            return [message("capacity-not-known", slo=slo, where=where, held=_number(c.held))]
+        return [message("capacity-none", slo=slo, where=where, closed=closed)]
     if c.low is None or c.high is None:
-        return [f"{integer(c.rate)} transactions per second hold {c.objective} ({closed})."]
-    level = f"{c.level * 100:g}% interval"
-    half = f"({level}: {integer(c.low)} to {integer(c.high)})"
-    behind = f"({where}, {len(c.probes)} trials); {closed}."
+        return [message("capacity-rate", rate=rate, slo=slo, closed=closed)]
+    level = Quantity(c.level, "%")
+    args: Args = {
+        "slo": slo, "rate": rate, "low": _number(c.low), "high": _number(c.high), "level": level, "where": where,
+        "trials": len(c.probes), "closed": closed,
+    }  # fmt: skip
     if c.most is not None:
         # What one would promise somebody comes first; the rate that half of the trials hold is what is measured best.
-        most = f"{integer(c.most.rate)} transactions per second ({integer(c.most.low)} to {integer(c.most.high)})"
-        out = [
-            f"95% of the trials hold {c.objective} at {most}, half of them at {integer(c.rate)} "
-            f"({integer(c.low)} to {integer(c.high)}; {level}s; {where}, {len(c.probes)} trials); {closed}."
-        ]
+        most: Args = {
+            "most": _number(c.most.rate),
+            "most_low": _number(c.most.low),
+            "most_high": _number(c.most.high),
+        }
+        out: list[Text] = [Message("capacity-most", {**args, **most})]
     else:
-        out = [f"Half of the trials hold {c.objective} at {integer(c.rate)} transactions per second {half} {behind}"]
+        out = [Message("capacity-half", args)]
     if not c.narrow:
-        out.append("The search ended before its intervals were narrow: longer trials (--duration) tell more.")
+        out.append(message("capacity-not-narrow"))
     if c.contradiction is not None:
         failed, held = c.contradiction
-        out.append(f"Not monotone: {failed:,g}/s failed, {held:,g}/s held; something else than the rate decides, too.")
+        out.append(message("capacity-not-monotone", failed=Quantity(failed, "rate"), held=Quantity(held, "rate")))
     return out

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.format import count
+from pgdyno import i18n
 from pgdyno.judge.groups import Group, variant_column
+from pgdyno.message import Message, Text, listed, message
 from pgdyno.model import IntervalRow
 from pgdyno.report import replication, tpcc
+from pgdyno.report.cells import own_column
+from pgdyno.report.names import clients as clients_of
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
+#: Writes a message in the language of a chart.
+Say = Callable[[Text], str]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Points of one line; more than a screen has columns would not be seen.
 MAX_POINTS = 400
@@ -33,60 +39,67 @@ _CONFIG: dict[str, object] = {
 }
 
 
-def all_charts(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
-    """Name, title, note and description of each chart."""
+@dataclass(frozen=True)
+class Chart:
+    """A chart as a Vega-Lite description in one language."""
+
+    name: str
+    title: Text
+    note: Text
+    spec: dict[str, object]
+
+
+def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
+    """Return the charts of a run's configurations."""
     if not run.groups:
         return []
     some = _representative(run.groups)
+    say, drawn = i18n.writer(lang), _drawn(some, run.groups)
     return [
-        *_standbys(run),
-        *_by_configuration(run),
-        (
+        *_standbys(run, lang),
+        *_by_configuration(run, say),
+        Chart(
             "throughput",
-            "Throughput over time",
-            "Each line is one trial; the warm-up is left of zero. Where there are more intervals than points, the "
-            "lowest and "
-            "the highest of each stretch are shown." + _of(some, run.groups),
-            _over_time(run.data, some, ["tps"], "TPS", 0),
+            message("chart-throughput"),
+            listed([message("chart-throughput-note"), drawn], "sentence"),
+            _over_time(run.data, some, ["tps"], say),
         ),
-        (
+        Chart(
             "latency-time",
-            "Latency percentiles over time",
-            "First repetition of each configuration; of each interval's own transactions, logarithmic scale. Where "
-            "there are "
-            "more intervals than points, the highest of each stretch." + _of(some, run.groups),
-            _over_time(run.data, some, ["p50", "p95", "p99"], "latency (ms)", 1),
+            message("chart-latency-time"),
+            listed([message("chart-latency-time-note"), drawn], "sentence"),
+            _over_time(run.data, some, ["p50", "p95", "p99"], say),
         ),
-        (
+        Chart(
             "latency",
-            "Latency distribution",
-            "All repetitions together. Read: so many percent of the transactions took longer than so long."
-            + _of(some, run.groups),
-            _distribution(run.data, some),
+            message("chart-latency"),
+            listed([message("chart-latency-note"), drawn], "sentence"),
+            _distribution(run.data, some, say),
         ),
     ]
 
 
-def _by_configuration(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
+def _by_configuration(run: RunAnalysis, say: Say) -> list[Chart]:
     """QPS of scripts; of TPC-C new orders a minute: the same transactions may take few statements or many."""
     orders = {id(g): r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None}
     scripts, others = [g for g in run.groups if id(g) not in orders], [g for g in run.groups if id(g) in orders]
-    note = "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known."
     found = []
     if bars := scripts[:MOST_BARS]:
         values = [(g, g.over("qps").mean, g.half_width("qps")) for g in bars]
-        title = "Queries per second by configuration"
-        found.append(("qps", title, note + _of(bars, scripts), _bars(values, "QPS")))
+        note = listed([message("chart-bars-note"), _drawn(bars, scripts)], "sentence")
+        found.append(Chart("qps", message("chart-qps"), note, _bars(values, say(message("axis-qps")), say)))
     if bars := others[:MOST_BARS]:
         values = [(g, orders[id(g)].new_orders, orders[id(g)].half_width) for g in bars]
-        title = "New orders a minute by configuration"
-        found.append(("new-orders", title, note + _of(bars, others), _bars(values, "new orders/min")))
+        note = listed([message("chart-bars-note"), _drawn(bars, others)], "sentence")
+        spec = _bars(values, say(message("axis-new-orders")), say)
+        found.append(Chart("new-orders", message("chart-new-orders"), note, spec))
     return found
 
 
-def _standbys(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]:
+def _standbys(run: RunAnalysis, lang: str) -> list[Chart]:
     """Throughput by what commits wait for, and whom, a panel for each network."""
-    values = replication.bars(run)[:MOST_BARS]
+    say = i18n.writer(lang)
+    values = replication.bars(run, lang)[:MOST_BARS]
     if not values:
         return []
     sync = [
@@ -99,7 +112,7 @@ def _standbys(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]
     x = _axis("synchronous_commit", "synchronous_commit", "nominal", sort=sync, axis={"labelAngle": -30})
     offset = {"field": "standbys", "sort": lines}
     shown = ("workload", "clients", "synchronous_commit", "standbys", "network", "TPS", "low", "high", "commit p99 ms")
-    colour = {"field": "standbys", "type": "nominal", "title": "waited for", "sort": lines}
+    colour = {"field": "standbys", "type": "nominal", "title": say(message("axis-waited-for")), "sort": lines}
     layers = [
         {
             "mark": "bar",
@@ -115,8 +128,7 @@ def _standbys(run: RunAnalysis) -> list[tuple[str, str, str, dict[str, object]]]
     del whole["width"], whole["height"]
     facet = {"column": {"field": "network", "type": "nominal", "title": None, "sort": networks}}
     spec = {**whole, "facet": facet, "spec": {"width": 230, "height": 220, "layer": layers}}
-    note = "Bars: mean of the repetitions. Lines: its 95% confidence interval, where it is known."
-    return [("standbys", "Throughput by what commits wait for", note, spec)]
+    return [Chart("standbys", message("chart-standbys"), message("chart-bars-note"), spec)]
 
 
 def _representative(groups: Sequence[Group]) -> list[Group]:
@@ -131,9 +143,9 @@ def _representative(groups: Sequence[Group]) -> list[Group]:
     return [g for g in groups if g.clients in chosen][:MOST_LINES]
 
 
-def _of(shown: Sequence[Group], groups: Sequence[Group]) -> str:
-    """Says that not everything is drawn."""
-    return f" {len(shown)} of {len(groups)} configurations are drawn." if len(shown) < len(groups) else ""
+def _drawn(shown: Sequence[Group], groups: Sequence[Group]) -> Message | None:
+    """Return a sentence that not everything is drawn, or None if it is."""
+    return message("chart-some", n=len(shown), of=len(groups)) if len(shown) < len(groups) else None
 
 
 def line_of(g: Group, groups: Sequence[Group]) -> str:
@@ -142,8 +154,9 @@ def line_of(g: Group, groups: Sequence[Group]) -> str:
     return ", ".join([*([g.variant] if g.varied else []), *hot])
 
 
-def _legend(groups: Sequence[Group]) -> str:
-    return variant_column(list(groups)) or "hot set"
+def _legend(groups: Sequence[Group], say: Say) -> str:
+    name = variant_column(list(groups))
+    return say(own_column(name).title) if name else say(message("column-hot-set"))
 
 
 def base(values: list[dict[str, object]], width: int, height: int, **more: Any) -> dict[str, object]:
@@ -175,7 +188,7 @@ def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> di
     return {"field": field, "type": kind, "title": title, **more}
 
 
-def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str) -> dict[str, object]:
+def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str, say: Say) -> dict[str, object]:
     """Return a bar chart with one bar for each configuration.
 
     `figures` holds each configuration with its figure and half the width of its interval, as a ratio of the figure.
@@ -194,7 +207,7 @@ def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str) -> di
                 "high": round(mean * (1 + half)),
             }
         )
-    x = _axis("clients", "clients", "ordinal", axis={"labelAngle": 0})
+    x = _axis("clients", say(message("axis-clients")), "ordinal", axis={"labelAngle": 0})
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     offset = {"field": "line of", "sort": lines}
     tip = [{"field": f} for f in ("workload", "line of", "clients", name, "low", "high")]
@@ -205,7 +218,7 @@ def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str) -> di
                 "x": x,
                 "xOffset": offset,
                 "y": _axis(name, name, axis={"format": "~s"}),
-                "color": _colour(lines, _legend(groups)),
+                "color": _colour(lines, _legend(groups, say)),
                 "tooltip": tip,
             },
         },
@@ -255,13 +268,13 @@ def _figures(stretch: Sequence[IntervalRow], what: str) -> list[float]:
     return [rates[i] for i in sorted((low, high))]
 
 
-def _over_time(
-    data: RunData, groups: Sequence[Group], what: list[str], title: str, repetition: int
-) -> dict[str, object]:
+def _over_time(data: RunData, groups: Sequence[Group], what: list[str], say: Say) -> dict[str, object]:
     values: list[dict[str, object]] = []
+    single = what == ["tps"]
+    title = say(message("axis-tps")) if single else say(message("axis-latency"))
     for g in groups:
         for t in g.trials:
-            if repetition and t.plan.repetition != repetition:
+            if not single and t.plan.repetition != 1:
                 continue
             for second, stretch in _points(data.series[t.plan.number]):
                 for w in what:
@@ -273,24 +286,28 @@ def _over_time(
                                 "s": round(second, 3),
                                 "v": float(f"{figure:.4g}"),
                                 "line of": line_of(g, groups),
-                                "clients": count(g.clients, "client"),
+                                "clients": say(clients_of(g.clients)),
                                 "workload": g.workload,
                                 "line": f"{t.plan.number}{w}",
                                 "what": w,
                             }
                         )
-    single = what == ["tps"]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
     scale = {"zero": True} if single else {"type": "log"}
     encoding: dict[str, object] = {
-        "x": _axis("s", "seconds"),
+        "x": _axis("s", say(message("axis-seconds"))),
         "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
-        "color": _colour(lines, _legend(groups)),
+        "color": _colour(lines, _legend(groups, say)),
         "detail": {"field": "line"},
         "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "what", "s", "v")],
     }
     if not single:
-        encoding["strokeDash"] = {"field": "what", "type": "nominal", "title": "percentile", "sort": what}
+        encoding["strokeDash"] = {
+            "field": "what",
+            "type": "nominal",
+            "title": say(message("axis-percentile")),
+            "sort": what,
+        }
     spec = {
         "width": 190,
         "height": 130,
@@ -300,7 +317,7 @@ def _over_time(
     whole = base(values, 0, 0)
     whole.pop("width")
     whole.pop("height")
-    clients = [count(c, "client") for c in sorted({g.clients for g in groups})]
+    clients = [say(clients_of(c)) for c in sorted({g.clients for g in groups})]
     rows = []
     for workload in _order(groups):
         # Panels of one workload are compared: they have one scale.
@@ -311,7 +328,7 @@ def _over_time(
     return {**whole, "vconcat": rows}
 
 
-def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
+def _distribution(data: RunData, groups: Sequence[Group], say: Say) -> dict[str, object]:
     """Return a chart of the share of transactions that took longer than each latency.
 
     Both axes are logarithmic, which shows the tail directly.
@@ -335,15 +352,15 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
                 {
                     "ms": float(f"{value / 1e6:.4g}"),
                     "share": float(f"{share:.4g}"),
-                    "clients": count(g.clients, "client"),
+                    "clients": say(clients_of(g.clients)),
                     "line of": line_of(g, groups),
                     "workload": g.workload,
                 }
             )
-    clients = [count(c, "client") for c in sorted({g.clients for g in groups})]
+    clients = [say(clients_of(c)) for c in sorted({g.clients for g in groups})]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
-    by_line = _colour(lines, _legend(groups))
-    by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": "clients"}
+    by_line = _colour(lines, _legend(groups, say))
+    by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": say(message("axis-clients"))}
     # Colours tell more lines apart than dashes do.
     colours = {"color": by_line} if len(clients) == 1 else {"color": by_clients, "strokeDash": by_line}
     spec = {
@@ -351,8 +368,8 @@ def _distribution(data: RunData, groups: Sequence[Group]) -> dict[str, object]:
         "height": 220,
         "mark": {"type": "line", "strokeWidth": 1.5},
         "encoding": {
-            "x": _axis("ms", "latency (ms)", scale={"type": "log"}, axis={"format": "~g"}),
-            "y": _axis("share", "slower than that (%)", scale={"type": "log"}, axis={"format": "~g"}),
+            "x": _axis("ms", say(message("axis-latency")), scale={"type": "log"}, axis={"format": "~g"}),
+            "y": _axis("share", say(message("axis-slower")), scale={"type": "log"}, axis={"format": "~g"}),
             **colours,
             "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "ms", "share")],
         },

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.compare import Verdict
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.groups import Group
+from pgdyno.message import message
 from pgdyno.report import verdicts
-from pgdyno.report.charts import COLOURS, base, line_of
+from pgdyno.report.charts import COLOURS, Say, base, line_of
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
 
@@ -22,11 +24,18 @@ _MOST = 6
 _MOST_LEVELS = 24
 #: Intervals of a picture.
 _MOST_RATIOS = 40
+#: Names and colours of verdicts.
+_KINDS = {
+    Verdict.FASTER: (message("verdict-faster"), COLOURS[2]),
+    Verdict.SLOWER: (message("verdict-slower"), COLOURS[5]),
+    Verdict.SAME: (message("verdict-the-same"), COLOURS[0]),
+    Verdict.UNKNOWN: (message("verdict-unknown"), "#9ca3af"),
+}
 #: A picture's band needs fewer than a figure.
 _RESAMPLES = 150
 
 
-def scaling(groups: Sequence[Group]) -> dict[str, object] | None:
+def scaling(groups: Sequence[Group], say: Say) -> dict[str, object] | None:
     """Return a chart of throughput by clients, or None if there are too few levels.
 
     The chart shows each repetition as a point, the fitted law with its interval, and its knee.
@@ -50,11 +59,11 @@ def scaling(groups: Sequence[Group]) -> dict[str, object] | None:
         levels = [n for n, _ in points]
         if len(set(levels)) >= _LEVELS:
             laws[name] = fit(levels, [x for _, x in points], until=1.5 * max(levels), resamples=_RESAMPLES)
-    return law_chart(some, laws, "clients")
+    return law_chart(some, laws, say(message("axis-clients")), say(message("axis-throughput")))
 
 
 def law_chart(
-    curves: dict[str, list[tuple[float, float]]], laws: dict[str, Scaling], axis: str
+    curves: dict[str, list[tuple[float, float]]], laws: dict[str, Scaling], axis: str, throughput: str
 ) -> dict[str, object] | None:
     """Points of each curve, its law with the interval, and its knee; None where there is no law."""
     values: list[dict[str, object]] = []
@@ -69,7 +78,7 @@ def law_chart(
     if not values:
         return None
     x = {"field": "n", "type": "quantitative", "title": axis}
-    y = {"field": "TPS", "type": "quantitative", "title": "throughput", "axis": {"format": "~s"}}
+    y = {"field": "TPS", "type": "quantitative", "title": throughput, "axis": {"format": "~s"}}
     one = {"legend": None} if len(laws) < 2 else {}
     colour = {"field": "curve", "type": "nominal", "title": None, **one}
 
@@ -89,7 +98,7 @@ def law_chart(
     return {**base(values, 560, 300), "layer": layers}
 
 
-def ratios(found: AxisComparisons) -> dict[str, object] | None:
+def ratios(found: AxisComparisons, say: Say) -> dict[str, object] | None:
     """Return a chart of the compared ratios, or None if no ratio has an interval.
 
     The chart shows the interval of each ratio relative to no difference.
@@ -109,16 +118,18 @@ def ratios(found: AxisComparisons) -> dict[str, object] | None:
                 "configuration": label,
                 "figure": r.figure.name,
                 **{k: float(f"{v:.4g}") for k, v in figures.items()},
-                "verdict": verdicts.verdict(r),
-                "kind": c.verdict.value,
+                "verdict": say(verdicts.verdict(r)),
+                "kind": say(_KINDS[c.verdict][0]),
             }
         )
-    x = {"field": "ratio", "type": "quantitative", "title": "B by A", "scale": {"type": "log", "nice": True},
-         "axis": {"format": ".3~r", "tickCount": 6}}  # fmt: skip
+    x = {
+        "field": "ratio", "type": "quantitative", "title": say(message("axis-b-by-a")),
+        "scale": {"type": "log", "nice": True}, "axis": {"format": ".3~r", "tickCount": 6},
+    }  # fmt: skip
     y = {"field": "figure", "type": "nominal", "title": None, "sort": None}
-    kinds = {"faster": COLOURS[2], "slower": COLOURS[5], "the same": COLOURS[0], "not yet known": "#9ca3af"}
+    kinds = {say(name): colour for name, colour in _KINDS.values()}
     colour = {
-        "field": "kind", "type": "nominal", "title": "verdict",
+        "field": "kind", "type": "nominal", "title": say(message("column-verdict")),
         "scale": {"domain": list(kinds), "range": list(kinds.values())},
     }  # fmt: skip
     tip = [{"field": f} for f in ("configuration", "figure", "ratio", "low", "high", "verdict")]
@@ -146,18 +157,19 @@ def ratios(found: AxisComparisons) -> dict[str, object] | None:
             "resolve": {"scale": {"y": "independent"}}}  # fmt: skip
 
 
-def latency_by_throughput(data: RunData) -> dict[str, object] | None:
+def latency_by_throughput(data: RunData, say: Say) -> dict[str, object] | None:
     """Return a chart of the trials of a capacity search: latency by achieved throughput, and the objective."""
     found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
     values: list[dict[str, object]] = []
+    yes, no = say(message("yes")), say(message("no"))
     for number, probe in enumerate(found.probes, 2):
         t = by_number.get(number)
         if t is None or t.summary is None:
             continue
         for name, ns in zip(("p50", "p95", "p99", "p99.9"), t.summary.latency.percentiles(), strict=True):
             if ns:
-                holds = "yes" if probe.holds else "no"
+                holds = yes if probe.holds else no
                 values.append(
                     {"TPS": round(t.summary.tps), "ms": float(f"{ns / 1e6:.4g}"), "what": name, "holds": holds}
                 )
@@ -166,14 +178,19 @@ def latency_by_throughput(data: RunData) -> dict[str, object] | None:
     x = {
         "field": "TPS",
         "type": "quantitative",
-        "title": "done TPS",
+        "title": say(message("column-done-tps")),
         "scale": {"zero": False},
         "axis": {"format": "~s"},
     }
-    y = {"field": "ms", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log"},
+    y = {"field": "ms", "type": "quantitative", "title": say(message("axis-latency")), "scale": {"type": "log"},
          "axis": {"format": "~r"}}  # fmt: skip
-    colour = {"field": "what", "type": "nominal", "title": "percentile", "sort": ["p50", "p95", "p99", "p99.9"]}
-    shape = {"field": "holds", "type": "nominal", "title": "holds", "sort": ["yes", "no"]}
+    colour = {
+        "field": "what",
+        "type": "nominal",
+        "title": say(message("axis-percentile")),
+        "sort": ["p50", "p95", "p99", "p99.9"],
+    }
+    shape = {"field": "holds", "type": "nominal", "title": say(message("column-holds")), "sort": [yes, no]}
     rule = {
         "data": {"values": [{"ms": found.below_ns / 1e6}]},
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": COLOURS[5]},

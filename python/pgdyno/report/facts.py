@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from pgdyno import i18n
-from pgdyno.format import integer, milliseconds, rows, size
+from pgdyno.message import Listed, Message, Name, Text, counted, listed, message
 from pgdyno.model import spelled
-from pgdyno.report.cells import Cell, Table
+from pgdyno.report.cells import COUNT, MS, NUMBER, SIZE, Form, Table, cells, column, fixed
 from pgdyno.report.heading import version_of
 from pgdyno.store.manifest import Manifest
+from pgdyno.store.probe import Probe
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
+
+#: Of many relations, those that are listed.
+_RELATIONS = 24
+_SECONDS, _MB_PER_S = fixed(2, "s"), fixed(0, "bytes/s", 1e6)
+_ESTIMATE = Form(lambda v: f"~{i18n.quantity(Quantity(float(f'{v:.3g}'), 'rows'))}")
 
 
 def loading(data: RunData) -> Table:
     """Return the table of how each place was loaded."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     places = data.manifest.places
     labels = _labels(list(places))
     for label, place in places.items():
@@ -27,30 +34,29 @@ def loading(data: RunData) -> Table:
             continue
         total = d.loading_s
         written = sum(d.bytes.values())
-        cells.append(
-            [
-                labels[label],
-                d.name,
-                d.method,
-                f"{d.rows:,}",
-                f"{phases.get('generate', 0):.2f}",
-                # Direct loading writes keys together with the tables.
-                f"{phases['keys']:.2f}" if "keys" in phases else "–",
-                f"{phases.get('vacuum', 0):.2f}",
-                f"{total:.2f}",
-                f"{written / total / 1e6:,.0f}" if total else "–",
-            ]
-        )
+        rows.append(
+            cells(
+                [
+                    labels[label], d.name, message("method-direct") if d.method == "direct" else d.method, d.rows,
+                    phases.get("generate", 0.0),
+                    # Direct loading writes keys together with the tables.
+                    phases.get("keys"), phases.get("vacuum", 0.0), total, written / total if total else None,
+                ]
+            )
+        )  # fmt: skip
     return Table(
         "loading",
-        "Loading",
-        ["place", "dataset", "method", "rows", "generate s", "keys s", "vacuum s", "all s", "MB/s"],
-        cells,
-        "Loaded once, so these times have no spread. MB/s: bytes of tables and keys by the time of all phases, without "
-        "checks. Loading by direct writes keys and other indexes together with the tables.",
+        message("table-loading"),
+        [
+            column("place"), column("dataset"), column("method"), column("rows", COUNT), column("generate s", _SECONDS),
+            column("keys s", _SECONDS), column("vacuum s", _SECONDS), column("all s", _SECONDS),
+            column("MB/s", _MB_PER_S),
+        ],
+        rows,
+        [message("note-loading")],
         3,
         ["place", "method"],
-    )
+    )  # fmt: skip
 
 
 def _labels(places: Sequence[str]) -> dict[str, str]:
@@ -62,146 +68,168 @@ def _labels(places: Sequence[str]) -> dict[str, str]:
 
 def sizes(data: RunData) -> Table:
     """Tables and indexes after loading."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     places = data.manifest.places
+    several = len(places) > 1
     labels = _labels(list(places))
+    # Of many tables alike, the first.
+    alike = re.compile(r"^(idx_)?feed[0-9]+$")
     for label, place in places.items():
-        # Of many tables alike, the first.
-        alike = re.compile(r"^(idx_)?feed[0-9]+$")
         described = [r for r in place.dataset.relations if not alike.match(r.name) or r.table == "feed1"]
-        for r in described[:24]:
-            cells.append(
-                [
-                    labels[label],
-                    r.name,
-                    r.method or r.kind,
-                    f"~{rows(int(float(f'{r.rows:.3g}')))}",
-                    size(r.bytes),
-                    "–" if r.level is None else str(r.level),
-                    "–" if r.buffers is None else str(r.buffers),
-                ]
+        for r in described[:_RELATIONS]:
+            kind = (
+                Message(f"relation-{r.kind}") if not r.method and r.kind in ("table", "index") else r.method or r.kind
             )
-    if len(places) < 2:
-        cells = [c[1:] for c in cells]
+            rows.append(
+                cells([*([labels[label]] if several else []), r.name, kind, r.rows, r.bytes, r.level, r.buffers])
+            )
     return Table(
         "sizes",
-        "Sizes",
-        [*(["place"] if len(places) > 1 else []), "relation", "kind", "rows", "size", "level", "buffers"],
-        cells,
-        "As loaded, before the trials. Rows: as the planner estimates them. Level: of a B-tree's root, by bt_metap (0: "
-        "one page). Buffers: pages that a search for one key touches in index and table, by EXPLAIN (ANALYZE, "
-        "BUFFERS).",
-        3 if len(places) > 1 else 2,
+        message("table-sizes"),
+        [
+            *([column("place")] if several else []), column("relation"), column("kind"), column("rows", _ESTIMATE),
+            column("size", SIZE), column("level", COUNT), column("buffers", COUNT),
+        ],
+        rows,
+        [message("note-sizes")],
+        3 if several else 2,
         ["kind"],
-    )
+    )  # fmt: skip
 
 
 def storage(data: RunData) -> Table:
     """Return the table of the storage probes' fio jobs."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for name, probe in (data.manifest.storage_probes or {}).items():
         for job in probe.jobs:
-            for what, s in (("read", job.read), ("write", job.write)):
-                cells.append(
-                    [
-                        name,
-                        job.title,
-                        what,
-                        integer(s.iops),
-                        f"{s.bytes_per_s / 1e6:,.0f}",
-                        *(milliseconds(ns) for ns in (s.p50_ns, s.p99_ns, s.max_ns)),
-                    ]
-                )
+            for what, s in ((message("job-read"), job.read), (message("job-write"), job.write)):
+                title = i18n.known(job.title, "job-") or Name(job.title)
+                times = [ns or None for ns in (s.p50_ns, s.p99_ns, s.max_ns)]
+                rows.append(cells([name, title, what, s.iops, s.bytes_per_s, *times]))
     probes = list((data.manifest.storage_probes or {}).values())
-    said = " ".join(dict.fromkeys(f"{c[:1].upper()}{c[1:]}." for p in probes for c in p.caveats))
-    about = f"{probes[0].threads} threads, {probes[0].seconds:g} s each, pages of 8 kB, 65% reads. " if probes else ""
     return Table(
         "storage",
-        "Storage probe",
-        ["target", "job", "what", "IOPS", "MB/s", "p50 ms", "p99 ms", "max ms"],
-        cells,
-        f"fio on a file of {size(probes[0].file_bytes)}: {about}One measurement each, so no spread. {said}"
-        if probes
-        else "",
+        message("table-storage"),
+        [
+            column("target"), column("job"), column("what"), column("IOPS", NUMBER), column("MB/s", _MB_PER_S),
+            *(column(f"{x} ms", MS) for x in ("p50", "p99", "max")),
+        ],
+        rows,
+        _storage_note(probes) if probes else [],
         3,
         ["max ms", "p50 ms"],
-    )
+    )  # fmt: skip
+
+
+def _storage_note(probes: Sequence[Probe]) -> list[Text]:
+    p = probes[0]
+    said = dict.fromkeys(c for x in probes for c in x.caveats)
+    sentences = [f"{c[:1].upper()}{c[1:]}." for c in said]
+    caveats = [i18n.known(c, "probe-") or Name(c) for c in sentences]
+    seconds = Quantity(p.seconds, "plain")
+    size = Quantity(p.file_bytes, "bytes")
+    return [message("note-storage", size=size, threads=p.threads, seconds=seconds), *caveats]
 
 
 def syncs(data: RunData) -> Table:
     """Return the table of the storage probes' pg_test_fsync results: one durable page, by sync method."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for name, probe in (data.manifest.storage_probes or {}).items():
         for s in probe.syncs:
             rate = s.operations_per_s
             if "one 8kB write" in s.group and rate:
-                cells.append([name, s.method, integer(rate), f"{1e6 / rate:,.0f}"])
+                rows.append(cells([name, s.method, rate, 1 / rate]))
     return Table(
         "syncs",
-        "Making a page durable",
-        ["target", "method", "operations/s", "µs"],
-        cells,
-        "pg_test_fsync: one page of 8 kB written and synced, one after the other.",
+        message("table-syncs"),
+        [column("target"), column("method"), column("operations/s", NUMBER), column("µs", fixed(0, "s", 1e-6))],
+        rows,
+        [message("note-syncs")],
         2,
     )
 
 
-def _loop(m: Manifest) -> str:
+def _loop(m: Manifest) -> Message:
     if m.capacity is not None:
-        return "rates as the search went"
+        return message("loop-search")
     if rates := m.varied.get("rate"):
-        return f"rates of {', '.join(spelled(r) if r is not None else 'a closed loop' for r in rates)} TPS"
+        shown = [message("loop-closed-one") if r is None else Name(spelled(r)) for r in rates]
+        return message("loop-rates", rates=listed(shown, "list"))
     rate = m.run.rate
-    return "closed loop" if rate is None else f"open loop at {rate:g} TPS over all clients (Poisson arrivals)"
+    return message("loop-closed") if rate is None else message("loop-open", rate=Quantity(rate, "plain"))
 
 
-def _measured(m: Manifest) -> str:
-    return f"{m.run.duration_s} s measured" if m.capacity is None else "as long as the objective needs"
-
-
-def _varied(m: Manifest, name: str, value: object) -> str:
+def _varied(m: Manifest, name: str, value: object) -> Text:
     """Return a value, or all its values if the run varies it."""
     values = m.varied.get(name)
-    return f"{', '.join(map(spelled, values))} (varied)" if values else str(value)
+    return message("varied", values=Name(", ".join(map(spelled, values)))) if values else Name(str(value))
 
 
-def environment(data: RunData) -> list[tuple[str, str]]:
+def _order(m: Manifest) -> Message:
+    run = m.run
+    slices = Quantity(run.slice_s or 0, "plain")
+    match "search" if m.capacity is not None else run.order:
+        case "search":
+            return message("order-search")
+        case "duet":
+            return message("order-duet", slices=slices)
+        case "simultaneous":
+            return message("order-simultaneous", slices=slices)
+        case "interleaved":
+            return message("order-interleaved")
+        case "written":
+            return message("order-written")
+    return message("order-random")
+
+
+def _each_trial(m: Manifest) -> Listed:
+    run = m.run
+    times = counted("n-repetitions", run.repetitions)
+    measured = message("measured-as-needed")
+    if m.capacity is None:
+        measured = message("measured-for", seconds=Name(str(run.duration_s)))
+    parts: list[Text | None] = [
+        message("warmup-for", seconds=Name(str(run.warmup_s))),
+        measured,
+        message("protocol-of", protocol=_varied(m, "protocol", run.protocol)),
+        _loop(m),
+        message("n-starts-of", n=run.restarts, times=times) if run.restarts > 1 else times,
+        _order(m),
+        message("order-batched") if m.batched else None,
+        message("seed", seed=Name(str(run.seed))),
+    ]
+    return listed(parts)
+
+
+def environment(data: RunData) -> list[tuple[Text, Text]]:
     """Return the names and values that describe the environment and the method of the measurement."""
     m = data.manifest
-    h, run = m.host, m.run
+    h = m.host
     where = m.target.host
-    kind = "Unix-domain socket" if where.startswith("/") else "TCP"
-    order = {"random": "random order", "interleaved": "in turn", "written": "one after the other"}
-    order |= {"duet": f"duets: both servers up, the load on one at a time in slices of {run.slice_s or 0:g} s"}
-    order |= {"simultaneous": f"both servers up and under load at once, slices of {run.slice_s or 0:g} s"}
-    times = f"{run.repetitions} repetition{'s' if run.repetitions != 1 else ''}"
-    if run.restarts > 1:
-        times = f"{run.restarts} starts of the servers with {times} each"
+    kind = message("socket-unix") if where.startswith("/") else message("socket-tcp")
+    pooler = message("through-pooler", pooler=Name(m.server.pooler)) if m.server.pooler else None
     drivers = dict.fromkeys(t.summary.driver for t in data.trials if t.summary and t.summary.driver)
-    items = [
-        ("server", m.server.version or version_of(m)),
-        ("connection", f"{where} ({kind}){f', through {m.server.pooler}' if m.server.pooler else ''}"),
-        ("client machine", f"{h.cpu}, {'?' if h.cores is None else h.cores} cores, {size(h.memory_bytes)}"),
-        ("kernel", h.kernel),
-        ("storage", f"{h.storage.type or '?'} on {h.storage.device or '?'}" if h.storage else "not known (remote)"),
-        ("dataset", f"{_dataset(m)}, {size(sum(m.dataset.bytes.values()) if m.dataset else 0)} with indexes"),
-        (
-            "each trial",
-            f"{run.warmup_s} s warm-up, {_measured(m)}, "
-            f"{_varied(m, 'protocol', run.protocol)} protocol, "
-            f"{_loop(m)}, "
-            f"{times}, {'chosen as it went' if m.capacity is not None else order.get(run.order, 'random order')}"
-            f"{', one dataset after the other' if m.batched else ''}, "
-            f"seed {run.seed}",
-        ),
-        ("pgdyno", m.pgdyno),
+    unknown = message("not-known-place")
+    disk = h.storage and message("storage-on", type=Name(h.storage.type or "?"), device=Name(h.storage.device or "?"))
+    cores = Name("?" if h.cores is None else str(h.cores))
+    machine = message("machine", cpu=Name(h.cpu), cores=cores, memory=Quantity(h.memory_bytes, "bytes"))
+    stored = Quantity(sum(m.dataset.bytes.values()) if m.dataset else 0, "bytes")
+    items: list[tuple[Text, Text]] = [
+        (message("env-server"), Name(m.server.version or version_of(m))),
+        (message("env-connection"), message("connection", host=Name(where), kind=kind, pooler=pooler)),
+        (message("env-client"), machine),
+        (message("env-kernel"), Name(h.kernel)),
+        (message("env-storage"), disk or unknown),
+        (message("env-dataset"), message("dataset-with-indexes", dataset=_dataset(m), size=stored)),
+        (message("env-trial"), _each_trial(m)),
+        (message("env-pgdyno"), Name(m.pgdyno)),
     ]
-    items += [("client's driver", ", ".join(drivers))] if drivers else []
-    items += [("after", m.source)] if m.source else []
-    items += [(n, _varied(m, n, s.value)) for n, s in m.server.settings.items() if n in _SHOWN_SETTINGS]
+    items += [(message("env-driver"), Name(", ".join(drivers)))] if drivers else []
+    items += [(message("env-after"), Name(m.source))] if m.source else []
+    items += [(Name(n), _varied(m, n, s.value)) for n, s in m.server.settings.items() if n in _SHOWN_SETTINGS]
     for label, place in m.places.items() if len(m.places) > 1 else []:
-        items.append((f"place: {label}", place.server.version or "?"))
-    items += [("not recorded", x) for x in m.not_recorded]
+        items.append((message("env-place", place=Name(label)), Name(place.server.version or "?")))
+    items += [(message("env-not-recorded"), Name(x)) for x in m.not_recorded]
     return items
 
 
@@ -211,14 +239,19 @@ _SHOWN_SETTINGS = (
 )  # fmt: skip
 
 
-def settings(data: RunData, lang: str = "en") -> list[tuple[str, str]]:
+def settings(data: RunData) -> list[tuple[Text, Text]]:
     """Return the server's non-default settings, with the reasons for those that pgdyno chose."""
     m = data.manifest
-    known = {s.name: i18n.translated(s.reason, "reason-", lang) for s in m.chosen_settings}
-    found = [(n, s) for n, s in sorted(m.server.settings.items()) if s.source not in (None, "", "default", "override")]
-    return [
-        (n, " ".join(filter(None, [_varied(m, n, s.value), f"({known[n]})" if known.get(n) else ""]))) for n, s in found
-    ]
+    reasons = {s.name: s.reason for s in m.chosen_settings}
+    out: list[tuple[Text, Text]] = []
+    for n, s in sorted(m.server.settings.items()):
+        if s.source in (None, "", "default", "override"):
+            continue
+        value = _varied(m, n, s.value)
+        if reason := reasons.get(n):
+            value = message("setting-because", value=value, reason=i18n.known(reason, "reason-") or Name(reason))
+        out.append((Name(n), value))
+    return out
 
 
 def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:
@@ -231,40 +264,26 @@ def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:
     return out
 
 
-def method(data: RunData) -> list[str]:
+def method(data: RunData) -> list[Text]:
     """Return sentences that describe how the run was measured."""
     m, run = data.manifest, data.manifest.run
-    out = []
+    out: list[Text] = []
     if run.order == "duet":
-        out.append(
-            "Both servers were up with all clients connected, and the load went to one at a time, in slices in the "
-            "order A B B A or B A A B by chance; the beginning of each slice is left out."
-        )
+        out.append(message("method-duet"))
     elif run.order == "simultaneous":
-        out.append("Both servers were up and under load at once; the beginning of each slice is left out.")
+        out.append(message("method-simultaneous"))
     elif m.capacity is not None:
-        out.append(
-            "Each rate was chosen by what the trials before it had said of the threshold; a trial is as long as the "
-            "objective's figure needs, 5 to 60 s unless --duration says more."
-        )
+        out.append(message("method-search"))
     else:
-        words = {"random": "in random order", "interleaved": "in turn", "written": "one configuration after the other"}
-        times = run.repetitions * run.restarts
-        out.append(f"Trials were run {words.get(run.order, 'in random order')}, so many of each: {times}.")
-    loop = (
-        "Closed loop: each client begins its next transaction when the last has ended."
-        if run.rate is None and "rate" not in m.varied
-        else "Open loop: transactions are due at random times (Poisson), and latency counts from then."
-    )
-    out.append(loop)
-    out.append(
-        "Throughput counts what was committed within the measurement; latency is of whole transactions, in histograms "
-        "of 3 significant digits that are merged, never averaged. ± is half the width of a 95% confidence interval."
-    )
+        out.append(message("method-order", order=_order(m), n=run.repetitions * run.restarts))
+    closed = run.rate is None and "rate" not in m.varied
+    out.append(message("method-closed") if closed else message("method-open"))
+    out.append(message("method-counts"))
     if m.same_machine:
-        out.append("Client and server ran on one machine and shared its processors.")
+        out.append(message("method-same-machine"))
     return out
 
 
-def _dataset(m: Manifest) -> str:
-    return (m.dataset.name if m.dataset else "") or "not known"
+def _dataset(m: Manifest) -> Text:
+    name = m.dataset.name if m.dataset else ""
+    return Name(name) if name else message("not-known")

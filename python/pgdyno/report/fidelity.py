@@ -9,10 +9,12 @@ from pathlib import PurePath
 from typing import Any
 
 from pgdyno.judge.groups import Group
-from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.report.cells import Form, Table, cells, column, linked
 from pgdyno.report.findings import fastest
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 #: Within this part figures are said to agree.
 _AGREE = 0.2
@@ -87,98 +89,96 @@ def _compared(run: RunAnalysis, g: Group, production: Mapping[str, Any]) -> list
     return found
 
 
-def _text(value: float | None, percent: bool = False) -> str:
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value * 100:.3g}%" if percent else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+#: Three digits, and whole numbers from a hundred on.
+_THREE = Form(lambda v: f"{v:,.0f}" if abs(v) >= 100 else f"{v:.3g}")
+_SHARE = Form(lambda v: f"{v * 100:.3g}%")
+_MILLISECONDS = Form(_THREE.write, "s", 1e-3, True)
 
 
 def table(run: RunAnalysis) -> Table:
     """Return the table of the figures of one call in production and in the run, by script."""
-    cells: list[list[str | Cell]] = []
+    rows = []
+    plan = {True: message("plan-same"), False: message("plan-other"), None: None}
     for g in fastest(run.groups):
         production = _production(run.data, g.workload)
         for s in _compared(run, g, production) if production is not None else ():
-            row: list[str | Cell] = [s.name, _text(s.there.get("share"), True), _text(s.here.get("share"), True)]
-            row.append({True: "same", False: "other", None: "–"}[s.has_the_same_plan])
+            row = cells([s.name, _known(s.there.get("share")), _known(s.here.get("share")), plan[s.has_the_same_plan]])
             for figure in _FIGURES:
-                row += [_text(s.there.get(figure)), linked(_text(s.here.get(figure)), g.trials)]
-            cells.append(row)
+                row += [*cells([_known(s.there.get(figure))]), linked(_known(s.here.get(figure)), g.trials)]
+            rows.append(row)
+    pairs = {"rows": _THREE, "blocks": _THREE, "WAL B": _THREE, "ms": _MILLISECONDS}
     return Table(
         "fidelity",
-        "The same work as in production",
-        ["script", "calls", "calls here", "plan", "rows", "rows here", "blocks", "blocks here", "WAL B", "WAL B here",
-         "ms", "ms here"],
-        cells,
-        "Share of the calls; the rest is for one call, by pg_stat_statements there and here, so without spread. "
-        "Plan: the generic one. What was not counted is a dash.",
+        message("table-fidelity"),
+        [
+            column("script"), column("calls", _SHARE), column("calls here", _SHARE), column("plan"),
+            *(c for n, form in pairs.items() for c in (column(n, form), column(f"{n} here", form))),
+        ],
+        rows,
+        [message("note-fidelity")],
         1,
         ["WAL B", "WAL B here", "plan"],
     )  # fmt: skip
 
 
-def sentences(run: RunAnalysis, lang: str) -> list[str]:
+def sentences(run: RunAnalysis) -> list[Text]:
     """Return sentences on how well the workload covers production.
 
     They state the share of production's time that is in the workload. They also state for how many scripts the rows
     per call agree.
     """
-    out = []
     for g in fastest(run.groups)[:1]:
         production = _production(run.data, g.workload)
-        if production is None:
-            continue
-        scripts = _compared(run, g, production)
-        compared = [(s, agrees) for s in scripts if (agrees := s.agrees("rows")) is not None]
-        others = [s.name for s, agrees in compared if not agrees]
-        names = ", ".join(others[:_SOME]) + (", ..." if len(others) > _SOME else "")
-        part, of = f"{float(production.get('covered') or 0.0) * 100:.0f}%", production.get("of") or ""
+        if production is not None:
+            return _covered(run, g, production)
+    return []
+
+
+def _covered(run: RunAnalysis, g: Group, production: Mapping[str, Any]) -> list[Text]:
+    scripts = _compared(run, g, production)
+    compared = [(s, agrees) for s in scripts if (agrees := s.agrees("rows")) is not None]
+    others = [s.name for s, agrees in compared if not agrees]
+    names = [*others[:_SOME], *(["..."] if len(others) > _SOME else [])]
+    out: list[Text] = [
+        message(
+            "answer-covered", share=Quantity(float(production.get("covered") or 0.0), "share", 0),
+            of=Name(str(production.get("of") or "")),
+        )
+    ]  # fmt: skip
+    if compared:
+        differ = message("answer-rows-differ", names=listed(map(Name, names))) if others else None
         fine = len(compared) - len(others)
-        behind = f"{_plans(scripts, lang)}{_rates(production, g, lang)}"
-        if lang == "zh":
-            said = f"工作负载包含生产的 {part}({of});" + (
-                f"{len(compared)} 个脚本中有 {fine} 个的每次调用行数相差不超过 20%"
-                if compared
-                else "没有可比较的每次调用行数"
-            )
-            out.append(f"{said}{f';不符者:{names}' if others else ''}。{behind}")
-        else:
-            said = f"{part} of {of} is in the workload; " + (
-                f"rows per call agree within 20% for {fine} of {len(compared)} scripts"
-                if compared
-                else "rows per call cannot be compared: the server did not count statements"
-            )
-            out.append(f"{said}{f'; not so for {names}' if others else ''}.{behind}")
-    return out
+        out.append(message("answer-rows-agree", n=fine, of=len(compared), differ=differ))
+    else:
+        out.append(message("answer-rows-unknown"))
+    return [*out, *_plans(scripts), *_rates(production, g)]
 
 
-def _plans(scripts: Sequence[_Script], lang: str) -> str:
-    """Return a sentence on the number of plans that equal those of production.
-
-    Return an empty string if no plan is known.
-    """
+def _plans(scripts: Sequence[_Script]) -> list[Text]:
+    """Return a sentence on the number of plans that equal those of production; none if no plan is known."""
     known = [s for s in scripts if s.has_the_same_plan is not None]
     others = [s for s in known if not s.has_the_same_plan]
     if not known:
-        return ""
-    some = "; ".join(f"{s.name}: {s.plans[0]} -> {s.plans[1]}" for s in others[:2])
-    if lang == "zh":
-        return f"{len(known)} 个计划中有 {len(known) - len(others)} 个与生产相同{f'({some})' if others else ''}。"
-    return f" {len(known) - len(others)} of {len(known)} plans are those of production{f' ({some})' if others else ''}."
+        return []
+    some = listed((Name(f"{s.name}: {s.plans[0]} -> {s.plans[1]}") for s in others[:2]), "semicolon")
+    examples = message("in-brackets", text=some) if others else None
+    return [message("answer-plans", n=len(known) - len(others), of=len(known), examples=examples)]
 
 
-def _rates(production: Mapping[str, Any], g: Group, lang: str) -> str:
+def _rates(production: Mapping[str, Any], g: Group) -> list[Text]:
     """Return a sentence on the transactions per second in production and in the run.
 
-    Return an empty string if the throughput of production is not known.
+    Return none if the throughput of production is not known.
     """
     there = production.get("tps")
     if not isinstance(there, int | float) or not math.isfinite(there):
-        return ""
+        return []
     here = sum(t.summary.tps for t in g.trials if t.summary) / max(1, len(g.trials))
-    if lang == "zh":
-        return f"生产每秒 {there:,.4g} 个,本次运行每秒 {here:,.4g} 个。"
-    return f" Production did {there:,.4g} a second, this run {here:,.4g}."
+    return [message("answer-production-tps", there=Quantity(there, "rate4"), here=Quantity(here, "rate4"))]
 
 
 def _changed(run: RunAnalysis) -> list[tuple[str, float, float]]:
@@ -202,25 +202,29 @@ def _changed(run: RunAnalysis) -> list[tuple[str, float, float]]:
     return [(name, first[name], max(0.0, first[name] + n)) for name, n in change.items() if round(n)]
 
 
-def lost(run: RunAnalysis, lang: str) -> list[str]:
+def lost(run: RunAnalysis) -> list[Text]:
     """Return the first sentence of an answer if a captured workload removed many rows from tables.
 
     Later trials then found other work.
     """
-    gone = [(name, a, b) for name, a, b in _changed(run) if a - b > _LOST * a]
-    said = ", ".join(f"{name} {a:,.0f} -> {b:,.0f}" for name, a, b in gone[:_SOME])
+    gone = [x for x in _changed(run) if x[1] - x[2] > _LOST * x[1]]
     if not gone:
         return []
-    return [f"运行中表的行减少:{said}。"] if lang == "zh" else [f"Tables lost rows while it ran: {said}."]
+    return [message("answer-rows-lost", tables=listed(_table_rows(*x) for x in gone[:_SOME]))]
 
 
-def gained(run: RunAnalysis, lang: str) -> list[str]:
+def _table_rows(name: str, before: float, after: float) -> Message:
+    return message("table-rows-from-to", table=Name(name), a=round(before), b=round(after))
+
+
+def gained(run: RunAnalysis) -> list[Text]:
     """Return a sentence on the number of rows that tables gained or lost, the largest share of rows first."""
     changed = sorted(_changed(run), key=lambda x: -abs(x[2] - x[1]) / max(1.0, x[1]))
-    said = ", ".join(
-        f"{name} {b - a:+,.0f}" + (f" ({(b - a) / a * 100:+,.3g}%)" if a >= abs(b - a) else "")
-        for name, a, b in changed[:_SOME]
-    )
     if not changed:
         return []
-    return [f"表的行数变化:{said}。"] if lang == "zh" else [f"Rows that tables gained or lost: {said}."]
+    # A table that grew to many times its size says nothing in percent.
+    shown = [
+        f"{name} {b - a:+,.0f}" + (f" ({(b - a) / a * 100:+,.3g}%)" if a >= abs(b - a) else "")
+        for name, a, b in changed[:_SOME]
+    ]
+    return [message("answer-rows-changed", tables=listed(map(Name, shown)))]

@@ -1,4 +1,4 @@
-"""Findings as reports show them: the answer's last sentence, a list, and a table."""
+"""Findings as reports show them: the answer's last sentences, a list, and a table."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.format import printable
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
-from pgdyno.message import Message, Name, message
-from pgdyno.model import spelled
-from pgdyno.report.cells import Cell, Table, linked
+from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.report import names
+from pgdyno.report.cells import Table, cells, column, linked
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
@@ -31,50 +29,44 @@ _PAIRS = 2
 
 @dataclass(frozen=True)
 class FindingText:
-    """A finding in words."""
+    """A finding as a report shows it."""
 
     cause: str
-    sentence: str
+    sentence: Message
     #: How much it costs, and how sure that is.
-    cost: str
-    facts: str
-    remedy: str
-    #: What it is to the others of its configuration; empty: nothing in particular.
-    role: str = ""
+    cost: Message
+    #: Figures that support it; None: there are none.
+    facts: Text | None
+    remedy: Message
+    #: What it is to the others of its configuration.
+    role: Message
 
 
 @dataclass(frozen=True)
 class Explained:
     """A configuration, and what was found of it."""
 
-    title: str
+    title: Text
     findings: list[FindingText] = field(default_factory=list)
 
 
-def title_of(f: Finding | Group) -> str:
-    """Return the title of a configuration."""
-    varied = [f"{k} = {spelled(v)}" for k, v in f.varied.items()]
-    hot = [f"{f.hot_set * 100:g}% hot"] if f.hot_set != 1 else []
-    return ", ".join([f.workload, *varied, *hot, f"{f.clients} client{'s' if f.clients != 1 else ''}"])
+def _key(f: Finding | Group) -> tuple[object, ...]:
+    return (f.workload, f.hot_set, f.clients, *f.varied.items())
 
 
-def explained(
-    found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME, lang: str = "en"
-) -> list[Explained]:
+def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME) -> list[Explained]:
     """Return the findings of selected configurations.
 
     Of each workload, and of each value of the other varied axes, the fastest configuration is selected. `most` limits
     their number; None means all configurations.
     """
     chosen = list(groups) if most is None else fastest(groups)[:most]
-    by_title: dict[str, list[Finding]] = {}
+    by_key: dict[tuple[object, ...], list[Finding]] = {}
     for f in found:
-        by_title.setdefault(title_of(f), []).append(f)
-    for own in by_title.values():
+        by_key.setdefault(_key(f), []).append(f)
+    for own in by_key.values():
         own.sort(key=lambda f: not f.is_largest)
-    return [
-        Explained(printable(title_of(g)), [in_words(f, lang) for f in by_title.get(title_of(g), [])]) for g in chosen
-    ]
+    return [Explained(names.configuration(g), [in_words(f) for f in by_key.get(_key(g), [])]) for g in chosen]
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
@@ -87,75 +79,54 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
-def in_words(f: Finding, lang: str = "en") -> FindingText:
+def in_words(f: Finding) -> FindingText:
     """Return a finding as reports show it."""
     confidence = message(f"confidence-{f.confidence.value}")
-    cost = i18n.text(message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence), lang)
-    facts = ("；" if lang == "zh" else "; ").join(f"{x.title(lang)} {i18n.quantity(x.quantity, lang)}" for x in f.facts)
-    sentence, remedy = (printable(i18n.text(m, lang)) for m in (f.message, f.advice))
-    return FindingText(f.cause, sentence, cost, printable(facts), remedy, _role(f, lang))
+    cost = message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence)
+    facts = listed([message("finding-fact", name=x.title, figure=x.quantity) for x in f.facts], "semicolon")
+    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f))
 
 
-def _role(f: Finding, lang: str) -> str:
+def _role(f: Finding) -> Message:
     """One limit a configuration: the largest part; other limits come beside it."""
     if f.is_largest:
-        return i18n.text(message("role-limit" if f.is_limited else "role-largest"), lang)
-    return i18n.text(message("role-also" if f.kind is Kind.LIMIT else "role-trouble"), lang)
+        return message("role-limit") if f.is_limited else message("role-largest")
+    return message("role-also") if f.kind is Kind.LIMIT else message("role-trouble")
 
 
-def sentences(found: Sequence[Finding], groups: Sequence[Group], lang: str = "en") -> list[str]:
+def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[Text]:
     """Return what limits the fastest configurations, in sentences for the answer.
 
     The answer covers at most two configurations. Each reports the cause with the largest share, and the largest
     avoidable cause if that is another one.
     """
-    out = []
-    leading = fastest(groups)[:2]
-    for g in leading:
-        own = [f for f in found if title_of(f) == title_of(g) and math.isfinite(f.cost.mean)]
+    out: list[Text] = []
+    for g in fastest(groups)[:2]:
+        own = [f for f in found if _key(f) == _key(g) and math.isfinite(f.cost.mean)]
         largest = [f for f in own if f.is_largest]
         troubles = [f for f in own if f.kind is Kind.TROUBLE and not f.is_largest and f.cost.mean >= _WORTH_MENDING]
         sure = [f for f in troubles if f.confidence is not Confidence.LOW]
+        where = message("in-brackets", text=names.configuration(g)) if len(groups) > 1 else None
         for f in [*largest, *sorted(sure, key=lambda f: -f.cost.mean)[:1]]:
-            out.append(_sentence(f, title_of(g) if len(groups) > 1 else "", lang))
+            out.append(message("finding-of", role=_role(f), where=where, sentence=f.message))
     return out
 
 
-def _sentence(f: Finding, where: str, lang: str) -> str:
-    text = i18n.text(f.message, lang)
-    if lang == "zh":
-        from pgdyno.report import words
-
-        return f"{_role(f, lang)}{f'（{words.place(where)}）' if where else ''}：{text}"
-    return f"{_role(f, lang)}{f' ({where})' if where else ''}: {_begun_small(text)}"
-
-
-def _begun_small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
-
-
-def why_they_differ(a: Observed, b: Observed, lang: str = "en", label: str = "") -> str:
+def why_they_differ(a: Observed, b: Observed, label: str = "") -> Message | None:
     """Return a sentence on how the time of a transaction changed between A and B.
 
-    Return an empty string if the collected data do not explain the difference. `label` names the pair.
+    Return None if the collected data do not explain the difference. `label` names the pair.
     """
     states = [_moved(m) for m in difference.moved(a, b)]
     uses = [_used(u) for u in difference.used(a, b)]
     if not states and not uses:
-        return ""
-    told = message(
-        "why-of" if label else "why",
-        label=Name(label),
-        states=_joined(states, lang) if states else message("why-no-state"),
-        a=Quantity(a.latency_ns, "ns"),
-        b=Quantity(b.latency_ns, "ns"),
-        uses=message("why-uses", uses=_joined(uses, lang)) if uses else None,
-    )
-    return i18n.text(told, lang)
-
-
-def _joined(parts: Sequence[Message], lang: str) -> Name:
-    return Name(("、" if lang == "zh" else ", ").join(i18n.text(m, lang) for m in parts))
+        return None
+    shown = listed(states, "list") if states else message("why-no-state")
+    behind = message("why-uses", uses=listed(uses, "list")) if uses else None
+    before, after = Quantity(a.latency_ns, "ns"), Quantity(b.latency_ns, "ns")
+    if label:
+        return message("why-of", label=Name(label), states=shown, a=before, b=after, uses=behind)
+    return message("why", states=shown, a=before, b=after, uses=behind)
 
 
 def _moved(m: difference.Moved) -> Message:
@@ -175,8 +146,8 @@ def _used(u: difference.Used) -> Message:
 
 
 def of_comparisons(
-    left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS, lang: str = "en"
-) -> list[tuple[Row, str]]:
+    left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS
+) -> list[tuple[Row, Message]]:
     """Return the reasons for the first `most` pairs that differ in some figure.
 
     A difference whose verdict is not known gets no reason.
@@ -188,7 +159,8 @@ def of_comparisons(
     chosen = [(r, left.observed(r.pair.a.trials), right.observed(r.pair.b.trials)) for r in list(first.values())[:most]]
     found = [(r, a, b) for r, a, b in chosen if why_they_differ(a, b)]
     # With several reasons, each names its pair.
-    return [(r, why_they_differ(a, b, lang, r.pair.label if len(found) > 1 else "")) for r, a, b in found]
+    reasons = [(r, why_they_differ(a, b, r.pair.label if len(found) > 1 else "")) for r, a, b in found]
+    return [(r, why) for r, why in reasons if why is not None]
 
 
 def _differs(c: Comparison) -> bool:
@@ -199,27 +171,24 @@ def _differs(c: Comparison) -> bool:
 def table(data: RunData, found: Sequence[Finding]) -> Table:
     """All findings."""
     by_number = {t.plan.number: t for t in data.trials}
-    cells: list[list[str | Cell]] = []
+    rows = []
     for f in found:
         trials = [by_number[n] for n in f.trials if n in by_number]
-        cells.append(
-            [
-                title_of(f),
-                f.cause,
-                linked(i18n.text(message("share", share=f.cost)), trials, f.cost.mean),
-                i18n.text(f.whole),
-                f.confidence.value,
-                f.kind.value,
-            ]
-        )
+        cost = linked(f.cost, trials)
+        rows.append(
+            cells(
+                [
+                    names.configuration(f), f.cause, cost, f.whole, message(f"confidence-{f.confidence.value}"),
+                    message(f"kind-{f.kind.value}"),
+                ]
+            )
+        )  # fmt: skip
     return Table(
         "findings",
-        "All findings",
-        ["configuration", "cause", "cost", "share of", "confidence", "kind"],
-        cells,
-        "Cost: the part of the clients' time, or of the throughput, that goes into the cause, with its 95% interval "
-        "over samples. Parts of the clients' time come from samples of pg_stat_activity; parts of the throughput "
-        "compare times with and without the cause. What could not be sampled is not found.",
+        message("table-findings"),
+        [column(x) for x in ("configuration", "cause", "cost", "share of", "confidence", "kind")],
+        rows,
+        [message("note-findings")],
         2,
         ["kind", "share of"],
     )

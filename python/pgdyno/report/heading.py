@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 from pgdyno.analysis.series import is_trend
+from pgdyno.message import Argument, Message, Name, Text, listed, message
 from pgdyno.model import WRONG, Caveat, Key, TrialRecord
+from pgdyno.report.names import trials_of
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
 
@@ -20,24 +23,31 @@ _FEW, _LARGE_DRIFT = 5, 0.3
 _SOME = 3
 
 
-def error(data: RunData) -> str:
+def error(data: RunData) -> Text | None:
     """Return why the run ended early, if it did, which trials failed, and which files cannot be read."""
     ended = _ended(data)
-    failed = [f"{t.plan.folder}: {t.error}" for t in data.trials if t.state == "failed" and t.error not in ended]
-    more = [f"{len(failed) - _SOME} more trials have failed"] if len(failed) > _SOME else []
-    unreadable = [f"{path} cannot be read: {why}" for path, why in data.unreadable]
-    return "; ".join(filter(None, [ended, *failed[:_SOME], *more, *unreadable]))
+    known = data.manifest.error
+    failed = [t for t in data.trials if t.state == "failed" and (not known or t.error not in known)]
+    texts: list[Text] = [Name(f"{t.plan.folder}: {t.error}") for t in failed[:_SOME]]
+    if len(failed) > _SOME:
+        texts.append(message("more-trials-failed", n=len(failed) - _SOME))
+    texts += [message("unreadable", file=Name(path), why=Name(why)) for path, why in data.unreadable]
+    found = [*([ended] if ended else []), *texts]
+    return listed(found, "semicolon") if found else None
 
 
-def _ended(data: RunData) -> str:
+def _ended(data: RunData) -> Text | None:
     m = data.manifest
-    if m.error or m.ended_at:
-        return m.error
+    if m.error:
+        return Name(m.error)
+    if m.ended_at or data.under_way:
+        return None
     done = sum(t.state == "finished" for t in data.trials)
-    planned = "?" if m.trials is None else m.trials
-    if data.under_way:
-        return ""
-    return f"it was cut off (killed?): {done} of {planned} trials were finished"
+    return message("cut-off", done=done, planned=_or_unknown(m.trials))
+
+
+def _or_unknown(n: int | None) -> int | Name:
+    return Name("?") if n is None else n
 
 
 def instance(m: Manifest, place: Place | None = None) -> str:
@@ -57,18 +67,38 @@ def version_of(m: Manifest) -> str:
     return m.server.setting("server_version") or str(m.server.protocol_version or "?")
 
 
-def subtitle(data: RunData) -> str:
+def subtitle(data: RunData) -> Message:
     """Server, time, trials."""
     m = data.manifest
     done = sum(t.state == "finished" for t in data.trials)
-    trials = len(data.trials) if m.trials is None else m.trials
-    now = ", still under way" if data.under_way else ""
-    return f"PostgreSQL {version_of(m)}, {m.started_at}, {done} of {trials} trials{now}"
+    args: dict[str, Argument] = {
+        "version": Name(version_of(m)), "at": Name(m.started_at), "done": done,
+        "trials": len(data.trials) if m.trials is None else m.trials,
+    }  # fmt: skip
+    return Message("subtitle-under-way" if data.under_way else "subtitle", args)
 
 
-def caveats(data: RunData) -> list[tuple[str, str, str]]:
-    """Text, remedy, how many trials."""
+@dataclass(frozen=True)
+class CaveatText:
+    """A caveat as a report shows it."""
+
+    text: Message
+    remedy: Message
+    #: Number of trials with it.
+    trials: Message
+    #: A run with it ends with exit code 1.
+    is_wrong: bool
+
+    @property
+    def sentence(self) -> Message:
+        """The caveat in one sentence."""
+        return message("caveat", text=self.text, trials=self.trials, remedy=self.remedy)
+
+
+def caveats(data: RunData) -> list[CaveatText]:
+    """Return the caveats of a run. What went wrong comes first, then what is merely to be known."""
     counts = Counter(c for t in data.trials for c in t.caveats)
+    wrong = {c for c in counts if c in WRONG}
     m = data.manifest
     if m.shrunk:
         counts[Caveat.SHRUNK] = len(data.trials)
@@ -83,14 +113,8 @@ def caveats(data: RunData) -> list[tuple[str, str, str]]:
         counts[Caveat.NOT_RECORDED] = len(data.trials)
     if _fits_in_memory(m):
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
-    # What went wrong comes first, then what is merely to be known.
     ordered = sorted(counts.items(), key=lambda x: x[0] not in WRONG)
-    return [(c.text, c.remedy, f"{n} of {len(data.trials)} trials") for c, n in ordered]
-
-
-def wrong(data: RunData) -> list[str]:
-    """Return the texts of the caveats that make a run end with exit code 1."""
-    return list(dict.fromkeys(c.text for t in data.trials for c in t.caveats if c in WRONG))
+    return [CaveatText(c.message, c.advice, trials_of(n, len(data.trials)), c in wrong) for c, n in ordered]
 
 
 def drifting(data: RunData) -> list[int]:

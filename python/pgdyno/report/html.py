@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ import jinja2
 import vl_convert
 
 from pgdyno import home
-from pgdyno.report import words
-from pgdyno.report.cells import Cell, Table
+from pgdyno.message import listed, message
+from pgdyno.report.cells import Table
 from pgdyno.report.sections import sections
 from pgdyno.report.view import View
 
@@ -33,19 +32,26 @@ def render(view: View) -> str:
     specs = {c.name: c.spec for c in view.charts}
     return template("report.html.j2").render(
         view=view,
-        say=partial(words.said, lang=view.lang),
+        lang=view.lang,
+        say=view.say,
+        label=lambda role: message("label", label=role),
+        remedy=lambda text: message("heading-try", remedy=text),
+        shrunk=listed(view.shrunk, "semicolon"),
         sections=sections(view),
-        **tables_for(view.tables),
+        **tables_for(view.tables, view.lang),
         specs=embedded(specs),
         library=library() if specs else "",
     )
 
 
-def tables_for(tables: Sequence[Table]) -> dict[str, Any]:
+def tables_for(tables: Sequence[Table], lang: str) -> dict[str, Any]:
     """Return what tables.html.j2 and tables.js need of a page's tables."""
+    texts = {t.name: t.texts(lang) for t in tables}
     return {
         "large": {t.name for t in tables if len(t.cells) > LARGE or t.name == "trials"},
-        "tables": embedded({t.name: _as_data(t) for t in tables}),
+        "headings": {t.name: t.headings(lang) for t in tables},
+        "texts": texts,
+        "tables": embedded({t.name: _as_data(t, texts[t.name], lang) for t in tables}),
     }
 
 
@@ -61,22 +67,25 @@ def template(name: str) -> jinja2.Template:
     return env.get_template(name)
 
 
-def _as_data(t: Table) -> dict[str, object]:
+def _as_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object]:
     """Return the data that the page's script needs of a table.
 
     A cell is its text, or its text and its trials. `values` holds the sort keys of cells that are not text.
     """
-    rows = [[[c.text, c.trials] if isinstance(c, Cell) and c.trials else str(c) for c in row] for row in t.cells]
+    rows = [
+        [[text, c.trials] if c.trials else text for c, text in zip(row, line, strict=True)]
+        for row, line in zip(t.cells, texts, strict=True)
+    ]
     data: dict[str, object] = {
-        "columns": t.columns,
-        "text_columns": t.text_columns,
+        "columns": t.headings(lang),
+        "numeric": [t.is_number(i) for i in range(len(t.columns))],
         "rows": rows,
         "values": t.numbers(),
         "folders": t.folders,
         "csv": t.as_csv(),
     }
     if t.name == "trials":
-        data["numbers"] = [int(str(row[0]).split("-")[0]) for row in t.cells]
+        data["numbers"] = [int(line[0].split("-")[0]) for line in texts]
     return data
 
 

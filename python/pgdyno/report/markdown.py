@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
-from functools import partial
 
 from pgdyno.format import printable
-from pgdyno.report import words
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.report.cells import Table
 from pgdyno.report.view import View
 
@@ -18,50 +16,53 @@ MOST = 300
 
 def render(view: View, chart_files: dict[str, str]) -> str:
     """Tables, and pictures where `chart_files` names them by chart."""
-    say = partial(words.said, lang=view.lang)
-    out = [f"# {_flat(view.title)}", "", _flat(view.subtitle), ""]
+
+    def say(text: Text | str) -> str:
+        return _flat(view.say(text))
+
+    out = [f"# {say(view.title)}", "", say(view.subtitle), ""]
     if view.error:
-        out += [f"> **{say('This run went wrong:')}** {_flat(view.error)}", ""]
+        out += [f"> **{say('heading-error')}** {say(view.error)}", ""]
     if view.shrunk:
-        out += [f"> **{say('Made smaller by --shrink:')}** {_flat('; '.join(view.shrunk))}", ""]
+        out += [f"> **{say('heading-shrunk')}** {say(listed(view.shrunk, 'semicolon'))}", ""]
     for sentence in view.answer:
-        out += [f"**{_flat(sentence)}**", ""]
+        out += [f"**{say(sentence)}**", ""]
     if view.caveats:
-        out += [f"**{say('Caveats')}**", ""]
-        out += [f"- {_flat(f'{text} ({where}); {remedy}')}" for text, remedy, where in view.caveats]
+        out += [f"**{say('heading-caveats')}**", ""]
+        out += [f"- {say(c.sentence)}" for c in view.caveats]
         out.append("")
     for e in view.why:
-        out += [f"## {say('Why')}: {_flat(e.title)}", ""]
+        out += [f"## {say(message('heading-why-of', what=e.title))}", ""]
         for n, f in enumerate(e.findings, 1):
-            out.append(f"{n}. {_flat(say(f.role))}: **{_flat(f.sentence)}** ({_flat(f.cost)})")
-            out += [f"   - {_flat(x)}" for x in (f.facts, f"{say('Try:')} {f.remedy}") if x]
-        out += [""] if e.findings else [say("Nothing stands out."), ""]
-    out += [line for words in view.not_judged for line in (_flat(words), "")]
+            out.append(f"{n}. {say(message('label', label=f.role))} **{say(f.sentence)}** ({say(f.cost)})")
+            out += [f"   - {say(x)}" for x in (f.facts, message("heading-try", remedy=f.remedy)) if x]
+        out += [""] if e.findings else [say("nothing-stands-out"), ""]
+    out += [line for text in view.not_judged for line in (say(text), "")]
     for table in view.tables:
-        out += _table(table, say)
+        out += _table(table, view)
     for chart in view.charts:
         if chart.name in chart_files:
-            title = _flat(chart.title)
-            out += [f"## {title}", "", f"![{title}]({chart_files[chart.name]})", "", _flat(chart.note), ""]
-    out += [f"## {say('Environment')}", "", "| | |", "|---|---|"]
-    out += [f"| {name} | {_cell(value)} |" for name, value in view.environment]
+            title = say(chart.title)
+            out += [f"## {title}", "", f"![{title}]({chart_files[chart.name]})", "", say(chart.note), ""]
+    out += [f"## {say('heading-environment')}", "", "| | |", "|---|---|"]
+    out += [f"| {_cell(view.say(name))} | {_cell(view.say(value))} |" for name, value in view.environment]
     return "\n".join(out) + "\n"
 
 
-def _table(table: Table, say: Callable[[str], str]) -> list[str]:
-    out = [f"## {_flat(table.title)}", ""]
-    out.append("| " + " | ".join(map(_cell, table.columns)) + " |")
-    out.append("|" + "|".join("---" if i < table.text_columns else "---:" for i in range(len(table.columns))) + "|")
-    shown = table.texts()[:MOST]
-    for i, row in enumerate(shown):
+def _table(table: Table, view: View) -> list[str]:
+    out = [f"## {_flat(view.say(table.title))}", ""]
+    out.append("| " + " | ".join(map(_cell, table.headings(view.lang))) + " |")
+    out.append("|" + "|".join("---:" if table.is_number(i) else "---" for i in range(len(table.columns))) + "|")
+    for i, row in enumerate(table.texts(view.lang)[:MOST]):
         cells = [_cell(c) for c in row]
         # A row of trials leads to their folders.
         if table.folders:
             cells[0] = f"[{cells[0]}]({table.folders[i]}/)"
         out.append("| " + " | ".join(cells) + " |")
     if len(table.cells) > MOST:
-        out += ["", f"{say('The rest is in')} report-{table.name}.csv ({len(table.cells)})."]
-    return [*out, "", _flat(table.note), ""] if table.note else [*out, ""]
+        rest = message("rest-in-csv", file=Name(f"report-{table.name}.csv"), n=len(table.cells))
+        out += ["", _flat(view.say(rest))]
+    return [*out, "", _flat(table.notes(view.lang)), ""] if table.note else [*out, ""]
 
 
 def _flat(text: str) -> str:

@@ -6,19 +6,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.figures import BY_NAME, Figure, is_known
-from pgdyno.format import percent, size
 from pgdyno.judge.groups import Group, variant_column
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import TrialSummary
-from pgdyno.report.cells import TOO_FEW, Cell, Table, all_linked, linked
+from pgdyno.report.cells import (
+    BY_UNIT,
+    COUNT,
+    DASH,
+    GROWTH,
+    PERCENT,
+    SHARE,
+    SIZE,
+    TOO_FEW,
+    Column,
+    Table,
+    Value,
+    all_linked,
+    cells,
+    column,
+    linked,
+    own_column,
+    significant,
+)
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 _OF_A_TRIAL = tuple(BY_NAME[name] for name in ("TPS", "p99", "max", "client CPU"))
 
 
 def activity(groups: Sequence[Group]) -> Table:
     """Return the table of the server's activity during the trials."""
-    column = variant_column(list(groups))
-    cells: list[list[str | Cell]] = []
+    variant = variant_column(list(groups))
+    rows = []
     for g in groups:
         # What TPC-C's clients drew is none of the server's.
         trials = [t for t in g.trials if t.summary and any(not n.startswith("tpcc_") for n in t.activity)]
@@ -32,103 +51,83 @@ def activity(groups: Sequence[Group]) -> Table:
         updated, hot, wal = mean("rows_updated"), mean("rows_hot_updated"), mean("wal_bytes")
         done = sum((t.activity.get("rows_inserted", 0) + t.activity.get("rows_updated", 0)) for t in trials)
         written = sum(t.activity.get("wal_bytes", 0) for t in trials)
-        checkpoints = (mean("checkpoints_timed") or 0) + (mean("checkpoints_requested") or 0)
-        cells.append(
-            [
-                g.workload,
-                *([g.variant] if column else []),
-                f"{g.hot_set * 100:g}%",
-                str(g.clients),
-                *all_linked(
-                    [
-                        "–" if wal is None else size(max(0.0, wal)),
-                        "–" if not done else f"{written / done:,.0f}",
-                        percent(hot / updated) if updated and hot is not None else "–",
-                        _signed(mean("table_bytes_growth")),
-                        _signed(mean("index_bytes_growth")),
-                        f"{checkpoints:.3g}",
-                    ],
-                    trials,
-                ),
-            ]
-        )
-    more = [column] if column else []
+        figures = [
+            None if wal is None else max(0.0, wal),
+            written / done if done else None,
+            hot / updated if updated and hot is not None else None,
+            mean("table_bytes_growth"),
+            mean("index_bytes_growth"),
+            (mean("checkpoints_timed") or 0.0) + (mean("checkpoints_requested") or 0.0),
+        ]
+        label = cells([g.workload, *([g.variant] if variant else []), g.hot_set, g.clients])
+        rows.append([*label, *all_linked(figures, trials)])
     return Table(
         "server",
-        "Server activity",
-        ["workload", *more, "hot set", "clients", "WAL", "WAL B/row", "HOT", "tables", "indexes", "checkpoints"],
-        cells,
-        "From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each "
-        "row that "
-        "was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the "
-        "database.",
-        3 if column else 2,
+        message("table-server"),
+        [
+            column("workload"), *([own_column(variant)] if variant else []), column("hot set", SHARE),
+            column("clients", COUNT), column("WAL", SIZE), column("WAL B/row", COUNT), column("HOT", PERCENT),
+            column("tables", GROWTH), column("indexes", GROWTH), column("checkpoints", significant(3)),
+        ],
+        rows,
+        [message("note-server")],
+        3 if variant else 2,
         ["hot set", "clients", "checkpoints", "indexes"],
-    )
+    )  # fmt: skip
 
 
-def _signed(n: float | None) -> str:
-    if n is None:
-        return "–"
-    return f"{'-' if n < 0 else '+' if n > 0 else ''}{size(abs(n))}"
-
-
-def _outcomes_text(s: TrialSummary) -> str:
-    codes = ", ".join(f"{n:,} failed with {code}" for code, n in sorted(s.failed.items()))
-    parts = [codes] if codes else []
-    for n, what in (
-        (s.unknown, "unknown"),
-        (s.skipped, "skipped"),
-        (s.unfinished, "unfinished"),
-        (s.lost, "lost connections"),
+def _outcomes(s: TrialSummary) -> list[Text]:
+    parts: list[Text] = [message("outcome-failed", n=n, code=Name(code)) for code, n in sorted(s.failed.items())]
+    for n, id in (
+        (s.unknown, "outcome-unknown"),
+        (s.skipped, "outcome-skipped"),
+        (s.unfinished, "outcome-unfinished"),
+        (s.lost, "outcome-lost"),
     ):
         if n:
-            parts.append(f"{n:,} {what}")
-    return "; ".join(parts)
+            parts.append(Message(id, {"n": n}))
+    return parts
 
 
 def outcomes(data: RunData) -> Table:
     """Only trials in which something but commits happened."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for t in data.trials:
-        text = _outcomes_text(t.summary) if t.summary else ""
+        found = _outcomes(t.summary) if t.summary else []
         if t.summary and t.summary.warmup_dropped_s:
-            text = "; ".join(x for x in (text, f"first {t.summary.warmup_dropped_s:.1f} s left out as warm-up") if x)
-        text = "; ".join(x for x in (text, " ".join(t.error.split())) if x)
-        if text:
-            cells.append([linked(t.plan.folder, [t]), t.state, text])
-    return Table("outcomes", "What went wrong", ["trial", "state", "outcomes"], cells, "", 3)
+            found.append(message("outcome-dropped", seconds=Quantity(t.summary.warmup_dropped_s, "factor")))
+        if error := " ".join(t.error.split()):
+            found.append(Name(error))
+        if found:
+            rows.append(cells([linked(Name(t.plan.folder), [t]), _state(t.state), listed(found, "semicolon")]))
+    columns = [column("trial"), column("state"), column("outcomes", is_long=True)]
+    return Table("outcomes", message("table-outcomes"), columns, rows, [], 3)
 
 
-def _shown(s: TrialSummary, f: Figure) -> str:
+def _state(state: str) -> Text:
+    known = {"finished", "failed", "interrupted", "running"}
+    return message(f"state-of-trial-{state}") if state in known else Name(state)
+
+
+def _shown(s: TrialSummary, f: Figure) -> Value:
     if f.beyond is not None and not is_known(s.latency.count, f):
         return TOO_FEW
-    return "–" if f.beyond is not None and s.regimes is not None else f.cell(f.of(s))
+    value = float(f.of(s))
+    if (f.beyond is not None and s.regimes is not None) or (f.unit == "ns" and not value):
+        return DASH
+    return value
 
 
 def trials(data: RunData) -> Table:
     """All of them."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for t in data.trials:
         s = t.summary
-        if s is None:
-            cells.append([t.plan.folder, t.state, "–", "–", "–", "–", "–"])
-            continue
-        cells.append(
-            [
-                t.plan.folder,
-                t.state,
-                f"{s.committed:,}",
-                *(_shown(s, f) for f in _OF_A_TRIAL),
-            ]
-        )
-    return Table(
-        "trials",
-        "Every trial",
-        ["trial", "state", "committed", *(f.heading for f in _OF_A_TRIAL)],
-        cells,
-        "client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its "
-        "time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).",
-        2,
-        folders=[f"trials/{t.plan.folder}" for t in data.trials],
-    )
+        figures: list[Value | None] = [None] * (1 + len(_OF_A_TRIAL))
+        if s is not None:
+            figures = [s.committed, *(_shown(s, f) for f in _OF_A_TRIAL)]
+        rows.append(cells([t.plan.folder, _state(t.state), *figures]))
+    columns = [column("trial"), column("state"), column("committed", COUNT)]
+    columns += [Column(f.heading, column(f.heading).title, BY_UNIT[f.unit]) for f in _OF_A_TRIAL]
+    folders = [f"trials/{t.plan.folder}" for t in data.trials]
+    return Table("trials", message("table-trials"), columns, rows, [message("note-trials")], 2, folders=folders)

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+from pgdyno import i18n
+from pgdyno.format import printable
+from pgdyno.message import Message, Text
 from pgdyno.report import html
 from pgdyno.report.cells import Table
+from pgdyno.report.charts import Chart
 
 
 @dataclass(frozen=True)
 class Answer:
     """Answer at the beginning of a page, and the reasons below it."""
 
-    title: str
-    sentence: str
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Vega-Lite."""
-
-    name: str
-    title: str
-    note: str
-    spec: dict[str, Any]
+    title: Text
+    sentence: Text
+    notes: list[Text] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Page:
-    """See the module."""
+    """Content of a page in one language."""
 
-    title: str
-    subtitle: str
+    title: Text
+    subtitle: Text
     answers: list[Answer]
     tables: list[Table]
     charts: list[Chart]
     #: Tables behind the charts.
     details: list[Table]
-    method: list[str]
-    error: str = ""
+    method: list[Text]
+    error: Text | None = None
+    lang: str = "en"
+
+    @property
+    def say(self) -> Callable[[Text | str], str]:
+        """Function that writes a text in the page's language, or a message by its id."""
+        return lambda text: printable(i18n.text(Message(text) if isinstance(text, str) else text, self.lang))
 
 
 def render(page: Page) -> str:
@@ -48,8 +48,9 @@ def render(page: Page) -> str:
     specs = {c.name: c.spec for c in page.charts}
     return html.template("page.html.j2").render(
         page=page,
-        say=str,
-        **html.tables_for([*page.tables, *page.details]),
+        lang=page.lang,
+        say=page.say,
+        **html.tables_for([*page.tables, *page.details], page.lang),
         specs=html.embedded(specs),
         library=html.library() if specs else "",
     )

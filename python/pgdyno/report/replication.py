@@ -6,19 +6,36 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pgdyno import i18n
 from pgdyno.figures import TPS
-from pgdyno.format import count, integer, milliseconds, percent, plus_minus, size
 from pgdyno.judge.groups import Group
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import Latency, spelled
-from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.report import names
+from pgdyno.report.cells import (
+    COUNT,
+    HALF_WIDTH,
+    MS,
+    NUMBER,
+    PERCENT,
+    SIZE,
+    Column,
+    Form,
+    Table,
+    all_linked,
+    cells,
+    column,
+)
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
-from pgdyno.units import Share
+from pgdyno.units import Quantity, Share
 
 _COMMITS = {"commit", "end"}
-#: What columns call axes whose names are long.
+#: Columns of axes whose names are long.
 _SHORT = {"synchronous_commit": "sync commit", "synchronous_standby_names": "waits for", "round_trip_ms": "rtt ms"}
+#: Seconds that are shown in milliseconds.
+_LAG = Form(lambda v: MS.write(v * 1e9), "s", 1.0, True)
 
 
 @dataclass(frozen=True)
@@ -53,12 +70,14 @@ def _axes(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(name for g in groups for name in g.varied))
 
 
-def _values(g: Group, axes: Sequence[str]) -> list[str]:
-    """Return the values of a group, one column for each axis.
+def _axis_columns(axes: Sequence[str]) -> list[Column]:
+    """Return the columns of the axes: nobody reads values that share one cell with all others."""
+    return [column(_SHORT[a]) if a in _SHORT else Column(a, Name(a)) for a in axes]
 
-    Nobody reads values that share one cell with all others.
-    """
-    return [spelled(g.varied[a]) if a in g.varied else "–" for a in axes]
+
+def _values(g: Group, axes: Sequence[str]) -> list[str | None]:
+    """Return the values of a group, one for each axis."""
+    return [spelled(g.varied[a]) if a in g.varied else None for a in axes]
 
 
 def _any_standby(run: RunAnalysis) -> bool:
@@ -84,29 +103,28 @@ def _commit(data: RunData, g: Group) -> Latency | None:
 def table(run: RunAnalysis) -> Table:
     """Return the table of standby costs, with a row for each configuration."""
     axes = _axes(run.groups)
-    cells: list[list[str | Cell]] = []
+    rows = []
     for c in costs(run):
-        g, tps = c.group, c.group.over("tps")
-        commit = [milliseconds(n) for n in (c.commit.p50_ns, c.commit.p95_ns, c.commit.p99_ns)] if c.commit else []
-        waiting = [percent(c.waiting.mean), f"{c.waiting.high - c.waiting.mean:.1%}"] if c.waiting else ["–", "–"]
-        lag = [_ms(c.lag.mean_s), _ms(c.lag.max_s), size(c.lag.max_bytes)] if c.lag else ["–"] * 3
-        figures = [TPS.cell(tps.mean), plus_minus(g.half_width()), *(commit or ["–"] * 3), *waiting, *lag]
-        cells.append([g.workload, *_values(g, axes), str(g.clients), *all_linked(figures, g.trials)])
-    columns = ["workload", *(_SHORT.get(a, a) for a in axes), "clients", TPS.heading, "±"]
-    columns += ["commit p50 ms", "commit p95 ms", "commit p99 ms", "waiting", "waiting ±", "lag ms"]
-    columns += ["lag max ms", "lag max"]
+        g, none = c.group, [None] * 3
+        commit = [c.commit.p50_ns, c.commit.p95_ns, c.commit.p99_ns] if c.commit else none
+        waiting = [c.waiting.mean, c.waiting.high - c.waiting.mean] if c.waiting else none[:2]
+        lag = [c.lag.mean_s, c.lag.max_s, c.lag.max_bytes] if c.lag else none
+        figures = [g.over("tps").mean, g.half_width(), *(n or None for n in commit), *waiting, *lag]
+        rows.append([*cells([g.workload, *_values(g, axes), g.clients]), *all_linked(figures, g.trials)])
     return Table(
         "replication",
-        "What standbys cost",
-        columns,
-        cells,
-        "Commit: the statement that commits, all repetitions together. Waiting: the part of the clients' time in which "
-        "commits waited for standbys (wait event SyncRep, sampled), with half the width of its 95% interval. Lag: "
-        "until what was committed is seen on a standby, as the primary knows it (replay_lag), sampled each second: "
-        "mean and longest of all standbys, and bytes.",
+        message("table-replication"),
+        [
+            column("workload"), *_axis_columns(axes), column("clients", COUNT), column(TPS.heading, NUMBER),
+            column("±", HALF_WIDTH), *(column(f"commit p{p} ms", MS) for p in (50, 95, 99)),
+            column("waiting", PERCENT), column("waiting ±", PERCENT), column("lag ms", _LAG),
+            column("lag max ms", _LAG), column("lag max", SIZE),
+        ],
+        rows,
+        [message("note-replication")],
         2 + len(axes),
         ["workload", "waiting ±", "commit p95 ms", "lag max", "lag max ms", "clients", "commit p99 ms"],
-    )
+    )  # fmt: skip
 
 
 def reads(run: RunAnalysis) -> Table:
@@ -115,44 +133,45 @@ def reads(run: RunAnalysis) -> Table:
     The table has a row for each configuration and standby.
     """
     axes = _axes(run.groups)
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups if _any_standby(run) else []:
         seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
         for name in dict.fromkeys(row["standby"] for row in run.observed(g.trials).whole("standbys")):
             old, read = (run.data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
             if not old.count and not read.count:
                 continue
-            done = [integer(read.count / seconds) if seconds and read.count else "–"]
-            done += [milliseconds(read.percentile(p)) if read.count else "–" for p in (50, 99)]
-            age = [milliseconds(old.percentile(p)) if old.count else "–" for p in (50, 95, 99, 100)]
-            cells.append([g.workload, *_values(g, axes), name, *all_linked([*age, *done], g.trials), f"{old.count:,}"])
+            done = [read.count / seconds if seconds and read.count else None]
+            done += [read.percentile(p) if read.count else None for p in (50, 99)]
+            age = [old.percentile(p) if old.count else None for p in (50, 95, 99, 100)]
+            label = cells([g.workload, *_values(g, axes), name])
+            rows.append([*label, *all_linked([*age, *done], g.trials), *cells([old.count])])
     return Table(
         "standby-reads",
-        "What standbys showed",
-        ["workload", *(_SHORT.get(a, a) for a in axes), "standby", "stale p50 ms", "stale p95 ms", "stale p99 ms",
-         "stale max ms", "reads/s", "read p50 ms", "read p99 ms", "beats"],
-        cells,
-        "Stale: from the answer to a commit on the primary until a read on the standby sees it, by a heartbeat: a row "
-        "that is updated 50 times a second and read on each standby each millisecond or two, so no finer than that; of "
-        "all repetitions together. Reads: what the experiment reads on standbys meanwhile, closed loop unless it names "
-        "a rate.",
+        message("table-standby-reads"),
+        [
+            column("workload"), *_axis_columns(axes), column("standby"),
+            *(column(f"stale {p} ms", MS) for p in ("p50", "p95", "p99", "max")), column("reads/s", NUMBER),
+            column("read p50 ms", MS), column("read p99 ms", MS), column("beats", COUNT),
+        ],
+        rows,
+        [message("note-standby-reads")],
         2 + len(axes),
         ["workload", "beats", "stale p95 ms", "read p50 ms"],
     )  # fmt: skip
 
 
-def sentences(run: RunAnalysis) -> list[str]:
+def sentences(run: RunAnalysis) -> list[Text]:
     """Return the share of asynchronous throughput that remains if commits wait for standbys, by network."""
-    found = []
+    found: list[Text] = []
     waiting: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
     asynchronous: dict[tuple[str, int], list[Group]] = {}
     for c in costs(run):
         g, e = c.group, run.observed(c.group.trials)
-        names, commit = e.setting("synchronous_standby_names"), e.setting("synchronous_commit") or "on"
+        waits_for, commit = e.setting("synchronous_standby_names"), e.setting("synchronous_commit") or "on"
         trip = float(g.trials[0].parameters.get("round_trip_ms") or 0.0)
         key = (g.workload, g.clients)
-        if c.lag and names and commit not in ("off", "local"):
-            waiting.setdefault(key, []).append((trip, g.over("tps").mean, f"{commit}, {names}"))
+        if c.lag and waits_for and commit not in ("off", "local"):
+            waiting.setdefault(key, []).append((trip, g.over("tps").mean, f"{commit}, {waits_for}"))
         elif c.lag and commit != "off" and not trip:
             asynchronous.setdefault(key, []).append(g)
     for key, figures in waiting.items():
@@ -162,20 +181,30 @@ def sentences(run: RunAnalysis) -> list[str]:
         whole = base.over("tps").mean
         if not whole:
             continue
-        half = plus_minus(base.half_width())
-        parts = []
-        for trip in sorted({t for t, _, _ in figures}):
-            of = sorted((tps / whole, name) for t, tps, name in figures if t == trip)
-            (low, slow), (high, fast) = of[0], of[-1]
-            where = f"with {trip:g} ms more of round trip " if trip else ""
-            part = f"{low:.0%} ({slow})" if len(of) == 1 else f"{low:.0%} ({slow}) to {high:.0%} ({fast})"
-            parts.append(f"{where}{part}")
-        where = f" ({key[0]}, {count(int(key[1]), 'client')})" if len(waiting) > 1 else ""
+        half = base.half_width()
+        parts = [
+            _remaining(trip, [f for f in figures if f[0] == trip], whole) for trip in sorted({f[0] for f in figures})
+        ]
+        where = message("in-brackets", text=listed([Name(key[0]), names.clients(int(key[1]))]))
         found.append(
-            f"Asynchronous standbys leave {TPS.cell(whole)} TPS{'' if half == '–' else f' (± {half})'}{where}; commits "
-            f"that wait for a standby do {', '.join(parts)} of that."
-        )
+            message(
+                "answer-standbys", tps=Quantity(whole, "count"),
+                half=None if half is None else message("plus-minus-in-brackets", half=Quantity(half, "half-width")),
+                where=where if len(waiting) > 1 else None, parts=listed(parts),
+            )
+        )  # fmt: skip
     return found
+
+
+def _remaining(trip: float, figures: Sequence[tuple[float, float, str]], whole: float) -> Message:
+    """Return the share of the throughput `whole` that commits reach which wait for standbys.
+
+    `figures` holds throughput and settings with one round trip, in milliseconds, that was added to the network.
+    """
+    of = sorted((tps / whole, name) for _, tps, name in figures)
+    shown = [message("remaining", share=Quantity(s, "share", 0), settings=Name(n)) for s, n in (of[0], of[-1])]
+    rest = shown[0] if len(of) == 1 else message("from-to", low=shown[0], high=shown[1])
+    return message("remaining-over", trip=Quantity(trip, "plain"), rest=rest) if trip else rest
 
 
 def as_json(run: RunAnalysis) -> list[dict[str, Any]]:
@@ -183,10 +212,10 @@ def as_json(run: RunAnalysis) -> list[dict[str, Any]]:
     found = []
     for c in costs(run):
         g, e = c.group, run.observed(c.group.trials)
-        names = dict.fromkeys(row["standby"] for row in e.whole("standbys"))
+        standbys = dict.fromkeys(row["standby"] for row in e.whole("standbys"))
         seconds = sum(t.summary.elapsed_s for t in g.trials if t.summary)
         shown = {}
-        for name in names:
+        for name in standbys:
             old, read = (run.data.histogram(tag(name), g.key) for tag in (hlog.staleness, hlog.standby_reads))
             shown[name] = {
                 "beats": old.count,
@@ -208,11 +237,7 @@ def as_json(run: RunAnalysis) -> list[dict[str, Any]]:
     return found
 
 
-def _ms(seconds: float) -> str:
-    return milliseconds(seconds * 1e9)
-
-
-def bars(run: RunAnalysis) -> list[dict[str, object]]:
+def bars(run: RunAnalysis, lang: str) -> list[dict[str, object]]:
     """Return the rows of the chart of standbys, one per configuration.
 
     Each row states what commits wait for, which standbys they wait for, and the network between them. It also has the
@@ -223,14 +248,16 @@ def bars(run: RunAnalysis) -> list[dict[str, object]]:
         e, half = run.observed(c.group.trials), c.group.half_width() or 0.0
         trip = c.group.trials[0].parameters.get("round_trip_ms") or 0.0
         tps = c.group.over("tps").mean
-        names = e.setting("synchronous_standby_names")
+        waits_for = e.setting("synchronous_standby_names")
+        network = message("network-added", trip=Quantity(trip, "plain")) if trip else message("network-local")
+        standbys = Name(waits_for) if waits_for else message("standbys-asynchronous")
         found.append(
             {
                 "workload": c.group.workload,
                 "clients": c.group.clients,
                 "synchronous_commit": e.setting("synchronous_commit") or "on",
-                "standbys": (names or "asynchronous") if c.lag else "no standby",
-                "network": f"{trip:g} ms round trip added" if trip else "local network",
+                "standbys": i18n.text(standbys if c.lag else message("standbys-none"), lang),
+                "network": i18n.text(network, lang),
                 "trip": trip,
                 "TPS": round(tps, 1),
                 "low": round(tps * (1 - min(1.0, half)), 1),

@@ -13,19 +13,44 @@ from typing import Any
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.format import integer, milliseconds, size
 from pgdyno.judge.groups import Group
-from pgdyno.report.cells import Cell, Table, linked
-from pgdyno.report.findings import title_of
+from pgdyno.message import Message, Name, Text, message
+from pgdyno.report.cells import (
+    COUNT,
+    MS,
+    NUMBER,
+    PERCENT,
+    SIZE,
+    Cell,
+    Column,
+    Form,
+    Table,
+    cells,
+    column,
+    fixed,
+    linked,
+    significant,
+)
+from pgdyno.report.names import configuration
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
 #: Configurations; the samples have all.
 _MOST = 60
-_DEVICE_COLUMNS = [
-    "configuration", "phase", "device", "r/s", "w/s", "read MB/s", "write MB/s", "rareq", "wareq", "aqu", "r_await ms",
-    "w_await ms", "util",
-]  # fmt: skip
+_WHOLE_PERCENT = Form(lambda v: f"{v * 100:.0f}%")
+#: As iostat -x calls them, with the columns of the samples that they come from.
+_DEVICE_COLUMNS = {
+    "r/s": (NUMBER, "reads_per_s"),
+    "w/s": (NUMBER, "writes_per_s"),
+    "read MB/s": (fixed(1, "bytes/s", 1e6), "read_bytes_per_s"),
+    "write MB/s": (fixed(1, "bytes/s", 1e6), "write_bytes_per_s"),
+    "rareq": (SIZE, "read_request_bytes"),
+    "wareq": (SIZE, "write_request_bytes"),
+    "aqu": (fixed(2), "queue"),
+    "r_await ms": (MS, "read_await_ns"),
+    "w_await ms": (MS, "write_await_ns"),
+    "util": (PERCENT, "utilisation"),
+}
 #: Of statements and relations, the first.
 _STATEMENTS = 12
 #: Of statements that are not the scripts', the part of the time that is worth a row.
@@ -39,7 +64,7 @@ def devices(run: RunAnalysis) -> Table:
 
     The phases are checkpoints and the time outside checkpoints. The phases of loading come first.
     """
-    cells = _while_loading(run.data)
+    rows = _while_loading(run.data)
     for g in run.groups[:_MOST]:
         e = run.observed(g.trials)
         names = list(dict.fromkeys(row["device"] for r in e.trials for row in r.rows("devices")))
@@ -49,53 +74,61 @@ def devices(run: RunAnalysis) -> Table:
                 if of is None:
                     continue
                 reads, writes, *others = _figures(of)
-                cells.append([title_of(g), phase, name, linked(reads, g.trials), linked(writes, g.trials), *others])
+                leading = [linked(reads, g.trials), linked(writes, g.trials)]
+                rows.append(cells([configuration(g), phase, name, *leading, *others]))
     return Table(
         "devices",
-        "Devices",
-        _DEVICE_COLUMNS,
-        cells,
-        "As iostat -x has them, means over the measurement, of the devices under the server's files. Phase: while a "
-        "checkpoint wrote (by the server's log, else by what the checkpointer was seen to do), and the rest. Sampled, "
-        "so without spread. While loading, what is left in the page cache is written in a later phase.",
+        message("table-devices"),
+        [column("configuration"), column("phase"), column("device"),
+         *(Column(n, Name(n), form) for n, (form, _) in _DEVICE_COLUMNS.items())],
+        rows,
+        [message("note-devices")],
         3,
         ["rareq", "wareq", "aqu"],
     )  # fmt: skip
 
 
-def _while_loading(data: RunData) -> list[list[str | Cell]]:
+def _while_loading(data: RunData) -> list[list[Cell]]:
     """Return the table rows of the loading phases, for each place that was loaded."""
     places = data.manifest.places
-    cells: list[list[str | Cell]] = []
+    rows = []
     for place in places.values():
-        title = f"loading {place.dataset.name}" + (f" ({place.title or place.target})" if len(places) > 1 else "")
+        where = message("in-brackets", text=Name(place.title or place.target)) if len(places) > 1 else None
+        title = message("loading-of", dataset=Name(place.dataset.name), where=where)
         for row in place.dataset.devices:
-            cells.append([title, f"{row['phase']} ({row['seconds']:.1f} s)", str(row["device"]), *_figures(row)])
-    return cells
+            known = f"phase-{row['phase']}"
+            phase: Text = Message(known) if known in _LOADING else Name(str(row["phase"]))
+            seconds = Name(f"{row['seconds']:.1f}")
+            rows.append(
+                cells([title, message("phase-of", phase=phase, seconds=seconds), str(row["device"]), *_figures(row)])
+            )
+    return rows
 
 
-def _figures(of: Mapping[str, Any]) -> list[str]:
+#: Phases of a load.
+_LOADING = {
+    "phase-generate", "phase-keys", "phase-vacuum", "phase-create", "phase-start", "phase-check", "phase-copy",
+    "phase-restore",
+}  # fmt: skip
+
+
+def _figures(of: Mapping[str, Any]) -> list[float | None]:
     """Return the figures that iostat -x shows of a device.
 
     Requests per second come first, reads and then writes.
     """
-    return [
-        integer(of["reads_per_s"]), integer(of["writes_per_s"]),
-        f"{of['read_bytes_per_s'] / 1e6:,.1f}", f"{of['write_bytes_per_s'] / 1e6:,.1f}",
-        size(of["read_request_bytes"]), size(of["write_request_bytes"]), f"{of['queue']:.2f}",
-        milliseconds(of["read_await_ns"]), milliseconds(of["write_await_ns"]), f"{of['utilisation'] * 100:.1f}%",
-    ]  # fmt: skip
+    return [of[name] or (None if form is MS else 0.0) for form, name in _DEVICE_COLUMNS.values()]
 
 
-def _phases(e: Observed) -> list[tuple[str, Callable[[Recorded, int, int], bool]]]:
+def _phases(e: Observed) -> list[tuple[Message, Callable[[Recorded, int, int], bool]]]:
     spans = {id(r): in_checkpoint(r) for r in e.trials}
 
     def writes(r: Recorded, start: int, end: int) -> bool:
         return any(a < end and b > start for a, b in spans[id(r)])
 
     if not any(spans.values()):
-        return [("run", lambda *_: True)]
-    return [("no checkpoint", lambda *at: not writes(*at)), ("checkpoint", writes)]
+        return [(message("phase-run"), lambda *_: True)]
+    return [(message("phase-no-checkpoint"), lambda *at: not writes(*at)), (message("phase-checkpoint"), writes)]
 
 
 def _means(e: Observed, device: str, fits: Callable[[Recorded, int, int], bool]) -> dict[str, float] | None:
@@ -130,30 +163,30 @@ def processes(run: RunAnalysis) -> Table:
 
     It has a row for each configuration, kind of process and phase (warm-up, measurement).
     """
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups[:_MOST]:
         trials = run.observed(g.trials).trials
-        first = "cold" if _begin_cold(run.data, g) else "warm-up"
-        for phase, of in ((first, Recorded.before), ("measured", Recorded.rows)):
+        first = message("phase-cold") if _begin_cold(run.data, g) else message("phase-warmup")
+        for phase, of in ((first, Recorded.before), (message("phase-measured"), Recorded.rows)):
             means = _by_kind([of(r, "processes") for r in trials])
             for kind, (count, cpu, waiting, read, written) in sorted(means.items(), key=lambda x: -x[1][1]):
                 if cpu < _CPU and read + written < _BYTES:
                     continue
-                cells.append(
-                    [title_of(g), phase, kind, integer(round(count)), f"{cpu:.3f}", f"{waiting:.3f}",
-                     f"{read / 1e6:,.2f}", f"{written / 1e6:,.2f}"]
-                )  # fmt: skip
+                rows.append(cells([configuration(g), phase, kind, round(count), cpu, waiting, read, written]))
+    mb_per_s = fixed(2, "bytes/s", 1e6)
     return Table(
         "processes",
-        "Processes",
-        ["configuration", "phase", "process", "n", "CPUs", "waiting", "read MB/s", "write MB/s"],
-        cells,
-        "Means over the warm-up, where caches may be cold, and over the measurement. Cold: the warm-up behind a "
-        "restart of the server. CPUs: processors used; waiting: processes that were ready and had none. Read: from "
-        "the block layer; written: given to the kernel, which writes it to the disk then or later.",
+        message("table-processes"),
+        [
+            column("configuration"), column("phase"), column("process"), column("n", COUNT), column("CPUs", fixed(3)),
+            column("waiting", fixed(3), id="waiting-for-cpu"), column("read MB/s", mb_per_s),
+            column("write MB/s", mb_per_s),
+        ],
+        rows,
+        [message("note-processes")],
         3,
         ["waiting", "n"],
-    )
+    )  # fmt: skip
 
 
 def _begin_cold(data: RunData, g: Group) -> bool:
@@ -179,8 +212,8 @@ def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[fl
     for row in chain.from_iterable(trials):
         mean = means.setdefault(row["kind"], [0.0] * len(_PROCESS))
         share = (row["end_ns"] - row["start_ns"]) / 1e9 / seconds if seconds else 0.0
-        for n, column in enumerate(_PROCESS):
-            mean[n] += share * row[column]
+        for n, name in enumerate(_PROCESS):
+            mean[n] += share * row[name]
     return means
 
 
@@ -189,7 +222,7 @@ def statements(run: RunAnalysis) -> Table:
 
     The figures are those of pg_stat_statements.
     """
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups[:_MOST]:
         titles = {(PurePath(s.script).name, s.line): s.title for s in run.data.pooled_statements[g.key]}
         counted: dict[str, dict[str, float]] = {}
@@ -206,23 +239,22 @@ def statements(run: RunAnalysis) -> Table:
             calls = of["calls"] or 1.0
             each = {n: of.get(n, 0.0) / calls for n in of}
             temporary = each["temp_blocks_read"] + each["temp_blocks_written"]
-            cells.append(
-                [
-                    title_of(g), title, linked(f"{of['calls']:,.0f}", g.trials), f"{each['ms']:.3g}",
-                    *(f"{each[n]:.3g}" for n in ("rows", "blocks_hit", "blocks_read", "blocks_dirtied")),
-                    f"{each['wal_bytes']:,.0f}", f"{each['wal_full_pages']:.2g}", f"{temporary:.2g}",
-                    f"{each.get('jit_ms', 0.0):.2g}",
-                ]
-            )  # fmt: skip
+            figures = [each[n] for n in ("ms", "rows", "blocks_hit", "blocks_read", "blocks_dirtied", "wal_bytes")]
+            figures += [each["wal_full_pages"], temporary, each.get("jit_ms", 0.0)]
+            rows.append(cells([configuration(g), title, linked(of["calls"], g.trials), *figures]))
+    three, two = significant(3), significant(2)
+    milliseconds = Form(three.write, "s", 1e-3, True)
     return Table(
         "server-statements",
-        "Statements as the server counts them",
-        ["configuration", "statement", "calls", "mean ms", "rows", "hit", "read", "dirtied", "WAL B", "full pages",
-         "temp", "JIT ms"],
-        cells,
-        "By pg_stat_statements, so without spread; all but calls are for one call. On private servers counted while "
-        "trials warm up, since to count costs some percent of the throughput; of others as they count. Hit, read, "
-        "dirtied, temp: blocks. Mean: execution within the server, without planning and network.",
+        message("table-server-statements"),
+        [
+            column("configuration"), column("statement", is_long=True), column("calls", COUNT),
+            column("mean ms", milliseconds), column("rows", three), column("hit", three),
+            column("read", three, id="blocks-read"), column("dirtied", three), column("WAL B", COUNT),
+            column("full pages", two), column("temp", two), column("JIT ms", Form(two.write, "s", 1e-3, True)),
+        ],
+        rows,
+        [message("note-server-statements")],
         2,
         ["dirtied", "full pages", "temp", "JIT ms", "hit"],
     )  # fmt: skip
@@ -233,7 +265,7 @@ def locks(run: RunAnalysis) -> Table:
 
     The locks with the most waiting sessions come first, then those that were held most.
     """
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups[:_MOST]:
         trials = [r.rows("locks") for r in run.observed(g.trials).trials]
         looks = sum(len({row["end_ns"] for row in rows}) for rows in trials)
@@ -245,17 +277,19 @@ def locks(run: RunAnalysis) -> Table:
         for (kind, mode, relation), of in sorted(totals.items(), key=lambda x: (-x[1]["waiting"], -x[1]["granted"]))[
             :_STATEMENTS
         ]:
-            cells.append([title_of(g), kind, mode, relation or "–", *(f"{of[name]:.2f}" for name in _LOCKS)])
+            rows.append(cells([configuration(g), kind, mode, relation or None, *(of[name] for name in _LOCKS)]))
     return Table(
         "locks",
-        "Locks",
-        ["configuration", "kind", "mode", "relation", "waiting", "held", "fast path"],
-        cells,
-        "Sessions at a time, means of looks at pg_locks every two seconds: what takes less than milliseconds is "
-        "seldom seen. Fast path: of those held, without the shared lock table.",
+        message("table-locks"),
+        [
+            column("configuration"), column("kind"), column("mode"), column("relation"), column("waiting", fixed(2)),
+            column("held", fixed(2)), column("fast path", fixed(2)),
+        ],
+        rows,
+        [message("note-locks")],
         4,
         ["fast path"],
-    )
+    )  # fmt: skip
 
 
 #: Of a row of locks.
@@ -264,52 +298,58 @@ _LOCKS = ("waiting", "granted", "fast_path")
 
 def growth(run: RunAnalysis) -> Table:
     """Return the table of the disk space of the database and of pg_wal, by configuration."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups[:_MOST]:
         e = run.observed(g.trials)
-        spans = [rows for r in e.trials if len(rows := [*r.before("sizes"), *r.rows("sizes")]) > 1]
+        spans = [of for r in e.trials if len(of := [*r.before("sizes"), *r.rows("sizes")]) > 1]
         if not spans:
             continue
-        grown = sum(rows[-1]["database_bytes"] - rows[0]["database_bytes"] for rows in spans)
-        seconds = sum(rows[-1]["end_ns"] - rows[0]["end_ns"] for rows in spans) / 1e9
-        wal = [row["wal_bytes"] for rows in spans for row in rows if "wal_bytes" in row]
-        cells.append(
-            [title_of(g), linked(size(spans[-1][-1]["database_bytes"]), g.trials),
-             f"{grown / 1e6 / max(seconds, 1e-9):,.2f}", *([size(min(wal)), size(max(wal))] if wal else ["–", "–"])]
-        )  # fmt: skip
+        grown = sum(of[-1]["database_bytes"] - of[0]["database_bytes"] for of in spans)
+        seconds = sum(of[-1]["end_ns"] - of[0]["end_ns"] for of in spans) / 1e9
+        wal = [row["wal_bytes"] for of in spans for row in of if "wal_bytes" in row]
+        database = linked(spans[-1][-1]["database_bytes"], g.trials)
+        kept = [min(wal), max(wal)] if wal else [None, None]
+        rows.append(cells([configuration(g), database, grown / max(seconds, 1e-9), *kept]))
     return Table(
         "growth",
-        "What the server's files take",
-        ["configuration", "database", "growth MB/s", "pg_wal min", "pg_wal max"],
-        cells,
-        "As the server tells every five seconds. Database: at the end of the last trial; growth: over the trials, with "
-        "their warm-up. In pg_wal are segments that are kept for the next checkpoints, standbys, slots and the "
-        "archive.",
+        message("table-growth"),
+        [
+            column("configuration"), column("database", SIZE), column("growth MB/s", fixed(2, "bytes/s", 1e6)),
+            column("pg_wal min", SIZE), column("pg_wal max", SIZE),
+        ],
+        rows,
+        [message("note-growth")],
         2,
-    )
+    )  # fmt: skip
 
 
 def buffers(run: RunAnalysis) -> Table:
     """Return the table of the contents of shared buffers after a trial, by configuration."""
-    cells: list[list[str | Cell]] = []
+    rows = []
     for g in run.groups[:_MOST]:
         # What they hold does not add up over repetitions: the last one.
-        rows = run.observed(g.trials[-1:]).whole("buffers")
-        all_of_them = sum(row["buffers"] for row in rows) or 1.0
-        for row in sorted(rows, key=lambda row: -row["buffers"])[:_STATEMENTS]:
+        held = run.observed(g.trials[-1:]).whole("buffers")
+        all_of_them = sum(row["buffers"] for row in held) or 1.0
+        for row in sorted(held, key=lambda row: -row["buffers"])[:_STATEMENTS]:
             pages = row["pages"]
-            cells.append(
-                [title_of(g), str(row["relation"]), linked(f"{row['buffers']:,.0f}", g.trials[-1:]),
-                 f"{row['buffers'] / all_of_them * 100:.1f}%", f"{row['main'] / pages * 100:.0f}%" if pages else "–",
-                 f"{row['dirty']:,.0f}", f"{row['usage']:.1f}"]
+            rows.append(
+                cells(
+                    [
+                        configuration(g), str(row["relation"]), linked(row["buffers"], g.trials[-1:]),
+                        row["buffers"] / all_of_them, row["main"] / pages if pages else None, row["dirty"],
+                        row["usage"],
+                    ]
+                )
             )  # fmt: skip
     return Table(
         "buffers",
-        "What shared buffers hold",
-        ["configuration", "relation", "buffers", "of all", "of the relation", "dirty", "usage"],
-        cells,
-        "By pg_buffercache, after the last trial of each configuration. Usage: how often the clock sweep finds a "
-        "buffer used before it may go, 0 to 5, mean.",
+        message("table-buffers"),
+        [
+            column("configuration"), column("relation"), column("buffers", COUNT), column("of all", PERCENT),
+            column("of the relation", _WHOLE_PERCENT), column("dirty", COUNT), column("usage", fixed(1)),
+        ],
+        rows,
+        [message("note-buffers")],
         2,
         ["usage"],
-    )
+    )  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pgdyno.message import Message
 from pgdyno.report.cells import Table
+from pgdyno.report.charts import Chart
 
 if TYPE_CHECKING:
-    from pgdyno.report.view import Chart, View
+    from pgdyno.report.view import View
 
 
 @dataclass(frozen=True)
@@ -16,38 +18,26 @@ class Section:
     """A question: its charts, the tables behind them, and tables for who wants more."""
 
     name: str
-    title: str
+    title: Message
     charts: list[Chart] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     folded: list[Table] = field(default_factory=list)
 
 
-#: Name, title, charts, tables, folded tables.
+#: Name, charts, tables, folded tables. The catalogues have the title as `section-` and the name.
 _PLAN = (
-    ("why", "Why", ("timeline-1", "timeline-2"), (), ("findings",)),
-    ("differences", "What differs", ("ratios", "sides"), ("comparisons",), ()),
-    ("standbys", "What standbys cost", ("standbys",), ("replication", "standby-reads"), ()),
-    ("objective", "How much it bears", ("capacity",), ("capacity",), ()),
-    (
-        "speed",
-        "How fast it is",
-        ("scaling", "new-orders", "qps"),
-        ("tpcc", "tpcc-paced", "tpcc-limits", "qps", "rows"),
-        ("detail",),
-    ),
-    ("latency", "How long a transaction takes", ("latency",), ("scripts", "statements"), ()),
-    ("fidelity", "Is it production's work", (), ("fidelity",), ()),
-    ("steadiness", "How steady it was", ("throughput", "latency-time"), (), ("time",)),
-    ("right", "Is it right", (), ("tpcc-ranges", "checks"), ()),
-    (
-        "server",
-        "Server activity",
-        (),
-        ("server",),
-        ("devices", "processes", "server-statements", "buffers", "locks", "growth"),
-    ),
-    ("data", "What it was measured on", (), ("storage", "syncs"), ("loading", "sizes")),
-    ("trouble", "What went wrong", (), ("outcomes",), ()),
+    ("why", ("timeline-1", "timeline-2"), (), ("findings",)),
+    ("differences", ("ratios", "sides"), ("comparisons",), ()),
+    ("standbys", ("standbys",), ("replication", "standby-reads"), ()),
+    ("objective", ("capacity",), ("capacity",), ()),
+    ("speed", ("scaling", "new-orders", "qps"), ("tpcc", "tpcc-paced", "tpcc-limits", "qps", "rows"), ("detail",)),
+    ("latency", ("latency",), ("scripts", "statements"), ()),
+    ("fidelity", (), ("fidelity",), ()),
+    ("steadiness", ("throughput", "latency-time"), (), ("time",)),
+    ("right", (), ("tpcc-ranges", "checks"), ()),
+    ("server", (), ("server",), ("devices", "processes", "server-statements", "buffers", "locks", "growth")),
+    ("data", (), ("storage", "syncs"), ("loading", "sizes")),
+    ("trouble", (), ("outcomes",), ()),
 )
 
 
@@ -59,10 +49,10 @@ def sections(view: View) -> list[Section]:
     charts = {c.name: c for c in view.charts}
     tables = {t.name: t for t in view.tables}
     found = []
-    for name, title, wanted, open_, folded in _PLAN:
+    for name, wanted, open_, folded in _PLAN:
         section = Section(
             name,
-            title,
+            Message(f"section-{name}"),
             [charts[c] for c in wanted if c in charts],
             [tables[t] for t in open_ if t in tables],
             [tables[t] for t in folded if t in tables],

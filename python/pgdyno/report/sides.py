@@ -9,8 +9,9 @@ from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.judge.compared import Pair
 from pgdyno.judge.groups import Group
+from pgdyno.message import message
 from pgdyno.model import spelled
-from pgdyno.report.charts import COLOURS, base
+from pgdyno.report.charts import COLOURS, Say, base
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 
@@ -18,15 +19,15 @@ _WIDTH, _HEIGHT = 285, 85
 #: Points of one side.
 _MOST = 400
 _DEVICE = (
-    ("written (MB/s)", lambda row: row["write_bytes_per_s"] / 1e6),
-    ("a write (ms)", lambda row: row["write_await_ns"] / 1e6),
-    ("read (MB/s)", lambda row: row["read_bytes_per_s"] / 1e6),
-    ("utilisation (%)", lambda row: row["utilisation"] * 100),
+    (message("axis-written"), lambda row: row["write_bytes_per_s"] / 1e6),
+    (message("axis-write-time"), lambda row: row["write_await_ns"] / 1e6),
+    (message("axis-read"), lambda row: row["read_bytes_per_s"] / 1e6),
+    (message("axis-utilisation"), lambda row: row["utilisation"] * 100),
 )
 Values = list[dict[str, object]]
 
 
-def chart(run: RunAnalysis, pair: Pair) -> dict[str, object] | None:
+def chart(run: RunAnalysis, pair: Pair, say: Say) -> dict[str, object] | None:
     """Return a chart of the longest trial of each side.
 
     Return None if there is nothing to show besides the throughput.
@@ -40,11 +41,12 @@ def chart(run: RunAnalysis, pair: Pair) -> dict[str, object] | None:
     end = max(r.seconds for r in sides.values())
     checkpoints = [c for name, r in sides.items() for c in _checkpoints(name, r)]
     throughput = [v for name, r in sides.items() for v in _throughput(name, r)]
-    panels = [_panel(list(sides), "TPS", throughput, checkpoints, end, heads=True)]
+    panels = [_panel(list(sides), say(message("axis-tps")), throughput, checkpoints, end, heads=True)]
     for title, of in _DEVICE:
         found = [v for name, r in sides.items() for v in _of_device(name, r, devices[name], of)]
         if any(v["v"] for v in found):
-            panels.append(_panel(list(sides), title, found, checkpoints, end))
+            most = 100 if title.id == "axis-utilisation" else None
+            panels.append(_panel(list(sides), say(title), found, checkpoints, end, most=most))
     whole = base([], 0, 0)
     for unused in ("width", "height", "data"):
         whole.pop(unused)
@@ -91,15 +93,22 @@ def _checkpoints(name: str, r: Recorded) -> Values:
 
 
 def _panel(
-    sides: list[str], title: str, values: Values, marks: Values, end: float, *, heads: bool = False
+    sides: list[str],
+    title: str,
+    values: Values,
+    marks: Values,
+    end: float,
+    *,
+    heads: bool = False,
+    most: float | None = None,
 ) -> dict[str, object]:
     """One figure: a column for each side, on one scale."""
     scale = {"domain": [0, round(end, 3)]}
     x = {"field": "s", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickCount": 5}}
-    axis = {"format": "~s" if title == "TPS" else "~g", "tickCount": 4}
+    axis = {"format": "~s" if heads else "~g", "tickCount": 4}
     y: dict[str, object] = {"field": "v", "type": "quantitative", "title": title, "axis": axis}
-    if title.endswith("(%)"):
-        y["scale"] = {"domain": [0, 100]}
+    if most is not None:
+        y["scale"] = {"domain": [0, most]}
     column = {"field": "side", "type": "nominal", "sort": sides, "title": None}
     layers: list[dict[str, object]] = [
         {

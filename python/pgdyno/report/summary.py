@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from functools import partial
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pgdyno.report import terminal, words
-from pgdyno.report.cells import Table
+from pgdyno.message import listed, message
+from pgdyno.report import terminal
+from pgdyno.report.cells import DASH, Table
 from pgdyno.report.view import View
 
 #: The table that answers most: the first of these that the report has.
@@ -21,36 +21,28 @@ ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 4, 3, 2, 3
 
 def render(view: View, console: Console) -> None:
     """Print the answer in at most four lines, one table, at most three reasons, and the caveats."""
-    say = partial(words.said, lang=view.lang)
-    if view.error:
-        console.print(Text(f"{say('This run went wrong:')} {view.error}", style="bold red"))
-        console.print()
-    if view.shrunk:
-        console.print(Text(f"{say('Made smaller by --shrink:')} {'; '.join(view.shrunk)}", style="yellow"))
-        console.print()
-    for text, remedy, where in view.caveats:
-        if text in view.wrong:
-            mark = "：" if view.lang == "zh" else ": "
-            for line in _cut(f"{say('Problem')}{mark}{text} ({where}); {remedy}", console.width, REASON_LINES):
-                console.print(Text(line, style="bold red"))
+    say = view.say
+    terminal.print_head(view, console)
+    for c in view.wrong:
+        for line in _cut(say(message("heading-problem", problem=c.sentence)), console.width, REASON_LINES):
+            console.print(Text(line, style="bold red"))
     if view.wrong:
         console.print()
-    for line in _lines(view.headline or view.answer, console.width, ANSWER_LINES):
+    for line in _lines([say(x) for x in view.headline or view.answer], console.width, ANSWER_LINES):
         console.print(Text(line, style="bold"))
     console.print()
     _table(view, console)
-    for sentence in [*view.reasons, *view.not_judged][:REASONS]:
-        for line in _cut(sentence, console.width, REASON_LINES):
+    for reason in [*view.reasons, *view.not_judged][:REASONS]:
+        for line in _cut(say(reason), console.width, REASON_LINES):
             console.print(Text(line))
     if view.reasons or view.not_judged:
         console.print()
-    if len(view.caveats) > len(view.wrong):
-        texts = [text for text, _, _ in view.caveats if text not in view.wrong]
-        told = f"注意事项：{'；'.join(texts)}。" if view.lang == "zh" else f"Caveats: {'; '.join(texts)}."
-        for line in _cut(told, console.width, CAVEAT_LINES):
+    if rest := [c.text for c in view.caveats if not c.is_wrong]:
+        caveats = message("heading-caveats-of", caveats=listed(rest, "semicolon"))
+        for line in _cut(say(caveats), console.width, CAVEAT_LINES):
             console.print(Text(line, style="yellow"))
         console.print()
-    console.print(Text(say("More: --details, or the report."), style="dim"))
+    console.print(Text(say("more-details"), style="dim"))
 
 
 def _table(view: View, console: Console) -> None:
@@ -58,30 +50,31 @@ def _table(view: View, console: Console) -> None:
     if table is None:
         return
     if table.name == "detail" and len(table.cells) == 1:
-        for line in _wrapped(" · ".join(_figures(table)), console.width):
+        for line in _wrapped(" · ".join(_figures(table, view.lang)), console.width):
             console.print(Text(line))
         console.print()
     else:
-        terminal.print_table(table, console)
+        terminal.print_table(table, console, view.lang)
 
 
-def _figures(table: Table) -> list[str]:
+def _figures(table: Table, lang: str) -> list[str]:
     """Return the figures of the only row of a table, each with its interval."""
-    keys = table.keys or table.columns
     found: dict[str, str] = {}
     last = ""
-    for i, value in enumerate(table.texts()[0]):
-        if i < table.text_columns or value in ("–", ""):
+    for i, (column, heading, text) in enumerate(
+        zip(table.columns, table.headings(lang), table.texts(lang)[0], strict=True)
+    ):
+        if i < table.labels or table.cells[0][i].value == DASH:
             continue
-        name = keys[i]
-        if name.endswith("±"):
-            base = name.removesuffix("±").strip()
-            at = next((known for known in found if known.split()[0] == base), last) if base else last
-            found[at] += f" ±{value}"
+        if column.key.endswith("±"):
+            base = column.key.removesuffix("±").strip()
+            at = f"{base} ms" if f"{base} ms" in found else last
+            found[at] += f" ±{text}"
             continue
-        unit = " ms" if name.endswith(" ms") else ""
-        last = name
-        found[last] = f"{name.removesuffix(' ms')} {value}{unit}"
+        last = column.key
+        # The unit stands behind the figure.
+        name, _, unit = heading.rpartition(" ") if last.endswith(" ms") else (heading, "", "")
+        found[last] = " ".join(filter(None, [name, text, unit]))
     return list(found.values())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from functools import partial
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -11,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pgdyno.report import words
+from pgdyno import i18n
+from pgdyno.message import Message, listed, message
 from pgdyno.report.cells import Table
 from pgdyno.report.view import View
 
@@ -56,15 +56,10 @@ MOST = 40
 
 def render(view: View, console: Console) -> None:
     """Print the most important parts of the report."""
-    say = partial(words.said, lang=view.lang)
-    if view.error:
-        console.print(Text(f"{say('This run went wrong:')} {view.error}", style="bold red"))
-        console.print()
-    if view.shrunk:
-        console.print(Text(f"{say('Made smaller by --shrink:')} {'; '.join(view.shrunk)}", style="yellow"))
-        console.print()
+    say = view.say
+    print_head(view, console)
     for sentence in view.answer:
-        console.print(Text(sentence, style="bold"))
+        console.print(Text(say(sentence), style="bold"))
     if view.answer:
         console.print()
     _why(view, console)
@@ -72,11 +67,23 @@ def render(view: View, console: Console) -> None:
     last = () if view.table("qps") else ("trials",)
     for name in (*SHOWN, *last):
         if table := view.table(name):
-            print_table(table, console)
+            print_table(table, console, view.lang)
     if view.caveats:
-        console.print(Text(say("Caveats"), style="bold"))
-        for text, remedy, where in view.caveats:
-            console.print(Text(f"- {text} ({where}); {remedy}"), soft_wrap=False)
+        console.print(Text(say("heading-caveats"), style="bold"))
+        for c in view.caveats:
+            console.print(Text(f"- {say(c.sentence)}"), soft_wrap=False)
+        console.print()
+
+
+def print_head(view: View, console: Console) -> None:
+    """Print what a reader must know before everything else: an error, and what --shrink changed."""
+    say = view.say
+    if view.error:
+        console.print(Text(f"{say('heading-error')} {say(view.error)}", style="bold red"))
+        console.print()
+    if view.shrunk:
+        changes = say(listed(view.shrunk, "semicolon"))
+        console.print(Text(f"{say('heading-shrunk')} {changes}", style="yellow"))
         console.print()
 
 
@@ -86,45 +93,47 @@ _FINDINGS = 2
 
 def _why(view: View, console: Console) -> None:
     """Print the findings of the first configurations; pgdyno explain shows all of them."""
-    say = partial(words.said, lang=view.lang)
+    say = view.say
     told = [e for e in view.why if e.findings][:2]
     if not told and not view.not_judged:
         return
+    in_answer = [a.args["sentence"] for a in view.answer if isinstance(a, Message) and "sentence" in a.args]
     for e in told:
-        console.print(Text(f"{say('Why')}: {e.title}", style="bold"))
+        console.print(Text(say(message("heading-why-of", what=e.title)), style="bold"))
         for n, f in enumerate(e.findings[:_FINDINGS], 1):
             # The answer has the sentences of some findings; their remedies stand here.
-            in_answer = any(a.endswith((f.sentence[1:], f.sentence)) for a in view.answer)
-            console.print(Padding(Text(f"{n}. {say(f.role)}{'' if in_answer else f': {f.sentence}'}"), (0, 0, 0, 2)))
-            console.print(Padding(Text(f"{say('Try:')} {f.remedy}", style="dim"), (0, 0, 0, 5)))
+            line = f.role if f.sentence in in_answer else message("labelled", label=f.role, text=f.sentence)
+            console.print(Padding(Text(f"{n}. {say(line)}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(say(message("heading-try", remedy=f.remedy)), style="dim"), (0, 0, 0, 5)))
     for sentence in view.not_judged:
-        console.print(Text(sentence))
+        console.print(Text(say(sentence)))
     console.print()
 
 
-def print_table(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console, lang: str = "en") -> None:
     """Print a table; columns that do not fit are left out, least important first."""
     t = RichTable(
-        title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    cells = _brief(table)
-    headers = [_heading(n) if i >= table.text_columns else n for i, n in enumerate(table.columns)]
+        title=i18n.text(table.title, lang), title_justify="left", title_style="bold", box=None, pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    cells = _brief(table, lang)
+    keys = table.keys
+    headers = [_heading(n) if i >= table.labels else n for i, n in enumerate(table.headings(lang))]
     widths = [
         max(cell_len(line) for line in [*header.split("\n"), *(row[i] for row in cells)])
         for i, header in enumerate(headers)
     ]
-    keys = table.keys or table.columns
     cut = {keys.index(n): least for n, least in _CUT.get(table.name, {}).items() if n in keys}
-    long = [i for i in range(table.text_columns) if widths[i] > _LONG and i not in cut]
+    long = [i for i in range(table.labels) if widths[i] > _LONG and i not in cut]
     free: tuple[int, ...] = _FOLDED.get(table.name, ())
     if table.name == "comparisons":
         # What is compared, where there is a column for it, and the verdict.
-        free = (*range(table.text_columns - 1), len(table.columns) - 1)
+        free = (*range(table.labels - 1), len(table.columns) - 1)
     folded = {*free, *long}
     # How narrow what gives way may become.
     squeezed = {i: min(widths[i], cut.get(i, max(12, cell_len(headers[i])))) for i in (*cut, *free)}
     squeezed |= {i: _LONG for i in long if i not in squeezed}
-    kept = _fitting(table, widths, squeezed, console.width)
+    kept = _fitting(table, cells, widths, squeezed, console.width)
     for i in kept:
         if i in squeezed:
             # What the other columns and their gaps leave, shared out by what each would like.
@@ -140,32 +149,32 @@ def print_table(table: Table, console: Console) -> None:
             continue
         t.add_column(
             headers[i],
-            justify="left" if i < table.text_columns else "right",
+            justify="left" if i < table.labels else "right",
             no_wrap=True,
-            overflow="ellipsis" if i < table.text_columns else "fold",
+            overflow="ellipsis" if i < table.labels else "fold",
         )
     previous: list[str] = []
     for row in cells[:MOST]:
         # What stands above need not be repeated.
-        lead = table.text_columns - 1 if table.name in ("comparisons", *_GROUPED) else 0
+        lead = table.labels - 1 if table.name in ("comparisons", *_GROUPED) else 0
         same = bool(previous) and previous[:lead] == row[:lead]
         t.add_row(*[Text("" if same and i < lead else row[i]) for i in kept])
         previous = row
     console.print(t)
     if table.name == "capacity":
-        console.print(Text(table.note))
+        console.print(Text(table.notes(lang)))
     if table.name == "comparisons":
         # How to read it, in short; the page says it all.
-        short = table.note.split(". Both servers")[0].split("; how far they")[0].rstrip(".。")
-        console.print(Text(f"{short}{'。' if table.keys else '.'}", style="dim"))
+        console.print(Text(i18n.text(table.note[0], lang), style="dim"))
     if len(table.cells) > len(cells[:MOST]):
-        console.print(f"… {len(table.cells) - len(cells[:MOST])} more: report.html", markup=False)
+        more = message("more-rows", n=len(table.cells) - len(cells[:MOST]))
+        console.print(i18n.text(more, lang), markup=False)
     console.print()
 
 
-def _brief(table: Table) -> list[list[str]]:
+def _brief(table: Table, lang: str) -> list[list[str]]:
     """Return the rows that a terminal shows."""
-    texts = table.texts()
+    texts = table.texts(lang)
     return texts if table.brief is None else [texts[i] for i in table.brief]
 
 
@@ -179,20 +188,21 @@ def _heading(name: str) -> str:
     return "\n".join(textwrap.wrap(name, _HEADING // 2))
 
 
-def _fitting(table: Table, widths: list[int], squeezed: dict[int, int], width: int) -> list[int]:
+def _fitting(
+    table: Table, cells: list[list[str]], widths: list[int], squeezed: dict[int, int], width: int
+) -> list[int]:
     """Return the columns that fit into the width."""
     kept = list(range(len(table.columns)))
 
     def needed() -> int:
         return sum(squeezed.get(i, widths[i]) + 1 for i in kept) - 1
 
-    cells = _brief(table)
-    same = {n for i, n in enumerate(table.columns) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
-    # First those that say the same in each row.
-    # Last those that tell rows apart.
-    labels = table.columns[: table.text_columns]
+    keys = table.keys
+    same = {n for i, n in enumerate(keys) if len(cells) > 1 and len({row[i] for row in cells}) == 1}
+    # First those that say the same in each row. Last those that tell rows apart.
+    labels = keys[: table.labels]
     for name in sorted(table.optional, key=lambda n: (n not in same, n in labels)):
         # All of that name: there may be one for each workload.
         if needed() > width:
-            kept = [i for i in kept if table.columns[i] != name]
+            kept = [i for i in kept if keys[i] != name]
     return kept

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pgdyno import i18n
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
 from pgdyno.diagnosis.recorded import Recorded, Wait, is_outside, runs
-from pgdyno.model import Event, IntervalRow
-from pgdyno.report.charts import COLOURS, base
+from pgdyno.message import Message, listed, message
+from pgdyno.model import IntervalRow
+from pgdyno.report.charts import COLOURS, Say, base
 
 #: Points of a line.
 _MOST = 400
@@ -22,6 +23,8 @@ _WIDTH, _HEIGHT = 620, 90
 _COLUMNS, _PER_DECADE = 100, 8
 #: Waits that have a colour of their own.
 _WAITS = 6
+#: Nanoseconds that a moment takes in the picture.
+_MOMENT_NS = 20_000_000
 #: Events that are marked, and their colours.
 _MARKED = {
     "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[5], "plan changed": COLOURS[3],
@@ -31,14 +34,14 @@ _MARKED = {
 }  # fmt: skip
 #: Panels of the devices: their titles, the lines by what they show, the unit, and how figures are written.
 _DISKS = (
-    ("disk (MB/s)", {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6, "~s"),
-    ("disk (IOPS)", {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0, "~s"),
-    ("await (ms)", {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6, "~g"),
+    (message("axis-disk-bytes"), {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6, "~s"),
+    (message("axis-disk-iops"), {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0, "~s"),
+    (message("axis-await"), {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6, "~g"),
 )
 Values = list[dict[str, object]]
 
 
-def chart(r: Recorded) -> dict[str, object] | None:
+def chart(r: Recorded, say: Say) -> dict[str, object] | None:
     """Return a chart of the panels that have data, or None if nothing was collected."""
     zero = r.window[0]
     if not r.intervals or not any(r.rows(s) for s in ("waits", "devices", "machine")):
@@ -47,19 +50,21 @@ def chart(r: Recorded) -> dict[str, object] | None:
     begin = min(0.0, (_whole(r)[0].start_ns - zero) / 1e9)
     domain = [round(begin, 3), round(end, 3)]
     x: dict[str, Any] = {"field": "s", "type": "quantitative", "title": None, "scale": {"domain": domain}}
+    marks = _Marks(_marks(r, zero, say), say(message("axis-events")), _colours(say))
     panels = [
-        _lines(_every_interval(r, zero), "TPS", x, _marks(r, zero), "~s", dots=True),
-        _lines(_tail(r, zero), "p99 (ms)", x, _marks(r, zero), "~g"),
+        _lines(_every_interval(r, zero), say(message("axis-tps")), x, marks, "~s", dots=True),
+        _lines(_tail(r, zero), say(message("axis-p99")), x, replace(marks, legend=None), "~g"),
     ]
     if heat := _heat(r, zero):
-        panels.append(_cells(heat, x))
-    if clients := waits(r, zero):
-        panels.append(_areas(clients, "clients by what they wait for", x))
+        panels.append(_cells(heat, x, say))
+    if clients := waits(r, zero, say):
+        titles = say(message("axis-clients")), say(message("axis-waits"))
+        panels.append(_areas(clients, *titles, x))
     for title, columns, unit, form in _DISKS:
         if disks := _disks(r, zero, columns, unit):
-            panels.append(_lines(disks, title, x, [], form, named=True))
-    if cpus := _processors(r, zero):
-        panels.append(_areas(cpus, "processors", x))
+            panels.append(_lines(disks, say(title), x, None, form, named=True))
+    if cpus := _processors(r, zero, say):
+        panels.append(_areas(cpus, say(message("axis-cpus")), say(message("axis-cpus")), x))
     whole = base([], 0, 0)
     for name in ("width", "height", "data"):
         whole.pop(name)
@@ -131,11 +136,13 @@ def _heat(r: Recorded, zero: int) -> Values:
     ]  # fmt: skip
 
 
-def _cells(values: Values, x: dict[str, Any]) -> dict[str, Any]:
+def _cells(values: Values, x: dict[str, Any], say: Say) -> dict[str, Any]:
     """Return a heat map panel."""
-    y = {"field": "low", "type": "quantitative", "title": "latency (ms)", "scale": {"type": "log", "nice": False},
-         "axis": {"format": "~g", "tickCount": 5}}  # fmt: skip
-    colour = {"field": "n", "type": "quantitative", "title": "transactions",
+    y = {
+        "field": "low", "type": "quantitative", "title": say(message("axis-latency")),
+        "scale": {"type": "log", "nice": False}, "axis": {"format": "~g", "tickCount": 5},
+    }  # fmt: skip
+    colour = {"field": "n", "type": "quantitative", "title": say(message("axis-transactions")),
               "scale": {"type": "log", "scheme": "blues"}, "legend": {"format": "~s", "tickCount": 4}}  # fmt: skip
     return {
         "width": _WIDTH,
@@ -153,14 +160,14 @@ def _cells(values: Values, x: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def waits(r: Recorded, zero: int) -> Values:
+def waits(r: Recorded, zero: int, say: Say) -> Values:
     """Our clients: running, outside of the server, and the longest waits."""
     totals: dict[str, float] = {}
     samples: dict[int, dict[str, float]] = {}
     for sample in r.client_time:
         at = samples.setdefault(sample.end_ns, {})
         for what, clients in sample.counts.items():
-            name = _wait(what, idle_on_purpose=r.is_idle_on_purpose)
+            name = _wait(what, say, idle_on_purpose=r.is_idle_on_purpose)
             totals[name] = totals.get(name, 0.0) + clients
             at[name] = at.get(name, 0.0) + clients
     most = sorted(totals, key=lambda n: -totals[n])[:_WAITS]
@@ -170,17 +177,19 @@ def waits(r: Recorded, zero: int) -> Values:
         for name in most:
             found.append(_value(end, zero, samples[end].get(name, 0.0), name))
         if len(totals) > len(most):
-            found.append(_value(end, zero, rest, "others"))
+            found.append(_value(end, zero, rest, say(message("wait-others"))))
     return found
 
 
-def _wait(what: Wait, *, idle_on_purpose: bool) -> str:
+def _wait(what: Wait, say: Say, *, idle_on_purpose: bool) -> str:
     state, kind, wait = what
     if state == "idle" and idle_on_purpose:
-        return "idle on purpose"
+        return say(message("wait-idle"))
     if is_outside(what):
-        return "network and client"
-    return f"{kind}: {wait}" if kind else "running" if runs(what) else "not known"
+        return say(message("wait-outside"))
+    if kind:
+        return f"{kind}: {wait}"
+    return say(message("wait-running")) if runs(what) else say(message("not-known"))
 
 
 def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]:
@@ -203,33 +212,54 @@ def _disks(r: Recorded, zero: int, columns: dict[str, str], unit: float) -> Valu
     return [v for v in found if v["what"] in busy]
 
 
-def _processors(r: Recorded, zero: int) -> Values:
+def _processors(r: Recorded, zero: int, say: Say) -> Values:
     found: Values = []
     for row in _thin(r.rows("machine")):
         system = row["cpu_system"] + row["cpu_irq"] + row["cpu_softirq"]
-        parts = {"user": row["cpu_user"] + row["cpu_nice"], "system": system, "I/O wait": row["cpu_iowait"]}
-        for what, value in {**parts, "steal": row["cpu_steal"]}.items():
-            found.append(_value(row["end_ns"], zero, value, what))
+        parts = (
+            (message("cpu-user"), row["cpu_user"] + row["cpu_nice"]),
+            (message("cpu-system"), system),
+            (message("cpu-iowait"), row["cpu_iowait"]),
+            (message("cpu-steal"), row["cpu_steal"]),
+        )
+        for what, value in parts:
+            found.append(_value(row["end_ns"], zero, value, say(what)))
     return found
 
 
-def _marks(r: Recorded, zero: int) -> Values:
+@dataclass(frozen=True)
+class _Marks:
+    """Spans and moments in a panel, the title of their legend (None: no legend), and a colour for each kind."""
+
+    values: Values
+    legend: str | None
+    colours: dict[str, str]
+
+
+def _colours(say: Say) -> dict[str, str]:
+    return {say(_event(kind)): colour for kind, colour in _MARKED.items()}
+
+
+def _event(kind: str) -> Message:
+    return message(f"event-{kind.replace(' ', '-')}")
+
+
+def _marks(r: Recorded, zero: int, say: Say) -> Values:
     """Spans and moments of what happened."""
     found: Values = []
     if _whole(r)[0].start_ns < zero:
-        found.append({"s": round((_whole(r)[0].start_ns - zero) / 1e9, 3), "until": 0.0, "event": "warm-up",
-                      "words": "not counted"})  # fmt: skip
+        begin = round((_whole(r)[0].start_ns - zero) / 1e9, 3)
+        event, words = say(_event("warm-up")), say(message("event-not-counted"))
+        found.append({"s": begin, "until": 0.0, "event": event, "words": words})
+    checkpoint = say(_event("checkpoint"))
     for start, end in in_checkpoint(r):
-        found.append(_span(start, end, zero, "checkpoint", "checkpoint"))
+        found.append(_span(start, end, zero, checkpoint, checkpoint))
     for d in dips.dips_of(r):
-        found.append(
-            _span(
-                d.start_ns, d.end_ns, zero, "dip", ", ".join(map(i18n.text, dips.explained(r, d))) or "no known cause"
-            )
-        )
+        why = listed(dips.explained(r, d) or [message("dip-unexplained")])
+        found.append(_span(d.start_ns, d.end_ns, zero, say(_event("dip")), say(why)))
     for e in r.events:
         if e.kind in _MARKED and e.kind != "checkpoint" and e.at_ns:
-            found.append(_moment(e, zero))
+            found.append(_span(e.at_ns, e.at_ns + _MOMENT_NS, zero, say(_event(e.kind)), e.text[:120]))
     return found[:_MOST]
 
 
@@ -238,15 +268,11 @@ def _span(start_ns: int, end_ns: int, zero: int, kind: str, words: str) -> dict[
     return {"s": round(start, 3), "until": round(max(start, (end_ns - zero) / 1e9), 3), "event": kind, "words": words}
 
 
-def _moment(e: Event, zero: int) -> dict[str, object]:
-    return _span(e.at_ns, e.at_ns + 20_000_000, zero, e.kind, e.text[:120])
-
-
 def _lines(
     values: Values,
     title: str,
     x: dict[str, Any],
-    marks: Values,
+    marks: _Marks | None,
     form: str,
     *,
     dots: bool = False,
@@ -263,15 +289,15 @@ def _lines(
         colour = {"field": "what", "type": "nominal", "title": None, "sort": names}
     y = {"field": "v", "type": "quantitative", "title": title, "axis": {"format": form, "tickCount": 4}}
     layers: list[dict[str, object]] = []
-    if marks:
-        kinds = [k for k in _MARKED if any(m["event"] == k for m in marks)]
-        scale = {"domain": kinds, "range": [_MARKED[k] for k in kinds]}
-        legend = {} if title == "TPS" else {"legend": None}
-        fill = {"field": "event", "type": "nominal", "title": "events", "scale": scale, **legend}
+    if marks is not None and marks.values:
+        kinds = [k for k in marks.colours if any(m["event"] == k for m in marks.values)]
+        scale = {"domain": kinds, "range": [marks.colours[k] for k in kinds]}
+        legend = {} if marks.legend else {"legend": None}
+        fill = {"field": "event", "type": "nominal", "title": marks.legend, "scale": scale, **legend}
         tip = [{"field": "event"}, {"field": "words"}, {"field": "s"}]
         layers.append(
             {
-                "data": {"values": marks},
+                "data": {"values": marks.values},
                 "mark": {"type": "rect", "opacity": 0.25},
                 "encoding": {"x": x, "x2": {"field": "until"}, "color": fill, "tooltip": tip},
             }
@@ -293,7 +319,7 @@ def _dots(n: int) -> dict[str, object]:
     return {"type": "point", "filled": True, "size": 8, "opacity": 0.7, "clip": True}
 
 
-def _areas(values: Values, title: str, x: dict[str, Any]) -> dict[str, Any]:
+def _areas(values: Values, title: str, legend: str, x: dict[str, Any]) -> dict[str, Any]:
     names = list(dict.fromkeys(str(v["what"]) for v in values))
     return {
         "width": _WIDTH,
@@ -302,9 +328,9 @@ def _areas(values: Values, title: str, x: dict[str, Any]) -> dict[str, Any]:
         "mark": {"type": "area", "clip": True},
         "encoding": {
             "x": x,
-            "y": {"field": "v", "type": "quantitative", "title": title.split(" by ")[0], "stack": "zero",
+            "y": {"field": "v", "type": "quantitative", "title": title, "stack": "zero",
                   "axis": {"tickCount": 4}},
-            "color": {"field": "what", "type": "nominal", "title": title, "sort": names,
+            "color": {"field": "what", "type": "nominal", "title": legend, "sort": names,
                       "scale": {"domain": names, "range": [*COLOURS, "#9ca3af"][: len(names)]}},
             "tooltip": [{"field": f} for f in ("what", "s", "v")],
         },

@@ -7,14 +7,30 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.format import integer, milliseconds, percent, plus_minus
+from pgdyno import i18n
 from pgdyno.judge.groups import Group, variant_column
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import UNCOUNTED
-from pgdyno.report import tpcc_ranges
-from pgdyno.report.cells import Cell, Table, all_linked
+from pgdyno.report import names, tpcc_ranges
+from pgdyno.report.cells import (
+    COUNT,
+    HALF_WIDTH,
+    MS,
+    NUMBER,
+    Cell,
+    Column,
+    Form,
+    Table,
+    Value,
+    all_linked,
+    cells,
+    column,
+    own_column,
+)
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import hlog
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 #: Of the standard (clauses 5.2.5.3 and 5.2.3), by transaction: seconds that nine of ten must keep, and the least part.
 _LIMITS = {
@@ -166,21 +182,21 @@ class Limit:
     limit_s: float
 
     def verdict(self, clients: int, whole: int) -> str:
-        """Return the verdict on the limits: "met", "not met" or "too short to say".
+        """Return the verdict on the limits: "met", "not-met" or "too-short".
 
         Each client is in the middle of a deck, of which all cards of a kind may be dealt, or none. If that decides the
         verdict, the run was too short to say.
         """
         if not self.count or self.p90_ns > self.limit_s * 1e9:
-            return "not met"
+            return "not-met"
         if self.p90_ns < self.mean_ns:
             # One stall among a few is above all the others together.
-            return "not met" if self.count >= _MANY else "too short to say"
+            return "not-met" if self.count >= _MANY else "too-short"
         if self.count >= self.least * whole:
             return "met"
         cards = _CARDS.get(self.name, 0)
         undealt = cards * (_DECK - cards) / _DECK * clients
-        return "not met" if self.count + undealt < self.least * whole else "too short to say"
+        return "not-met" if self.count + undealt < self.least * whole else "too-short"
 
 
 def _limits_of(data: RunData, g: Group) -> tuple[list[Limit], int]:
@@ -197,17 +213,17 @@ def _limits_of(data: RunData, g: Group) -> tuple[list[Limit], int]:
     return found, whole
 
 
-def _missed(data: RunData, r: Rates) -> str:
+def _missed(data: RunData, r: Rates) -> Message | None:
     """Return a sentence on the limits of the standard that a run at the standard's pace did not meet.
 
-    Return an empty string if it met all limits, or if it ran at another pace.
+    Return None if it met all limits, or if it ran at another pace.
     """
     if r.waits != 1:
-        return ""
+        return None
     found, whole = _limits_of(data, r.group)
-    missed = [x.name for x in found if x.verdict(r.group.clients, whole) == "not met"]
+    missed: list[Text] = [Name(x.name) for x in found if x.verdict(r.group.clients, whole) == "not-met"]
     missed += tpcc_ranges.missed(tpcc_ranges.ranges(r.group, r.of_a_set))
-    return f" The standard's limits are not met by {', '.join(missed)}." if missed else ""
+    return message("answer-limits-missed", what=listed(missed, "list")) if missed else None
 
 
 def _retried(data: RunData, g: Group) -> float:
@@ -232,31 +248,39 @@ def kind_of(sql: str) -> str:
     return "read" if word in _READS and not writes else "write"
 
 
-def sentences(run: RunAnalysis) -> list[str]:
+def sentences(run: RunAnalysis) -> list[Text]:
     """Return the best result of each workload for the answer.
 
     If tables are inconsistent, a sentence about them comes first.
     """
-    out = []
-    broken = {c["clause"] for found in run.data.checks.values() for c in found if not c["holds"]}
+    out: list[Text] = []
+    broken = sorted({c["clause"] for found in run.data.checks.values() for c in found if not c["holds"]})
     if broken:
-        out.append(
-            f"The tables are not consistent: TPC-C's condition{'s' if len(broken) > 1 else ''} "
-            f"{', '.join(sorted(broken))} did not hold after a trial."
-        )
+        clauses = listed(map(Name, broken), "list")
+        one = len(broken) == 1
+        out.append(message("answer-broken-one", clauses=clauses) if one else message("answer-broken", clauses=clauses))
     every = [r for g in run.groups if (r := rates(run.data, g)) is not None]
     for workload in dict.fromkeys(r.group.workload for r in every):
         best = max((r for r in every if r.group.workload == workload), key=lambda r: r.new_orders)
-        sure = f" ±{plus_minus(best.half_width)}" if best.half_width is not None else ""
-        how = {0.0: "without waits", 1.0: "at the standard's pace"}.get(best.waits, "with scaled waits")
-        where = f"{best.group.clients} client{'s' if best.group.clients != 1 else ''}"
-        text = f"{integer(best.new_orders)}{sure} new orders a minute ({workload}, {how}, {where}"
-        text += f", {best.group.variant}" if best.group.variant else ""
-        text += f", {best.warehouses} warehouse{'s' if best.warehouses != 1 else ''})"
-        if best.waits == 1:
-            text += f": {percent(best.new_orders / (_MOST_A_TERMINAL * best.group.clients))} of what these can ask for"
-        out.append(f"{text}. TPC-C-like, not audited.{_missed(run.data, best)}")
+        out.append(_new_orders(best))
+        if missed := _missed(run.data, best):
+            out.append(missed)
     return out
+
+
+def _new_orders(r: Rates) -> Message:
+    """Return a sentence with the new orders per minute of a configuration."""
+    g = r.group
+    pace = {0.0: message("pace-none"), 1.0: message("pace-standard")}.get(r.waits, message("pace-scaled"))
+    parts: list[Text] = [Name(g.workload), pace, names.clients(g.clients), *([Name(g.variant)] if g.variant else [])]
+    share = Quantity(r.new_orders / (_MOST_A_TERMINAL * g.clients), "percent")
+    return message(
+        "answer-new-orders",
+        n=Quantity(r.new_orders, "count"),
+        sure=None if r.half_width is None else message("plus-minus", half=Quantity(r.half_width, "half-width")),
+        where=listed([*parts, counted("n-warehouses", r.warehouses)]),
+        of=message("answer-of-the-most", share=share) if r.waits == 1 else None,
+    )
 
 
 #: What goes first where there is no room.
@@ -266,20 +290,8 @@ _LESS = ["transactions/min", "waits", "retried/s", "other/s", "writes/s", "reads
 
 def figures(run: RunAnalysis) -> Table:
     """Return the table of new orders per minute without waits, and of other figures that people quote."""
-    columns, cells, keys = _figures(run, paced=False)
-    return Table(
-        "tpcc",
-        "TPC-C: new orders a minute",
-        columns,
-        cells,
-        "TPC-C-like, not audited. New orders: as tpmC counts them, with the one in a hundred that the standard has "
-        "rolled back; committed: without those. Transactions: all five kinds, times 60, which some reports call tpmC. "
-        "Reads, writes, other: statements, as sysbench splits them; other is BEGIN, COMMIT and ROLLBACK. As a "
-        "function a whole transaction is one statement, so compare transactions. Retried: met "
-        "a serialization failure or a deadlock, and were begun again.",
-        keys,
-        _LESS,
-    )
+    columns, rows, labels = _figures(run, paced=False)
+    return Table("tpcc", message("table-tpcc"), columns, rows, [message("note-tpcc")], labels, _LESS)
 
 
 def paced(run: RunAnalysis) -> Table:
@@ -287,37 +299,35 @@ def paced(run: RunAnalysis) -> Table:
 
     These figures measure something else than those without waits, so they have a table of their own.
     """
-    columns, cells, keys = _figures(run, paced=True)
-    return Table(
-        "tpcc-paced",
-        "TPC-C with waits: new orders a minute",
-        columns,
-        cells,
-        "TPC-C-like, not audited. Waits: the standard's keying and think times; figures with and without them are not "
-        "comparable.",
-        keys,
-        _LESS,
-    )
+    columns, rows, labels = _figures(run, paced=True)
+    return Table("tpcc-paced", message("table-tpcc-paced"), columns, rows, [message("note-tpcc-paced")], labels, _LESS)
 
 
-def _figures(run: RunAnalysis, *, paced: bool) -> tuple[list[str], list[list[str | Cell]], int]:
-    """Columns, rows, and how many columns say which configuration."""
-    column = variant_column(list(run.groups))
-    cells: list[list[str | Cell]] = []
+def _figures(run: RunAnalysis, *, paced: bool) -> tuple[list[Column], list[list[Cell]], int]:
+    """Return columns, rows, and the number of columns that tell configurations apart."""
+    variant = variant_column(list(run.groups))
+    rows = []
     for g in run.groups:
         r = rates(run.data, g)
         if r is None or bool(r.waits) is not paced:
             continue
-        half = "–" if r.half_width is None else plus_minus(r.half_width)
-        values = [integer(r.new_orders), half, integer(r.committed), integer(r.transactions)]
-        values += [integer(q) for q in (r.reads, r.writes, r.others, r.retried)]
-        what = [g.workload, *([g.variant] if column else []), str(r.warehouses), str(g.clients)]
-        cells.append([*what, *([f"{r.waits:g}×"] if paced else []), *all_linked(values, g.trials)])
+        values = [r.new_orders, r.half_width, r.committed, r.transactions, r.reads, r.writes, r.others, r.retried]
+        label: list[Value | str] = [
+            g.workload,
+            *([g.variant] if variant else []),
+            r.warehouses,
+            g.clients,
+            *([r.waits] if paced else []),
+        ]
+        rows.append([*cells(label), *all_linked(values, g.trials)])
+    waits = [column("waits", Form(lambda v: f"{v:g}×"))] if paced else []
+    rate = ("new orders/min", "committed/min", "transactions/min", "reads/s", "writes/s", "other/s", "retried/s")
+    first, *rest = (column(x, NUMBER) for x in rate)
     columns = [
-        "workload", *([column] if column else []), "warehouses", "clients", *(["waits"] if paced else []),
-        "new orders/min", "±", "committed/min", "transactions/min", "reads/s", "writes/s", "other/s", "retried/s",
+        column("workload"), *([own_column(variant)] if variant else []), column("warehouses", COUNT),
+        column("clients", COUNT), *waits, first, column("±", HALF_WIDTH), *rest,
     ]  # fmt: skip
-    return columns, cells, 3 + bool(column) + paced
+    return columns, rows, 3 + bool(variant) + paced
 
 
 def _at_pace(run: RunAnalysis) -> list[tuple[Group, Rates]]:
@@ -325,33 +335,39 @@ def _at_pace(run: RunAnalysis) -> list[tuple[Group, Rates]]:
     return [(g, r) for g in run.groups if (r := rates(run.data, g)) is not None and r.waits == 1]
 
 
+def _labels(run: RunAnalysis, key: str) -> list[Column]:
+    """Return the columns that tell rows of a configuration apart; `key` is the last of them."""
+    variant = variant_column(list(run.groups))
+    return [column("workload"), *([own_column(variant)] if variant else []), column("clients", COUNT), column(key)]
+
+
 def limits(run: RunAnalysis) -> Table:
     """Return the table of the standard's limits on the transaction mix and on response times.
 
     It covers runs at the standard's pace.
     """
-    column = variant_column(list(run.groups))
-    cells: list[list[str | Cell]] = []
+    variant = variant_column(list(run.groups))
+    rows = []
     for g, _ in _at_pace(run):
         found, whole = _limits_of(run.data, g)
         for x in found:
-            least = f"{x.least * 100:g}%" if x.least else "–"
-            p90 = milliseconds(x.p90_ns) if x.count else "–"
-            mean = milliseconds(x.mean_ns) if x.count else "–"
-            values = [f"{x.count:,}", f"{x.part * 100:.2f}%", least, mean, p90, f"{x.limit_s * 1000:,.0f}"]
-            what = [g.workload, *([g.variant] if column else []), str(g.clients), x.name]
-            cells.append([*what, *all_linked(values, g.trials), x.verdict(g.clients, whole)])
+            times = [x.mean_ns, x.p90_ns] if x.count else [None, None]
+            values = [x.count, x.part, x.least or None, *times, x.limit_s * 1e9]
+            label = cells([g.workload, *([g.variant] if variant else []), g.clients, x.name])
+            verdict = cells([message(f"limit-{x.verdict(g.clients, whole)}")])
+            rows.append([*label, *all_linked(values, g.trials), *verdict])
+    of = _labels(run, "transaction")
     return Table(
         "tpcc-limits",
-        "TPC-C: the standard's limits",
-        ["workload", *([column] if column else []), "clients", "transaction", "count", "share", "at least", "mean ms",
-         "p90 ms", "limit ms", "verdict"],
-        cells,
-        "Clauses 5.2.3 and 5.2.5.3: the least share of each transaction, and what nine of ten must keep, which "
-        "must not be below the mean; of a delivery until it is carried out. A terminal's own session carries out its "
-        "deliveries, while it thinks; the standard's queue is not there. An audited run measures for two hours at "
-        "least.",
-        4 if column else 3,
+        message("table-tpcc-limits"),
+        [
+            *of, column("count", COUNT), column("share", Form(lambda v: f"{v * 100:.2f}%")),
+            column("at least", Form(lambda v: f"{v * 100:g}%")), column("mean ms", MS), column("p90 ms", MS),
+            column("limit ms", Form(lambda v: f"{v / 1e6:,.0f}", "s", 1e-9, True)), column("verdict"),
+        ],
+        rows,
+        [message("note-tpcc-limits")],
+        len(of),
         ["count", "at least", "mean ms", "clients"],
     )  # fmt: skip
 
@@ -361,23 +377,22 @@ def drawn(run: RunAnalysis) -> Table:
 
     It covers runs at the standard's pace.
     """
-    column = variant_column(list(run.groups))
-    cells: list[list[str | Cell]] = []
+    variant = variant_column(list(run.groups))
+    rows = []
     for g, r in _at_pace(run):
         for x in tpcc_ranges.ranges(g, r.of_a_set):
             shown = [x.shown(v) for v in (x.value, x.low, x.high)]
-            what = [g.workload, *([g.variant] if column else []), str(g.clients), x.name]
-            cells.append([*what, *all_linked([f"{x.count:,}", *shown], g.trials), x.verdict])
+            label = cells([g.workload, *([g.variant] if variant else []), g.clients, x.title])
+            verdict = cells([message(f"limit-{x.verdict}")])
+            rows.append([*label, *all_linked([x.count, *shown], g.trials), *verdict])
+    of = _labels(run, "input")
     return Table(
         "tpcc-ranges",
-        "TPC-C: what was drawn",
-        ["workload", *([column] if column else []), "clients", "input", "drawn", "measured", "from", "to", "verdict"],
-        cells,
-        "Clauses 5.5.1.5 and 2.7.4.2: ranges for what clients draw by chance, the warm-up included, and for deliveries "
-        "that found a district without a new order, which are to be reported where they are more than one, and "
-        "more than 1%. Outside of a range by no more than chance does to so few once in a thousand times: too short to "
-        "say.",
-        4 if column else 3,
+        message("table-tpcc-ranges"),
+        [*of, column("drawn", COUNT), column("measured"), column("from"), column("to"), column("verdict")],
+        rows,
+        [message("note-tpcc-ranges")],
+        len(of),
         ["drawn", "from", "to", "clients"],
     )
 
@@ -388,20 +403,20 @@ def checks(data: RunData) -> Table:
     for number, of in data.checks.items():
         for c in of:
             found.setdefault((c["clause"], c["title"]), []).append((number, c))
-    cells: list[list[str | Cell]] = []
+    rows = []
     for (clause, title), times in found.items():
-        words = "holds"
+        result = message("condition-holds")
         if broken := [(n, c) for n, c in times if not c["holds"]]:
             number, first = broken[0]
-            words = f"broken: {first['broken']:,} after trial {number}, e.g. {first['example']}"
-        cells.append([clause, title, f"{len(times)}", words])
+            example = Name(str(first["example"]))
+            result = message("condition-broken", n=int(first["broken"]), trial=number, example=example)
+        condition = i18n.known(title, "condition-") or Name(title)
+        rows.append(cells([clause, condition, len(times), result]))
     return Table(
         "checks",
-        "TPC-C: consistency",
-        ["clause", "condition", "checked", "result"],
-        cells,
-        "Clause 3.3.2 of the standard, checked in the tables after each trial. 3.3.2.11 counts deliveries, which the "
-        "standard's wording, made for tables that are just populated, does not.",
+        message("table-checks"),
+        [column("clause"), column("condition", is_long=True), column("checked", COUNT), column("result")],
+        rows,
+        [message("note-checks")],
         2,
-        [],
     )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import scipy
 
 from pgdyno.judge.groups import Group
+from pgdyno.message import Message, message
+from pgdyno.units import Quantity
 
 #: How rarely chance alone may do what is called "not met": several are looked at, of each configuration.
 _RARE = 0.001
@@ -47,19 +49,24 @@ class Range:
 
     @property
     def verdict(self) -> str:
-        """Verdict on the range: "met", "not met" or "too short to say".
+        """Verdict on the range: "met", "not-met" or "too-short".
 
         The last one means that the value is outside, but chance alone may cause this with so small a count.
         """
-        return "met" if self.is_inside else "not met" if self.chance < _RARE else "too short to say"
+        return "met" if self.is_inside else "not-met" if self.chance < _RARE else "too-short"
 
-    def shown(self, value: float) -> str:
-        """Return a figure in the format of this range."""
-        return f"{value * 100:.2f}%"
+    @property
+    def title(self) -> Message:
+        """Name of the range."""
+        return message(f"range-{self.name}")
+
+    def shown(self, value: float) -> Quantity:
+        """Return a figure with its unit."""
+        return Quantity(value, "share", 2)
 
 
 class Mean(Range):
-    """A mean of so many."""
+    """Range of a mean of `count` values."""
 
     @property
     def chance(self) -> float:
@@ -67,9 +74,9 @@ class Mean(Range):
         distance = max(self.low - self.value, self.value - self.high)
         return float(scipy.special.ndtr(-distance / (_SPREAD_OF_LINES / math.sqrt(self.count))))
 
-    def shown(self, value: float) -> str:
+    def shown(self, value: float) -> Quantity:
         """See Range."""
-        return f"{value:.2f}"
+        return Quantity(value, "fixed", 2)
 
 
 class Reported(Range):
@@ -78,16 +85,16 @@ class Reported(Range):
     @property
     def verdict(self) -> str:
         """See Range."""
-        return "met" if self.is_inside else "to be reported"
+        return "met" if self.is_inside else "to-report"
 
 
 #: Parts: name, of what, of how many, from, to. Those of other warehouses need one.
 _PARTS = (
-    ("new orders rolled back", "rolled_back_new_orders", "new_orders", 0.009, 0.011, False),
-    ("order lines of other warehouses", "remote_order_lines", "order_lines", 0.0095, 0.0105, True),
-    ("payments of other warehouses", "remote_payments", "payments", 0.14, 0.16, True),
-    ("payments by last name", "payments_by_name", "payments", 0.57, 0.63, False),
-    ("order-statuses by last name", "order_statuses_by_name", "order_statuses", 0.57, 0.63, False),
+    ("new-orders-rolled-back", "rolled_back_new_orders", "new_orders", 0.009, 0.011, False),
+    ("order-lines-of-other-warehouses", "remote_order_lines", "order_lines", 0.0095, 0.0105, True),
+    ("payments-of-other-warehouses", "remote_payments", "payments", 0.14, 0.16, True),
+    ("payments-by-last-name", "payments_by_name", "payments", 0.57, 0.63, False),
+    ("order-statuses-by-last-name", "order_statuses_by_name", "order_statuses", 0.57, 0.63, False),
 )
 
 
@@ -106,13 +113,13 @@ def ranges(g: Group, warehouses: int) -> list[Range]:
         if (n := total.get(whole, 0.0)) and not (remote and warehouses == 1):
             found.append(Range(name, low, high, total.get(of, 0.0) / n, int(n)))
     if n := total.get("new_orders", 0.0):
-        found.insert(1, Mean("order lines of an order", 9.5, 10.5, total.get("order_lines", 0.0) / n, int(n)))
+        found.insert(1, Mean("order-lines-of-an-order", 9.5, 10.5, total.get("order_lines", 0.0) / n, int(n)))
     if n := total.get("deliveries", 0.0):
         part = total.get("skipped_deliveries", 0.0) / n
-        found.append(Reported("deliveries that skipped a district", 0.0, max(0.01, 1 / n), part, int(n)))
+        found.append(Reported("deliveries-that-skipped-a-district", 0.0, max(0.01, 1 / n), part, int(n)))
     return found
 
 
-def missed(found: Sequence[Range]) -> list[str]:
+def missed(found: Sequence[Range]) -> list[Message]:
     """Return the names of the ranges that are not met."""
-    return [r.name for r in found if r.verdict == "not met"]
+    return [r.title for r in found if r.verdict == "not-met"]

@@ -26,7 +26,7 @@ function row(t, i) {
   if (t.numbers) tr.id = "trial-" + t.numbers[i];
   t.rows[i].forEach((cell, c) => {
     const td = document.createElement("td"), [text, trials] = Array.isArray(cell) ? cell : [cell, null];
-    if (c >= t.text_columns) td.className = "num";
+    if (t.numeric[c]) td.className = "num";
     const folder = c === 0 && t.folders.length ? t.folders[i] : null;
     if (folder || trials) {
       const a = document.createElement("a");
