@@ -39,6 +39,7 @@ from pgdyno.collect.sources.waits import Waits
 from pgdyno.engine import Plan
 from pgdyno.run.duet import order_of
 from pgdyno.store.samples import SampleWriter
+from pgdyno.stream.events import Body, SamplesTaken
 
 SCALE, SLICE_S, CLIENTS = 10, 1.0, 16
 #: What collecting may cost.
@@ -50,6 +51,19 @@ UPDATE = (
     f"\\set aid random(1, {100_000 * SCALE})\n\\set d random(-5000, 5000)\n"
     "UPDATE pgbench_accounts SET abalance = abalance + :d WHERE aid = :aid;\n"
 )
+
+
+class Samples:
+    """Writes the samples of a collection, and prints the rest."""
+
+    def __init__(self, writer: SampleWriter) -> None:
+        self._writer = writer
+
+    def emit(self, body: Body, *, origin: str = "session") -> None:
+        if isinstance(body, SamplesTaken):
+            self._writer.append(body.source, body.start_ns, body.end_ns, body.rows)
+        else:
+            print(body)
 
 
 class Gate:
@@ -188,7 +202,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         resident_before = resident()
         server_before = sum(backend.cpu_times()[:2])
         asked = Asked([waits, *(Gated(s, gate, spent) for s in sources)], waits)
-        collection = Collection([], asked, writer.append, print, start_ns=lambda: slices.began_ns)
+        collection = Collection([], asked, Samples(writer), start_ns=lambda: slices.began_ns)
         collection.start()
         plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)
         _core.run([_core.ConnConfig(**cluster.target.core_arguments())], workload, slices, plan)

@@ -32,8 +32,8 @@ from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
 from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.plan import measure_disk
+from pgdyno.stream.stream import RunStream
 
 OURS = ("statements", "pipelined", "functions")
 _PEERS = ("sysbench", "go-tpc")
@@ -214,7 +214,7 @@ def loading(args: argparse.Namespace) -> None:
             with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 64)) as cluster:
                 if how == "direct":
                     disk.append(measure_disk(cluster.base))
-                    done = loader.into_server(cluster, data, force=False, replace=False, listener=LoadListener())
+                    done = loader.into_server(cluster, data, force=False, replace=False, stream=RunStream())
                     assert done is not None
                     files = done.phases_s["generate"]
                     times.setdefault("direct, files alone", []).append(files)
@@ -250,7 +250,7 @@ def over_connections(cluster: EmbeddedCluster, data: Dataset) -> float:
 
     with Claim(cluster.target, force=True) as claim:
         found = find.look(claim.conn, cluster.target, data, force=False, replace=False)
-        done = loader.over_connections(claim.conn, cluster.target, data, found, claim=claim, listener=LoadListener())
+        done = loader.over_connections(claim.conn, cluster.target, data, found, claim=claim, stream=RunStream())
     return done.total_s
 
 
@@ -268,7 +268,7 @@ def main() -> None:
     loading(args)
     with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 300)) as cluster:
         data = Dataset("tpcc", args.warehouses)
-        loader.into_server(cluster, data, force=False, replace=False, listener=LoadListener())
+        loader.into_server(cluster, data, force=False, replace=False, stream=RunStream())
         if args.sysbench_tpcc is not None and shutil.which("sysbench"):
             prepare_original(cluster, args)
         if shutil.which("go-tpc"):

@@ -299,6 +299,9 @@ class _Observer(Protocol):
     def interval(self, i: Interval, /) -> None: ...
     def event(self, e: Event, /) -> None: ...
 
+def event_kinds() -> list[str]:
+    """Names of all kinds of events."""
+
 def run(
     configs: list[ConnConfig],
     workload: Workload,

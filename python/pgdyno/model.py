@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from pgdyno.message import Message, message
@@ -284,13 +284,62 @@ class IntervalRow:
     violations: int = 0
 
 
+class EventKind(StrEnum):
+    """Kind of an event in a trial. The first ones are those of the engine, which has the same names."""
+
+    CONNECTION_LOST = "connection_lost"
+    PROTOCOL_VIOLATION = "protocol_violation"
+    RECONNECTED = "reconnected"
+    CONNECT_FAILED = "connect_failed"
+    FIRST_ERROR = "first_error"
+    ERROR = "error"
+    INFO = "info"
+    DEBUG = "debug"
+    OUTPUT = "output"
+    #: Of pgdyno itself: its own session with the server, and what it could not record.
+    OWN_CONNECTION_LOST = "connection lost"
+    OWN_CONNECTION_BACK = "connection made again"
+    NOT_RECORDED = "not_recorded"
+    BESIDE_ANOTHER = "beside another"
+    PREPARING = "preparing"
+    WARM_UP = "warm-up"
+    SLICE = "slice"
+    CHECKING = "checking"
+    INCONSISTENT = "inconsistent"
+    #: Of the server: its log, its counters, its plans.
+    CHECKPOINT_BEGINS = "checkpoint begins"
+    CHECKPOINT_ENDS = "checkpoint ends"
+    AUTOVACUUM = "autovacuum"
+    LOCK_WAIT = "lock wait"
+    TEMPORARY_FILE = "temporary file"
+    TOO_MANY_CHECKPOINTS = "too many checkpoints"
+    CONFIGURATION_RELOADED = "configuration reloaded"
+    SERVER_STOPS = "server stops"
+    SERVER_PROCESS_DIED = "server process died"
+    RECOVERY = "recovery"
+    SERVER_RESTARTED = "server restarted"
+    COUNTERS_RESET = "counters reset"
+    SETTING_CHANGED = "setting changed"
+    PLAN_CHANGED = "plan changed"
+    FATAL = "fatal"
+    PANIC = "panic"
+
+
+def event_kind(name: str) -> EventKind | str:
+    """Return the kind of that name; a name of another version stays as it is."""
+    return EventKind(name) if name in _EVENT_KINDS else name
+
+
+_EVENT_KINDS = {k.value for k in EventKind}
+
+
 @dataclass(frozen=True)
 class Event:
     """Something that happened in a trial: to a client, in the server, to what was recorded."""
 
     #: Nanoseconds since the load began.
     at_ns: int
-    kind: str
+    kind: EventKind | str
     text: str
 
 

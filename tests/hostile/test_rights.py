@@ -13,7 +13,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.errors import PgdynoError
 from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.listener import LoadListener
+from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import PGDYNO, environment
 from tests.support.server import Server
@@ -115,7 +115,7 @@ def test_a_load_does_not_write_through_what_is_swapped_in(secret: Path, monkeypa
         with datadir.PrivateServer(directory, "postgres", "postgres", pg_bin=server.bin) as private:
             monkeypatch.setattr(Made, "new", swapped)
             with pytest.raises(PgdynoError, match="Permission denied") as e:
-                loader.into_server(private, Dataset("pk", 100), force=False, replace=False, listener=LoadListener())
+                loader.into_server(private, Dataset("pk", 100), force=False, replace=False, stream=RunStream())
             assert "Nothing was kept" in str(e.value)
         assert [p.name for p in secret.iterdir()] == ["file"]
         # The link is gone as well: it was in the way.

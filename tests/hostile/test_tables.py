@@ -12,7 +12,7 @@ from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.listener import LoadListener
+from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
 from tests.support.server import Server
@@ -28,7 +28,7 @@ def loading(server: Server, dbname: str, dataset: Dataset) -> Connected:
         connections=2,
         split=False,
         connect_timeout_s=10.0,
-        listener=LoadListener(),
+        stream=RunStream(),
     )
 
 

@@ -16,13 +16,13 @@ import psutil
 import pytest
 from pgdyno.errors import ClusterError
 from pgdyno.model import UNCOUNTED
-from pgdyno.run.listener import Listener
 from pgdyno.run.order import decided
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
 from pgdyno.run.steps import TrialSteps
 from pgdyno.store import reading
+from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
@@ -138,7 +138,7 @@ def test_a_side_that_cannot_be_prepared_leaves_nothing_running(tmp_path: Path, m
     file.write_text(EXPERIMENT)
     options = Options(embedded=True)
     plan = decided(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
-    outcome = run_experiment(plan, options, Listener())
+    outcome = run_experiment(plan, options, RunStream())
     assert "side B" in outcome.error and outcome.exit_code == ClusterError.exit_code
     (run,) = (tmp_path / "runs").iterdir()
     states = [json.loads(f.read_text())["state"] for f in sorted(run.glob("trials/*/trial.json"))]

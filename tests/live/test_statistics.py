@@ -10,8 +10,8 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.direct import Direct
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.statistics import array, handed_over
+from pgdyno.stream.stream import RunStream
 
 from tests.live.test_load import direct, stopped
 from tests.support.server import DEBIAN_15, Server
@@ -129,7 +129,7 @@ def test_what_cannot_be_sampled_is_analyzed(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Direct, "_statistics", fails)
     with EmbeddedCluster([]) as cluster:
-        loader.into_server(cluster, Dataset("pk", 1_000), force=False, replace=False, listener=LoadListener())
+        loader.into_server(cluster, Dataset("pk", 1_000), force=False, replace=False, stream=RunStream())
         with psycopg.connect(cluster.target.conninfo) as after:
             assert analyzed(after) == {"pk"}
 

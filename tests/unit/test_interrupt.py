@@ -14,6 +14,7 @@ import pytest
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.store import manifest
+from pgdyno.store.journal import RunRecorder
 from pgdyno.store.rundir import RunDirectory
 
 from tests.support import synthetic
@@ -137,6 +138,7 @@ def test_a_report_that_is_interrupted_is_named_with_what_makes_it(
     run = synthetic.make_run(tmp_path, synthetic.plans([2], 1), lambda *_: 100.0)
     made = Recorder.__new__(Recorder)
     monkeypatch.setattr(made, "_directory", RunDirectory(run), raising=False)
+    monkeypatch.setattr(made, "_record", RunRecorder(), raising=False)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -15,7 +15,6 @@ from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of
 from pgdyno.run import plan, resume, shrink
-from pgdyno.run.listener import Listener
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
@@ -23,6 +22,7 @@ from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
 from pgdyno.store import manifest, reading, rundir
+from pgdyno.stream.stream import RunStream
 
 from tests.support import synthetic
 from tests.support.cli import pgdyno
@@ -159,7 +159,7 @@ def test_everything_shrinks_to_something_valid(k: float) -> None:
 def test_an_instance_that_does_not_fit_is_refused() -> None:
     e = parsed('[targets.huge]\ncpus = 4096\nmemory = "999TB"')
     configurations = plan.configurations(e, 2)
-    with Servers(e, configurations, Options(), Listener()) as servers, pytest.raises(PgdynoError, match="smaller"):
+    with Servers(e, configurations, Options(), RunStream()) as servers, pytest.raises(PgdynoError, match="smaller"):
         servers.reach(configurations[0])
 
 
@@ -272,7 +272,7 @@ def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(
 ) -> None:
     e = parsed(more)
     with pytest.raises(SpecError, match=re.escape(words)):
-        Servers(e, plan.configurations(e, 2), options, Listener())
+        Servers(e, plan.configurations(e, 2), options, RunStream())
 
 
 def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Servers, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
     (tmp_path / "mine").mkdir()
     e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
-    servers = Servers(e, plan.configurations(e, 2), Options(), Listener())
+    servers = Servers(e, plan.configurations(e, 2), Options(), RunStream())
     place = plan.configurations(e, 2)[0].place
     assert servers.dataset_of(place, folder=None).size > 0 and asked == []
     servers.survey()

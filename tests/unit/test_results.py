@@ -17,6 +17,7 @@ from pgdyno.results import analysis
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.store import reading
+from pgdyno.store.journal import RunRecorder
 from pgdyno.store.rundir import RunDirectory
 
 from tests.support import synthetic
@@ -56,6 +57,7 @@ def test_each_cause_is_judged_once_for_all_outputs(
     run = synthetic.make_run(tmp_path, synthetic.plans([2, 4, 8], 2), lambda *_: 1000.0, sampled={"waits": [WAITS]})
     made = Recorder.__new__(Recorder)
     monkeypatch.setattr(made, "_directory", RunDirectory(run), raising=False)
+    monkeypatch.setattr(made, "_record", RunRecorder(), raising=False)
     outcome = made.finish(Outcome(0))
     assert outcome.analysis is not None and outcome.view is not None and outcome.reports, outcome.error
     as_json.of_run(outcome.analysis, 0, "")

@@ -24,5 +24,6 @@ pub use backlog::Place;
 pub use error::EngineError;
 pub use plan::{Duet, Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observation, Observer, Summary, run};
+pub use worker::EventKind;
 pub use workload::Workload;
 pub use workload::script::{Scheduled, Script, ScriptWorkload, Side};

@@ -28,7 +28,7 @@ fn classic() -> Plan {
 }
 
 fn said<'t>(recorded: &'t Recorded, level: &str) -> Vec<&'t str> {
-    recorded.events.iter().filter(|e| e.kind == level).map(|e| e.text.as_str()).collect()
+    recorded.events.iter().filter(|e| e.kind.as_str() == level).map(|e| e.text.as_str()).collect()
 }
 
 fn failing(every: u64, code: &'static str) -> SimServer {

@@ -7,7 +7,7 @@ use common::{BLOCK, SELECT, simulate, simulate_and_look};
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine::driver::sim::{Distortion, SimServer};
 use pgdyno_engine::schedule::Arrivals;
-use pgdyno_engine::{EngineError, Limit, OnError, Plan, Rate, run};
+use pgdyno_engine::{EngineError, EventKind, Limit, OnError, Plan, Rate, run};
 use pgdyno_record::Phase;
 use proptest::prelude::*;
 
@@ -142,8 +142,8 @@ fn an_outage_is_survived_counted_and_seen() {
     assert_eq!(recorded.intervals[4].outcomes.committed, 0);
     assert_eq!(recorded.intervals[4].disconnected, 8);
     assert!(recorded.intervals[9].outcomes.committed >= 7990, "back at full speed");
-    assert!(recorded.events.iter().any(|e| e.kind == "connection_lost"));
-    assert!(recorded.events.iter().any(|e| e.kind == "reconnected"));
+    assert!(recorded.events.iter().any(|e| e.kind == EventKind::ConnectionLost));
+    assert!(recorded.events.iter().any(|e| e.kind == EventKind::Reconnected));
 }
 
 #[test]
@@ -185,7 +185,11 @@ fn failures_are_counted_by_sqlstate_and_roll_back() {
     let outcomes = recorded.outcomes();
     assert!(outcomes.failed[b"40001"] > 100, "{outcomes:?}");
     assert!(outcomes.committed > 500);
-    assert_eq!(recorded.events.iter().filter(|e| e.kind == "first_error").count(), 1, "reported once, counted always");
+    assert_eq!(
+        recorded.events.iter().filter(|e| e.kind == EventKind::FirstError).count(),
+        1,
+        "reported once, counted always"
+    );
 }
 
 #[test]
@@ -354,7 +358,7 @@ fn what_breaks_the_protocol_is_never_a_success() {
         let violations = recorded.sum(|i| i.violations);
         assert!(violations > 100, "{how:?}: {violations}");
         assert_eq!(recorded.sum(|i| i.lost), violations, "{how:?}: each ends its connection");
-        assert!(recorded.events.iter().any(|e| e.kind == "protocol_violation"), "{how:?}");
+        assert!(recorded.events.iter().any(|e| e.kind == EventKind::ProtocolViolation), "{how:?}");
         // Each leaves a transaction in doubt: its own, or where the surplus comes behind it the next.
         assert_eq!((recorded.outcomes().unknown, recorded.outcomes().failed_total()), (violations, 0), "{how:?}");
     }

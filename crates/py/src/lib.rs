@@ -42,6 +42,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(run::event_kinds, m)?)?;
     m.add_function(wrap_pyfunction!(load::heap_page, m)?)?;
     m.add_function(wrap_pyfunction!(rights::thread_rights, m)?)?;
     m.add_function(wrap_pyfunction!(load::btree_pages, m)?)?;

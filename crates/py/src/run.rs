@@ -28,6 +28,12 @@ pub struct Event {
     text: String,
 }
 
+/// Names of all kinds of events.
+#[pyfunction]
+pub fn event_kinds() -> Vec<&'static str> {
+    engine::EventKind::ALL.iter().map(|k| k.as_str()).collect()
+}
+
 /// Result of a run.
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct RunResult {
@@ -314,7 +320,7 @@ pub fn run(
             Ok(Observation::Interval(i)) => observer.call_method1("interval", (Interval::from(*i),)).map(drop),
             // The place is kept until the message is printed.
             Ok(Observation::Event(e, _place)) => {
-                let event = Event { at_ns: e.at.0, kind: e.kind, client: e.client, text: e.text };
+                let event = Event { at_ns: e.at.0, kind: e.kind.as_str(), client: e.client, text: e.text };
                 observer.call_method1("event", (event,)).map(drop)
             }
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(()),

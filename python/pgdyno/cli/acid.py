@@ -17,7 +17,7 @@ from rich.text import Text
 from pgdyno import engine
 from pgdyno.cli import as_json, console
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tpcc import began, dataset_in, show_checked
 from pgdyno.cluster import target as targets
@@ -28,10 +28,11 @@ from pgdyno.errors import ClusterError, TargetError, UsageError
 from pgdyno.format import count, one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
-from pgdyno.load.listener import LoadListener
 from pgdyno.run.durability import Durability, killed_under_load
 from pgdyno.run.workloads import listing
 from pgdyno.spec.experiment import Tpcc
+from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
+from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.acid import Connection, Tested, tested
 from pgdyno.tpcc.conditions import CONSISTENCY, Checked, checked
 from pgdyno.tpcc.schema import TABLES, table
@@ -71,50 +72,50 @@ def main(
         raise UsageError(f'--isolation: there is no "{isolation}"', f"There are {', '.join(_LEVELS)}.")
     if conninfo is not None and settings:
         raise UsageError("--set is for the private server", "Leave it out, or --target.")
-    listener = listener_for(console.errors(), quiet=quiet)
+    stream = stream_for(console.errors(), quiet=quiet)
     with stoppable():
         try:
             if conninfo is None:
-                found = _private(settings, isolation, seconds, clients, listener)
+                found = _private(settings, isolation, seconds, clients, stream)
             else:
                 target = targets.resolve(conninfo, connect_timeout_s)
                 with Claim(target, force=force) as claim:
                     _, sets = dataset_in(claim.conn, target)
-                    tests = _tested(target, sets, isolation, listener)
-                    found = _Found(tests, _checked(target, sets, listener), None)
+                    tests = _tested(target, sets, isolation, stream)
+                    found = _Found(tests, _checked(target, sets, stream), None)
         except psycopg.Error as e:
             message = one_line(e)
             raise TargetError(f"testing failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
-            listener.loaded()
-            listener.close()
+            stream.emit(DatasetDone())
+            stream.close()
     _show(found, isolation, json_output)
     return 0 if found.passed else 1
 
 
-def _private(given: list[str], isolation: str, seconds: float, clients: int, listener: LoadListener) -> _Found:
+def _private(given: list[str], isolation: str, seconds: float, clients: int, stream: RunStream) -> _Found:
     options = engine.Tpcc(warehouses=_WAREHOUSES, isolation=isolation)
     with ExitStack() as stack:
-        listener.note("starting a private PostgreSQL ...")
+        stream.emit(Noted("starting a private PostgreSQL ..."))
         cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients, None)))
         loader.into_server(
             cluster,
             loader.dataset_of("tpcc", scale=_WAREHOUSES, rows=None),
             force=False,
             replace=False,
-            listener=listener,
+            stream=stream,
         )
-        tests = _tested(cluster.target, 1, isolation, listener)
-        listener.note(f"{count(clients, 'client')} for {seconds:g} s, then the server is killed")
+        tests = _tested(cluster.target, 1, isolation, stream)
+        stream.emit(Noted(f"{count(clients, 'client')} for {seconds:g} s, then the server is killed"))
         lost = killed_under_load(
             cluster, options, clients=clients, seconds=seconds, orders=Path(cluster.base) / "acknowledged"
         )
         if not cluster.is_alive():
             raise ClusterError(f"the server did not come back: {cluster.last_words(3)}")
-        return _Found(tests, _checked(cluster.target, 1, listener), lost)
+        return _Found(tests, _checked(cluster.target, 1, stream), lost)
 
 
-def _tested(target: Target, sets: int, isolation: str, listener: LoadListener) -> list[Tested]:
+def _tested(target: Target, sets: int, isolation: str, stream: RunStream) -> list[Tested]:
     """On the first set."""
     names = {t: table(t, 0, sets) for t in TABLES}
     statements: dict[str, str] = {}
@@ -128,7 +129,7 @@ def _tested(target: Target, sets: int, isolation: str, listener: LoadListener) -
         conn.execute(f"set search_path to {find.schema_sql(conn)}".encode())
         return conn
 
-    return list(tested(connect, names, statements, isolation, lambda c, n, of: listener.checking(c, n, of)))
+    return list(tested(connect, names, statements, isolation, lambda c, n, of: stream.emit(CheckStarted(c, n, of))))
 
 
 def _renamed(sql: str, sets: int) -> str:
@@ -136,10 +137,10 @@ def _renamed(sql: str, sets: int) -> str:
     return re.sub(rf"\btpcc_({'|'.join(TABLES)})\b", r"tpcc_\g<1>1", sql) if sets > 1 else sql
 
 
-def _checked(target: Target, sets: int, listener: LoadListener) -> list[Checked]:
+def _checked(target: Target, sets: int, stream: RunStream) -> list[Checked]:
     with targets.administrative(target, patience_s=None) as conn:
         schema = find.schema_sql(conn)
-        return list(checked(conn, sets, CONSISTENCY, partial(began, listener), schema=schema))
+        return list(checked(conn, sets, CONSISTENCY, partial(began, stream), schema=schema))
 
 
 def _show(found: _Found, isolation: str, json_output: bool) -> None:

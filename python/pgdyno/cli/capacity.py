@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.run import view_in
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
@@ -45,7 +45,7 @@ def main(
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
-    outcome, found = search(prepared, servers, wanted, listener_for(errors, quiet=quiet), shortest_s=shortest_s)
+    outcome, found = search(prepared, servers, wanted, stream_for(errors, quiet=quiet), shortest_s=shortest_s)
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}

@@ -17,7 +17,7 @@ from rich import box
 from rich.table import Table
 
 from pgdyno.cli import console
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import binaries, datadir, templates
 from pgdyno.cluster import target as targets
@@ -31,6 +31,7 @@ from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load.dataset import mark_of
 from pgdyno.load.units import pg_size
+from pgdyno.stream.events import DatasetDone, DatasetProgress
 
 _out = console.output()
 
@@ -249,12 +250,12 @@ def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:
 
 @contextmanager
 def _watching(phase: str) -> Iterator[Callable[[int], object]]:
-    listener = listener_for(console.errors(), quiet=False)
+    stream = stream_for(console.errors(), quiet=False)
     try:
-        yield lambda done: listener.loading(phase, 0, 0, done, 0)
+        yield lambda done: stream.emit(DatasetProgress(phase, 0, 0, done, 0))
     finally:
-        listener.loaded()
-        listener.close()
+        stream.emit(DatasetDone())
+        stream.close()
 
 
 def _how(copied: Copied) -> str:

@@ -34,6 +34,8 @@ from pgdyno.replication import leftovers, record, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.report.cells import column
 from pgdyno.report.charts import Say
+from pgdyno.stream.events import RoundProgress, RunEvent
+from pgdyno.stream.stream import RunStream
 
 _out = console.output()
 #: In a drill's folder.
@@ -131,13 +133,13 @@ def main(
                     f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
                     f"pgdyno cluster repair {folder}; pgdyno cluster status {folder} shows how it stands.",
                 )
-        watch = _Watch(quiet=quiet)
-        stack.callback(watch.close)
+        stream = _stream(quiet=quiet)
+        stack.callback(stream.close)
         in_these = modes.MODES if in_modes else ()
         try:
-            found = drills.run(cluster, names, rounds, options, place, watch, in_these, command=command_line())
+            found = drills.run(cluster, names, rounds, options, place, stream, in_these, command=command_line())
         except (KeyboardInterrupt, Terminated):
-            watch.close()
+            stream.close()
             _mend(folder)
             _report_what_there_is(place)
             raise
@@ -211,17 +213,17 @@ def _foreign(
         )
     place = drills.folder_for(runs, description.name)
     with stoppable(), foreign.ForeignCluster(description) as cluster:
-        watch = _Watch(quiet=quiet)
+        stream = _stream(quiet=quiet)
         try:
-            return drills.run_foreign(cluster, names, rounds, options, place, watch, command=command_line())
+            return drills.run_foreign(cluster, names, rounds, options, place, stream, command=command_line())
         except (KeyboardInterrupt, Terminated):
-            watch.close()
+            stream.close()
             shown = ", ".join(f"{m.name}: {m.seen.role}" for m in cluster.members)
             console.errors().print(f"stopped; the members now: {shown}", markup=False, soft_wrap=True)
             _report_what_there_is(place)
             raise
         finally:
-            watch.close()
+            stream.close()
 
 
 def _end(found: Drill, *, json_output: bool, lang: str = "en") -> int:
@@ -331,29 +333,39 @@ def _faults(text: str | None, cluster: ReplicatedCluster, in_modes: bool) -> lis
     return names
 
 
-class _Watch:
-    """A line for each round, with the time that is left."""
+class _Rounds:
+    """Viewer with a line for each round, and the time that is left."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._err = None if quiet else console.errors()
+    def __init__(self) -> None:
+        self._err = console.errors()
         self._began = time.monotonic()
         self._last = -1
 
-    def __call__(self, done: int, of: int, fault: str, what: str) -> None:
-        if self._err is None:
-            return
+    def handle(self, event: RunEvent) -> None:
+        """Receive an event of the drill."""
+        if isinstance(event.body, RoundProgress):
+            self._show(event.body)
+
+    def _show(self, p: RoundProgress) -> None:
         left = ""
-        if done:
-            seconds = (time.monotonic() - self._began) / done * (of - done)
+        if p.done:
+            seconds = (time.monotonic() - self._began) / p.done * (p.of - p.done)
             left = f", about {seconds:,.0f} s left"
-        line = f"round {min(done + 1, of)} of {of}: {fault or 'check'}: {what}{left}"
+        line = f"round {min(p.done + 1, p.of)} of {p.of}: {p.fault or 'check'}: {p.what}{left}"
         if self._err.is_terminal:
             self._err.print(f"\r\x1b[K{line}", end="", soft_wrap=True, markup=False)
-        elif done != self._last:
+        elif p.done != self._last:
             self._err.print(line, soft_wrap=True)
-        self._last = done
+        self._last = p.done
 
     def close(self) -> None:
         """Close the progress line."""
-        if self._err is not None and self._err.is_terminal:
+        if self._err.is_terminal:
             self._err.print("")
+
+
+def _stream(*, quiet: bool) -> RunStream:
+    stream = RunStream()
+    if not quiet:
+        stream.subscribe(_Rounds())
+    return stream

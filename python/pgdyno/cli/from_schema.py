@@ -13,7 +13,7 @@ from typing import Any
 from pgdyno.cli import console
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.new import head_of
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cluster import binaries
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
@@ -24,6 +24,7 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.decide import key_of
 from pgdyno.load.own.outline import MOST, Outline, OutlinedTable, outlined
 from pgdyno.load.own.statistics import Shape
+from pgdyno.stream.events import Noted
 
 _SIZES = """
 select c.oid::pg_catalog.regclass::pg_catalog.text,
@@ -46,13 +47,13 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
     for each in (path, schema) if is_database else (path,):
         if each.exists():
             raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
-    listener = listener_for(console.errors(), quiet=False)
+    stream = stream_for(console.errors(), quiet=False)
     try:
         sizes, shapes = _dumped(source, schema) if is_database else (None, {})
         kind = "dump" if is_archive else "sql"
         data = OwnDataset(kind, () if is_archive else (schema,), dump=schema if is_archive else None)
         data.check()
-        listener.note("making the schema in a private PostgreSQL ...")
+        stream.emit(Noted("making the schema in a private PostgreSQL ..."))
         with EmbeddedCluster(settings_of([], 4, None)) as cluster:
             programs = cluster.binaries
             assert programs is not None
@@ -63,7 +64,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
                 force=False,
                 replace=False,
                 claim=None,
-                listener=listener,
+                stream=stream,
             )
             with closing(targets.administrative(cluster.target, patience_s=None)) as conn:
                 found = outlined(conn, sizes, shapes)
@@ -72,7 +73,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
             schema.unlink(missing_ok=True)
         raise
     finally:
-        listener.close()
+        stream.close()
     name = os.path.relpath(schema, path.parent or ".")
     text = head_of(path, head) + _dataset(kind, name, found, sizes is not None) + _workloads(found) + tail
     with path.open("x", encoding="utf-8") as f:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pgdyno.cli import as_json, console
 from pgdyno.cli.compare import failing_verdicts, is_among
 from pgdyno.cli.console import command_line
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
@@ -71,7 +71,7 @@ def main(
     prepared = decided(prepare(experiment, adjust, runs), options)
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
-    outcome = run_experiment(prepared, options, listener_for(errors, quiet=False))
+    outcome = run_experiment(prepared, options, stream_for(errors, quiet=False))
     exit_code, reason = outcome.exit_code, outcome.error
     # With the margin of the command line; the report on disk has the default one.
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None

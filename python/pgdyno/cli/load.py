@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 
 from pgdyno.cli import console
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
@@ -28,6 +28,7 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
+from pgdyno.stream.events import Noted
 
 METHODS = ("auto", "copy", "direct", "server")
 
@@ -76,23 +77,21 @@ def main(
             "--method direct writes the files of a stopped server",
             "Stop it, and name its data directory: --data FOLDER.",
         )
-    listener = listener_for(errors, quiet=quiet)
+    stream = stream_for(errors, quiet=quiet)
     with stoppable(), AtWork():
         try:
             if others := others_at_work():
-                listener.note(words_for(others))
+                stream.emit(Noted(words_for(others)))
             if data is not None:
-                done = _into_files(
-                    dataset, data, user, dbname, threads, pg_bin, force, replace, ignore_archive, listener
-                )
+                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, replace, ignore_archive, stream)
                 disk = None if done is None else _disk_of(resolved(data), done.moved_bytes)
             else:
                 done = _over_connections(
-                    dataset, target or "", method == "server", connections, connect_timeout_s, force, replace, listener
+                    dataset, target or "", method == "server", connections, connect_timeout_s, force, replace, stream
                 )
                 disk = None
         finally:
-            listener.close()
+            stream.close()
     _show(dataset, done, disk, json_output)
     return 0
 
@@ -107,7 +106,7 @@ def _into_files(
     force: bool,
     replace: bool,
     ignore_archive: bool,
-    listener: Any,
+    stream: Any,
 ) -> Loaded | None:
     path = resolved(data)
     with ExitStack() as stack:
@@ -119,7 +118,7 @@ def _into_files(
                 directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
             )
         )
-        return loader.into_server(server, dataset, force=force, replace=replace, threads=threads, listener=listener)
+        return loader.into_server(server, dataset, force=force, replace=replace, threads=threads, stream=stream)
 
 
 def _disk_of(folder: Path, written: int) -> float | None:
@@ -140,10 +139,10 @@ def _over_connections(
     connect_timeout_s: float,
     force: bool,
     replace: bool,
-    listener: Any,
+    stream: Any,
 ) -> Loaded | None:
     target = targets.resolve(conninfo, connect_timeout_s)
-    listener.note(f"target: {target.where}")
+    stream.emit(Noted(f"target: {target.where}"))
     with Claim(target, force=force) as claim:
         found = find.look(claim.conn, target, dataset, force=force, replace=replace)
         if found.holds(dataset):
@@ -157,7 +156,7 @@ def _over_connections(
             connections=connections,
             connect_timeout_s=connect_timeout_s,
             claim=claim,
-            listener=listener,
+            stream=stream,
         )
 
 

@@ -21,7 +21,6 @@ from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
 from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
-from pgdyno.run.listener import Listener
 from pgdyno.run.order import decided
 from pgdyno.run.plan import Place
 from pgdyno.run.prepared import Prepared, prepare, shares_database
@@ -30,6 +29,7 @@ from pgdyno.run.servers import Servers
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
+from pgdyno.stream.stream import RunStream
 
 #: Measured: connecting, VACUUM of the small tables, counters, and writing it all down.
 _AROUND_TRIAL_S = 0.3
@@ -70,7 +70,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
     # In the order of the file, whatever order the trials have.
     places = list(dict.fromkeys(c.place for c in plan.configurations(experiment, prepared.cores)))
     places = [p for p in places if any(c.place == p for c in configurations)]
-    servers = Servers(experiment, configurations, options, Listener())
+    servers = Servers(experiment, configurations, options, RunStream())
     run = experiment.run
     warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
     each = warmup + run.duration_s + run.between.pause_s + _AROUND_TRIAL_S

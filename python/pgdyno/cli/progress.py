@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -14,8 +14,20 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from pgdyno.cluster import waiting
 from pgdyno.format import count
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
-from pgdyno.run.listener import Listener
-from pgdyno.store.hlog import Latencies
+from pgdyno.stream.events import (
+    CheckStarted,
+    DatasetDone,
+    DatasetProgress,
+    EventsDropped,
+    IntervalClosed,
+    Noted,
+    RunEvent,
+    TrialFinished,
+    TrialsPlanned,
+    TrialStarted,
+    WarmupInterval,
+)
+from pgdyno.stream.stream import RunStream
 
 
 def _short(plan: TrialPlan) -> str:
@@ -34,7 +46,45 @@ def _loading(rows: int, done_bytes: int, seconds: float) -> str:
     return "  ".join(parts)
 
 
-class RichProgress(Listener):
+class _Viewer:
+    """Subscriber that shows events; a subclass names what it shows."""
+
+    def handle(self, event: RunEvent) -> None:
+        """Receive an event of the run."""
+        match event.body:
+            case Noted(text=text):
+                self.note(text)
+            case DatasetProgress() as p:
+                self.loading(p.phase, p.rows, p.total_rows, p.done_bytes, p.total_bytes)
+            case CheckStarted(what=what, number=number, of=of):
+                self.checking(what, number, of)
+            case DatasetDone():
+                self.loaded()
+            case TrialsPlanned(trials=trials, seconds_each=seconds):
+                self.planned(trials, seconds)
+            case TrialStarted(plan=plan, statements=statements):
+                self.trial_started(plan, statements)
+            case IntervalClosed(plan=plan, row=row, histograms=histograms):
+                self.interval(plan, row, histograms)
+            case WarmupInterval(plan=plan, row=row):
+                self.interval(plan, row, {})
+            case TrialFinished(record=record):
+                self.trial_ended(record)
+            case EventsDropped(n=n):
+                self.note(f"{count(n, 'event')} not shown: the output is too slow")
+
+    def note(self, text: str) -> None: ...
+    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None: ...
+    def checking(self, what: str, number: int, of: int) -> None: ...
+    def loaded(self) -> None: ...
+    def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None: ...
+    def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None: ...
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None: ...
+    def trial_ended(self, record: TrialRecord) -> None: ...
+    def close(self) -> None: ...
+
+
+class RichProgress(_Viewer):
     """Bar, ETA, current TPS, p99 and failures."""
 
     def __init__(self, console: Console) -> None:
@@ -95,7 +145,7 @@ class RichProgress(Listener):
             total = self._planned * self._each
             self._progress.update(self._trials, total=total, description=_short(plan), figures="connecting")
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
         if self._trials is None or row.end_ns <= row.start_ns:
             return
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
@@ -112,6 +162,7 @@ class RichProgress(Listener):
             self._progress.update(self._trials, completed=self._done * self._each)
 
     def close(self) -> None:
+        """End the display."""
         self._progress.stop()
 
 
@@ -119,7 +170,7 @@ class RichProgress(Listener):
 _A_LINE_S = 60.0
 
 
-class PlainProgress(Listener):
+class PlainProgress(_Viewer):
     """One line for each thing, for logs."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -163,7 +214,7 @@ class PlainProgress(Listener):
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         self._told, self._failed = time.monotonic(), 0
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
         self._failed += row.failed + row.unknown
         now = time.monotonic()
         if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns:
@@ -237,11 +288,15 @@ class Steps:
                 self._progress.update(self._task, completed=time.monotonic() - self._begun)
 
 
-def listener_for(console: Console, *, quiet: bool) -> Listener:
-    """Return the progress listener that suits the destination of the messages: a terminal, a log, or none."""
-    if quiet:
-        return Listener()
-    made = RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
-    # What a preparation waits for is said as well.
-    waiting.listener = made.note
-    return made
+def stream_for(console: Console, *, quiet: bool) -> RunStream:
+    """Return a stream with the viewer that suits the destination of the messages: a terminal, a log, or none."""
+    stream = RunStream()
+    if not quiet:
+        viewed(stream, RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr))
+    return stream
+
+
+def viewed(stream: RunStream, viewer: _Viewer) -> None:
+    """Show the events of a stream. What a preparation waits for is shown as well."""
+    stream.subscribe(viewer)
+    waiting.report = stream.note

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from pgdyno.cli import console
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
@@ -28,6 +28,7 @@ from pgdyno.replication import cluster as clusters
 from pgdyno.replication.backup import BaseBackup
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
+from pgdyno.stream.events import DatasetDone, DatasetProgress
 
 _out = console.output()
 
@@ -323,12 +324,12 @@ def _backed_up(b: BaseBackup) -> str:
 @contextmanager
 def watching(phase: str) -> Iterator[Callable[[str, int], object]]:
     """Yield a function that shows how many bytes a long operation has processed."""
-    listener = listener_for(console.errors(), quiet=False)
+    stream = stream_for(console.errors(), quiet=False)
     try:
-        yield lambda member, done: listener.loading(f"{phase} {member}", 0, 0, done, 0)
+        yield lambda member, done: stream.emit(DatasetProgress(f"{phase} {member}", 0, 0, done, 0))
     finally:
-        listener.loaded()
-        listener.close()
+        stream.emit(DatasetDone())
+        stream.close()
 
 
 def _say(*lines: str) -> None:

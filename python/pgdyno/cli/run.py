@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.console import command_line
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for, viewed
 from pgdyno.cli.report import refuse_unknown
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
@@ -183,8 +183,10 @@ def main(
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.
     live = report_format == "sysbench" and not prepared.experiment.run.is_duet
     lines = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr) if live else None
-    listener = lines or listener_for(errors, quiet=quiet)
-    outcome = run_experiment(prepared, servers, listener)
+    stream = stream_for(errors, quiet=quiet or lines is not None)
+    if lines is not None:
+        viewed(stream, lines)
+    outcome = run_experiment(prepared, servers, stream)
     beyond = thresholds.met(outcome.analysis, bounds) if outcome.analysis is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 from pgdyno.cli.progress import PlainProgress
 from pgdyno.model import UNCOUNTED, IntervalRow, TrialPlan, TrialRecord
 from pgdyno.report import sysbench
 from pgdyno.store import hlog
-from pgdyno.store.hlog import Latencies
 
 
 class SysbenchLines(PlainProgress):
-    """Progress listener for sysbench's report format.
+    """Viewer for sysbench's report format.
 
     It prints the sysbench lines to `out`. All other messages go to the progress stream as plain lines, because
     sysbench lines would break a progress bar. When a trial ends, some of its intervals may turn out to be warm-up.
@@ -54,7 +53,7 @@ class SysbenchLines(PlainProgress):
         names = [sysbench.title(plan.slug)] if self._several else []
         self._print(*([""] if self._summaries else []), *names, *sysbench.heading(plan.clients))
 
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Latencies) -> None:
+    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
         super().interval(plan, row, latencies)
         if not latencies or row.phase in UNCOUNTED:
             return

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.cli import as_json, console
-from pgdyno.cli.progress import listener_for
+from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
@@ -22,9 +22,10 @@ from pgdyno.errors import TargetError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.listener import LoadListener
 from pgdyno.run.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
+from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
+from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Condition, Connection, checked
 
 
@@ -33,21 +34,21 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
     if conninfo is None and not targets.named_by_environment():
         raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
     target = targets.resolve(conninfo or "", connect_timeout_s)
-    listener = listener_for(console.errors(), quiet=quiet)
+    stream = stream_for(console.errors(), quiet=quiet)
     with stoppable():
         try:
             with targets.administrative(target, patience_s=None) as conn:
                 name, sets = dataset_in(conn, target)
-                listener.note(f"{name} in {target.where}")
+                stream.emit(Noted(f"{name} in {target.where}"))
                 wanted = [*CONSISTENCY, *(POPULATION if population else [])]
                 schema = find.schema_sql(conn)
-                found = list(checked(conn, sets, wanted, partial(began, listener), schema=schema))
+                found = list(checked(conn, sets, wanted, partial(began, stream), schema=schema))
         except psycopg.Error as e:
             message = one_line(e)
             raise TargetError(f"checking failed: {message}", remedy_for(message, e.sqlstate)) from e
         finally:
-            listener.loaded()
-            listener.close()
+            stream.emit(DatasetDone())
+            stream.close()
     if json_output:
         as_json.write({"dataset": name, "holds": all(c.holds for c in found), "checks": [c.as_json() for c in found]})
     else:
@@ -55,9 +56,9 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
     return 0 if all(c.holds for c in found) else 1
 
 
-def began(listener: LoadListener, c: Condition, number: int, of: int) -> None:
+def began(stream: RunStream, c: Condition, number: int, of: int) -> None:
     """Report that a condition is being checked."""
-    listener.checking(c.clause, number, of)
+    stream.emit(CheckStarted(c.clause, number, of))
 
 
 def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:

@@ -14,8 +14,8 @@ from pgdyno.search_path import SAFE_PATH
 
 #: Seconds after which a session that waits is asked about.
 PATIENCE_S = 3.0
-#: Told in a sentence; None: nobody listens.
-listener: Callable[[str], None] | None = None
+#: Receives a sentence; None: nothing is reported.
+report: Callable[[str], None] | None = None
 
 # Of what works, or reads and writes, nothing is said: that takes as long as it takes.
 _ASK = """
@@ -28,12 +28,12 @@ where state = 'active' and pg_catalog.clock_timestamp() - query_start >= %s * in
 
 
 def tell(target: Target, *, backend: int = 0, application: str = "", age_s: float = 0.0) -> bool:
-    """Report to the listener what a backend waits for, or what sessions with an application name wait for.
+    """Report what a backend waits for, or what sessions with an application name wait for.
 
     Only sessions of that name that began within `age_s` seconds count. Return True if there was something to report,
-    or if no listener is set.
+    or if nothing is to be reported.
     """
-    if listener is None:
+    if report is None:
         return True
     options = f"-c search_path={SAFE_PATH} -c statement_timeout=1000"
     asked = (PATIENCE_S / 2, backend, application, age_s)
@@ -48,7 +48,7 @@ def tell(target: Target, *, backend: int = 0, application: str = "", age_s: floa
         return False
     for kind, event, query, blocking, standbys in rows:
         statement = clean(" ".join(str(query).split()))[:60]
-        listener(f"{target.where}: {statement}: it waits {_words(kind, event, list(blocking or []), str(standbys))}")
+        report(f"{target.where}: {statement}: it waits {_words(kind, event, list(blocking or []), str(standbys))}")
     return bool(rows)
 
 
@@ -67,7 +67,7 @@ def _words(kind: str, event: str, blocking: list[int], standbys: str) -> str:
 @contextlib.contextmanager
 def watched(target: Target, application: str = "pgdyno") -> Iterator[None]:
     """Tell once what the sessions wait for that are made within, if they stand still."""
-    if listener is None:
+    if report is None:
         yield
         return
     over, began = threading.Event(), time.monotonic()

@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
 from pgdyno.format import one_line
+from pgdyno.model import EventKind
+from pgdyno.stream.events import Body, Happened, SamplesTaken
 
 #: A sample that is late by more of its period than this is told.
 _LATE = 2.0
@@ -22,9 +24,14 @@ _PATIENCE = 5
 _REST = 9.0
 #: How long the thread may take to end: it may wait for a server that is gone.
 _END_S = 3.0
-#: Takes the rows of a source, of the time between two moments (nanoseconds since 1970).
 _T = TypeVar("_T")
-Sink = Callable[[str, int, int, list[Row]], None]
+
+
+class Emitter(Protocol):
+    """Receiver of samples and events: the stream of a trial."""
+
+    def emit(self, body: Body, *, origin: str = "session") -> None:
+        """Emit an event."""
 
 
 class Asked(Protocol):
@@ -52,10 +59,8 @@ class Collection:
         self,
         sources: Sequence[Source],
         asked: Asked | None,
-        sink: Sink,
-        note: Callable[[str], None],
+        emitter: Emitter,
         *,
-        event: Callable[[int, str, str], None] = lambda *_: None,
         period_s: float = 1.0,
         wait_period_s: float = 0.1,
         start_ns: Callable[[], int] = lambda: 0,
@@ -63,15 +68,13 @@ class Collection:
         """Set up the collection without starting it.
 
         `sources` are those of the machine. `asked` holds those of the server, which are created again after a lost
-        connection. `note` receives gaps. `event` receives events with their time in nanoseconds since 1970. Wait
-        events are read every `wait_period_s` seconds. `start_ns` returns the time at which the load began, 0 before
-        that. Samples end at whole periods since that time.
+        connection. `emitter` receives samples, gaps and events. Wait events are read every `wait_period_s` seconds.
+        `start_ns` returns the time at which the load began, 0 before that. Samples end at whole periods since that
+        time.
         """
         self._local = list(sources)
         self._asked = asked
-        self._sink = sink
-        self._note = note
-        self._event = event
+        self._emitter = emitter
         self._period_s = period_s
         self._wait_period_s = min(wait_period_s, period_s)
         self._start_ns = start_ns
@@ -149,7 +152,7 @@ class Collection:
             self._failures.pop(source.name, None)
             self._last.pop(source.name, None)
         self._is_lost = False
-        self._happened("connection made again", "pgdyno asks the server again")
+        self._happened(EventKind.OWN_CONNECTION_BACK, "pgdyno reads the server again")
 
     def _look_until(self, due: float) -> None:
         """Read wait events as often as they are due, until the time `due` or the end of sampling."""
@@ -209,20 +212,22 @@ class Collection:
     def _lose(self, words: str) -> None:
         if not self._is_lost:
             self._is_lost = True
-            self._happened("connection lost", f"pgdyno's own, by which it asks the server: {words}")
+            self._happened(EventKind.OWN_CONNECTION_LOST, f"pgdyno's own, by which it reads the server: {words}")
 
-    def _happened(self, kind: str, words: str) -> None:
+    def _happened(self, kind: EventKind, words: str) -> None:
+        start_ns = self._start_ns()
+        at_ns = time.time_ns() - start_ns if start_ns else 0
         with self._passing:
             if not self._is_closed:
-                self._event(time.time_ns(), kind, words)
+                self._emitter.emit(Happened(kind, words, at_ns), origin="sources")
 
     def _pass_on(self, name: str, start_ns: int, end_ns: int, rows: list[Row]) -> None:
         with self._passing:
             if not self._is_closed:
-                self._sink(name, start_ns, end_ns, rows)
+                self._emitter.emit(SamplesTaken(name, start_ns, end_ns, rows), origin=f"source:{name}")
 
     def _tell(self, what: str, words: str) -> None:
         with self._passing:
             if what not in self._noted and not self._is_closed:
                 self._noted.add(what)
-                self._note(words)
+                self._emitter.emit(Happened(EventKind.NOT_RECORDED, words), origin="sources")

@@ -11,21 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.collect.logformat import Reader, Record
+from pgdyno.model import EventKind
 
 #: Of very much the beginning is read.
 _MOST_BYTES = 64 << 20
 #: Kind of event, and what its message begins with or has in it.
 _KINDS = (
-    ("checkpoint begins", re.compile(r"(?:checkpoint|restartpoint) starting: ?(.*)")),
-    ("checkpoint ends", re.compile(r"(?:checkpoint|restartpoint) complete: (.*)")),
-    ("autovacuum", re.compile(r"automatic (?:aggressive )?(?:vacuum|analyze) (?:to prevent .* )?of table (.*)")),
-    ("lock wait", re.compile(r"process \d+ (?:still waiting for|acquired) (.*)")),
-    ("temporary file", re.compile(r"temporary file: (.*)")),
-    ("too many checkpoints", re.compile(r"checkpoints are occurring too frequently (.*)")),
-    ("configuration reloaded", re.compile(r"received SIGHUP, reloading configuration files()")),
-    ("server stops", re.compile(r"received (?:fast|smart|immediate) shutdown request()")),
-    ("server process died", re.compile(r".+ \(PID \d+\) was terminated (.*)")),
-    ("recovery", re.compile(r"(database system was (?:not properly shut down|interrupted).*)")),
+    (EventKind.CHECKPOINT_BEGINS, re.compile(r"(?:checkpoint|restartpoint) starting: ?(.*)")),
+    (EventKind.CHECKPOINT_ENDS, re.compile(r"(?:checkpoint|restartpoint) complete: (.*)")),
+    (
+        EventKind.AUTOVACUUM,
+        re.compile(r"automatic (?:aggressive )?(?:vacuum|analyze) (?:to prevent .* )?of table (.*)"),
+    ),
+    (EventKind.LOCK_WAIT, re.compile(r"process \d+ (?:still waiting for|acquired) (.*)")),
+    (EventKind.TEMPORARY_FILE, re.compile(r"temporary file: (.*)")),
+    (EventKind.TOO_MANY_CHECKPOINTS, re.compile(r"checkpoints are occurring too frequently (.*)")),
+    (EventKind.CONFIGURATION_RELOADED, re.compile(r"received SIGHUP, reloading configuration files()")),
+    (EventKind.SERVER_STOPS, re.compile(r"received (?:fast|smart|immediate) shutdown request()")),
+    (EventKind.SERVER_PROCESS_DIED, re.compile(r".+ \(PID \d+\) was terminated (.*)")),
+    (EventKind.RECOVERY, re.compile(r"(database system was (?:not properly shut down|interrupted).*)")),
 )  # fmt: skip
 _QUOTED = re.compile(r"'[^']*'")
 #: Severities that are told whatever they say.
@@ -40,7 +44,7 @@ class LogEvent:
 
     #: Nanoseconds since 1970.
     at_ns: int
-    kind: str
+    kind: EventKind
     text: str
 
 
@@ -121,15 +125,16 @@ class Log:
 
 def _events(records: Iterator[Record]) -> Iterator[LogEvent]:
     for record in records:
-        kind, words = "", record.message
+        kind: EventKind | None = None
+        words = record.message
         if record.severity in _SEVERE:
-            kind = record.severity.lower()
+            kind = EventKind(record.severity.lower())
         else:
             for name, pattern in _KINDS:
                 if (m := pattern.match(record.message)) is not None:
                     kind, words = name, m[1]
                     break
-        if kind:
+        if kind is not None:
             # Messages quote values: of somebody's data, or worse.
             words = _QUOTED.sub("'…'", words)[:500] if record.severity in _SEVERE else words[:500]
             yield LogEvent(record.at_ns, kind, words)

@@ -15,6 +15,7 @@ import psycopg
 from pgdyno.collect import extensions, server
 from pgdyno.conninfo import looks_secret
 from pgdyno.format import one_line
+from pgdyno.model import EventKind
 from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -237,23 +238,23 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
     return found
 
 
-def happened(before: Totals, after: Totals) -> list[tuple[int, str, str]]:
+def happened(before: Totals, after: Totals) -> list[tuple[int, EventKind, str]]:
     """Events that show in what stood before and after: when (nanoseconds since 1970; 0: not known), kind, and words."""
     found = []
     at_ns = 0
     if before.started_ns and after.started_ns - before.started_ns > _CLOCK_NS:
         at_ns = after.started_ns
-        found.append((at_ns, "server restarted", "the server was started anew"))
+        found.append((at_ns, EventKind.SERVER_RESTARTED, "the server was started anew"))
     elif before.configured_ns and after.configured_ns - before.configured_ns > _CLOCK_NS:
         at_ns = after.configured_ns
-        found.append((at_ns, "configuration reloaded", "the server read its configuration again"))
+        found.append((at_ns, EventKind.CONFIGURATION_RELOADED, "the server read its configuration again"))
     elif after.were_reset_since(before):
-        found.append((0, "counters reset", "the server's counters were reset, by a crash or by somebody"))
+        found.append((0, EventKind.COUNTERS_RESET, "the server's counters were reset, by a crash or by somebody"))
     for name in sorted(set(before.settings) & set(after.settings)):
         old, new = before.settings[name], after.settings[name]
         if old != new:
             is_private = server.is_private(name, old) or server.is_private(name, new)
             words = "its values are not written down" if is_private else f"{old} before, {new} after"
             # One of the last time that the server read them, if there was any: else of the role or the database.
-            found.append((at_ns, "setting changed", f"{name}: {words}"))
+            found.append((at_ns, EventKind.SETTING_CHANGED, f"{name}: {words}"))
     return found

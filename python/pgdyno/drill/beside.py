@@ -15,9 +15,9 @@ from pgdyno.drill.load import Load
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.listener import LoadListener
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec import builtins
+from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc import conditions
 
 #: Of pgbench's scripts that write, the tables whose balances each transaction changes by its delta.
@@ -45,7 +45,7 @@ class Beside:
         if self.script not in known:
             raise UsageError(f"--workload: {self.script!r} is unknown", f"There are {', '.join(known)}.")
 
-    def prepare(self, cluster: ReplicatedCluster, listener: LoadListener) -> None:
+    def prepare(self, cluster: ReplicatedCluster, stream: RunStream) -> None:
         """Its tables, unless they are there, of that size. Raises RefusedError, TargetError."""
         target = cluster.target_of(cluster.primary)
         wanted = Dataset(_TPCC if self._is_tpcc else "tpcb", self.scale)
@@ -55,7 +55,7 @@ class Beside:
             except RefusedError as e:
                 raise RefusedError(e.message, "--scale names its size; or drop what is there: a drill does not.") from e
             if not found.holds(wanted):
-                loader.over_connections(conn, target, wanted, found, listener=listener)
+                loader.over_connections(conn, target, wanted, found, stream=stream)
         cluster.wait_caught_up()
 
     def load(self, like: Load) -> Load:

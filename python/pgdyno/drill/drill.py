@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,13 @@ from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError
 from pgdyno.format import one_line, size
-from pgdyno.load.listener import LoadListener
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
+from pgdyno.stream.events import RoundProgress
+from pgdyno.stream.stream import RunStream
 
 #: In the drill's folder.
 FILE = "drill.json"
-#: Called with: rounds that are over, rounds in all, the fault, what is done.
-Watch = Callable[[int, int, str, str], object]
 
 
 @dataclass
@@ -159,13 +158,17 @@ def _kept(drill: Drill, remedy: str) -> Iterator[None]:
         raise TrialError(f"no round came to its end: {drill.stopped}", remedy)
 
 
+def _tell(stream: RunStream, done: int, of: int, fault: str, what: str) -> None:
+    stream.emit(RoundProgress(done, of, fault, what))
+
+
 def run(
     cluster: ReplicatedCluster,
     faults: Sequence[str],
     rounds: int,
     options: Options,
     folder: Path,
-    watch: Watch,
+    stream: RunStream,
     in_modes: Sequence[Mode] = (),
     *,
     command: str = "",
@@ -180,7 +183,7 @@ def run(
     # No server changes while it is looked at.
     own = Mode("", cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
     if options.beside is not None:
-        options.beside.prepare(cluster, LoadListener())
+        options.beside.prepare(cluster, stream)
     folder.mkdir(parents=True)
     every = [(mode, name) for mode in in_modes or [own] for name in faults]
     drill = Drill(
@@ -202,7 +205,7 @@ def run(
                 for number in range(1, rounds + 1):
                     done = n * rounds + number - 1
                     place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
-                    say = partial(watch, done, len(every) * rounds, name)
+                    say = partial(_tell, stream, done, len(every) * rounds, name)
                     played.append(play(cluster, FAULTS[name], number, options, place, say, falls_back=mode.falls_back))
                     drill.save()
                     if played[-1].broken:
@@ -210,7 +213,7 @@ def run(
                             f"the cluster could not be mended after round {number} of {name}: {played[-1].error}",
                             f"pgdyno cluster repair {cluster.base}",
                         )
-        watch(len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
+        _tell(stream, len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
         # The primary first: what the check needs is installed there.
         for m in [cluster.primary, *cluster.others(cluster.primary)]:
             cluster.wait_caught_up()
@@ -225,7 +228,7 @@ def run_foreign(
     rounds: int,
     options: Options,
     folder: Path,
-    watch: Watch,
+    stream: RunStream,
     *,
     command: str = "",
 ) -> Drill:
@@ -257,7 +260,7 @@ def run_foreign(
             played: list[Round] = []
             drill.rounds.append((own, name, played))
             for number in range(1, rounds + 1):
-                say = partial(watch, n * rounds + number - 1, len(faults) * rounds, name)
+                say = partial(_tell, stream, n * rounds + number - 1, len(faults) * rounds, name)
                 place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
                 played.append(foreign.play(cluster, name, number, options, place, say))
                 drill.save()

@@ -19,9 +19,10 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.drop import BATCH
 from pgdyno.load.find import Connection, Table, find
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.result import Loaded
 from pgdyno.load.statistics import HandedOver
+from pgdyno.stream.events import DatasetDone, DatasetProgress
+from pgdyno.stream.stream import RunStream
 
 Step = str | tuple[str, int, int, int]
 Watch = Callable[[int, int], object]
@@ -60,14 +61,14 @@ class Connected:
         connections: int,
         split: bool,
         connect_timeout_s: float,
-        listener: LoadListener,
+        stream: RunStream,
     ) -> None:
         self.target = target
         self.dataset = dataset
         self.in_server = in_server
         self.connections = connections
         self.split = split
-        self.listener = listener
+        self.stream = stream
         self._timeout = connect_timeout_s
         self._config = _core.ConnConfig(**target.core_arguments())
         # What is made and dropped lies in this schema, whatever else the search path names.
@@ -119,7 +120,7 @@ class Connected:
                 raise load_error(str(e), e.sqlstate, self.target, left) from e
             raise
         finally:
-            self.listener.loaded()
+            self.stream.emit(DatasetDone())
         return done
 
     def vacuum(self, statistics: Mapping[str, HandedOver] | None = None) -> None:
@@ -179,10 +180,12 @@ class Connected:
             raise TargetError(f"loading failed: {e}", remedy_for(str(e), e.sqlstate)) from e
 
     def _tell(self, phase: str) -> None:
-        self.listener.loading(phase, 0, 0, 0, 0)
+        self.stream.emit(DatasetProgress(phase, 0, 0, 0, 0))
 
     def _progress(self, phase: str, total: int) -> Watch:
-        return lambda rows, sent: self.listener.loading(phase, rows, 0 if self.in_server else total, sent, 0)
+        return lambda rows, sent: self.stream.emit(
+            DatasetProgress(phase, rows, 0 if self.in_server else total, sent, 0)
+        )
 
     def _remove(self) -> bool:
         """Drop the tables of a load that could not be finished; return True if that failed.

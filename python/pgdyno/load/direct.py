@@ -32,8 +32,9 @@ from pgdyno.load import statistics
 from pgdyno.load.connected import FOR_INDEXES, Connected
 from pgdyno.load.dataset import Dataset, literal, quoted
 from pgdyno.load.find import Connection, Table
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.result import Loaded
+from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
+from pgdyno.stream.stream import RunStream
 
 #: Where the tables are until they are whole.
 SCHEMA = "pgdyno_loading"
@@ -77,12 +78,12 @@ class _File:
 class Direct:
     """Makes a dataset in a server that runs at the beginning and at the end."""
 
-    def __init__(self, server: Server, dataset: Dataset, schema: str, threads: int, listener: LoadListener) -> None:
+    def __init__(self, server: Server, dataset: Dataset, schema: str, threads: int, stream: RunStream) -> None:
         self.server = server
         self.dataset = dataset
         self.schema = schema
         self.threads = threads
-        self.listener = listener
+        self.stream = stream
         #: Folders in which files are written, as they were made; and files with where they belong.
         self._folders: dict[Path, Made] = {}
         self._entries: list[Entry] = []
@@ -149,7 +150,7 @@ class Direct:
             raise
         finally:
             aside.shutdown()
-            self.listener.loaded()
+            self.stream.emit(DatasetDone())
         return done
 
     # ------------------------------------------------------------ steps
@@ -222,7 +223,7 @@ class Direct:
         total = self.dataset.total_bytes
 
         def watch(written: int, rows: int) -> None:
-            self.listener.loading("generate", rows, self.dataset.rows, written, total)
+            self.stream.emit(DatasetProgress("generate", rows, self.dataset.rows, written, total))
 
         parts = [(f.table, f.part, self.server.data / f.staging / Path(f.path).name) for f in files]
         for folder in {self.server.data / f.staging for f in files} - self._folders.keys():
@@ -308,7 +309,7 @@ class Direct:
             connections=min(self.threads, 8),
             split=False,
             connect_timeout_s=30.0,
-            listener=self.listener,
+            stream=self.stream,
         )
         vacuum.vacuum(known)
         vacuum.carry_out([["checkpoint"]])
@@ -335,7 +336,7 @@ class Direct:
             if row[0] != _SCHEMA_COMMENT:
                 raise RefusedError(f"there is a schema {SCHEMA} that pgdyno did not make", "Rename or drop it.")
             if tell:
-                self.listener.note("removing what a load that was killed has left")
+                self.stream.emit(Noted("removing what a load that was killed has left"))
             conn.execute(f"drop schema {SCHEMA} cascade".encode())
 
     def _staging_folders(self) -> list[Path]:
@@ -377,7 +378,7 @@ class Direct:
         return targets.administrative(self.server.target, patience_s=None)
 
     def _tell(self, phase: str) -> None:
-        self.listener.loading(phase, 0, 0, 0, 0)
+        self.stream.emit(DatasetProgress(phase, 0, 0, 0, 0))
 
 
 def _compares_bytes(conn: Connection) -> bool:

@@ -11,7 +11,8 @@ from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.find import Connection, find, schema_sql
-from pgdyno.load.listener import LoadListener
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.schema import signature
 
 _BODY = re.compile(r"\$body\$(.*)\$body\$", re.DOTALL)
@@ -23,7 +24,7 @@ where p.pronamespace operator(pg_catalog.=)
   and pg_catalog.obj_description(p.oid, 'pg_proc'::pg_catalog.name) operator(pg_catalog.=) %s"""
 
 
-def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
+def renew(conn: Connection, dataset: Dataset, stream: RunStream) -> None:
     """Recreate the functions of an existing dataset.
 
     Raise RefusedError if the session may not replace them.
@@ -38,7 +39,7 @@ def renew(conn: Connection, dataset: Dataset, listener: LoadListener) -> None:
     old = [f for f in wanted if made.get(signature(f).partition("(")[0], _body(f)) != _body(f)]
     if not old:
         return
-    listener.note(f"{len(old)} functions of another pgdyno are replaced: {', '.join(map(signature, old))}")
+    stream.emit(Noted(f"{len(old)} functions of another pgdyno are replaced: {', '.join(map(signature, old))}"))
     try:
         with conn.transaction():
             conn.execute(f"set local search_path to {schema_sql(conn)}".encode())

@@ -16,10 +16,11 @@ from pgdyno.load.connected import Connected, may_split
 from pgdyno.load.dataset import BY_SCALE, KINDS, ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Direct, Server
 from pgdyno.load.find import Connection, Found
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.plan import refuse_if_too_small
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 #: What the heap and the key take besides, while they are loaded by a server: WAL, and the sort of the key.
 _COPY_OVERHEAD = 1.2
@@ -39,13 +40,13 @@ def over_connections(
     connections: int | None = None,
     connect_timeout_s: float = 10.0,
     claim: Claim | None = None,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> Loaded:
     """Load a dataset by the method copy or server, provided that the `claim` on the database holds."""
     find.refuse_unfit(conn, target)
-    tell_subscribers(conn, listener)
+    tell_subscribers(conn, stream)
     schema = find.schema_for(conn, target)
-    _announce(dataset, found, f'schema "{schema}" of {target.where}', listener)
+    _announce(dataset, found, f'schema "{schema}" of {target.where}', stream)
     local = _local_data(conn, target)
     if local is not None:
         refuse_if_too_small(local, round(dataset.total_bytes * _COPY_OVERHEAD), dataset.name)
@@ -61,37 +62,37 @@ def over_connections(
         connections=n,
         split=split,
         connect_timeout_s=connect_timeout_s,
-        listener=listener,
+        stream=stream,
     )
     done = method.make(found.tables, claim)
-    _check(target, dataset, schema, done, listener)
+    _check(target, dataset, schema, done, stream)
     return done
 
 
 def into_files(
-    server: Server, dataset: Dataset, found: Found, schema: str, *, threads: int | None = None, listener: LoadListener
+    server: Server, dataset: Dataset, found: Found, schema: str, *, threads: int | None = None, stream: RunStream
 ) -> Loaded:
     """Load a dataset by the method direct.
 
     The server runs before and after the load. Its client connections are cut off.
     """
     if dataset.tablespace or dataset.index_tablespace:
-        listener.note(
-            "the disks of tablespaces are not checked for space beforehand; they are when their files are made"
+        stream.emit(
+            Noted("the disks of tablespaces are not checked for space beforehand; they are when their files are made")
         )
     else:
         refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
-    _announce(dataset, found, f'schema "{schema}" of {server.data}', listener)
+    _announce(dataset, found, f'schema "{schema}" of {server.data}', stream)
     # Some wait for the disk while others fill pages.
-    done = Direct(server, dataset, schema, threads or 2 * host.cores(), listener).make(found.tables)
-    _check(server.target, dataset, schema, done, listener)
+    done = Direct(server, dataset, schema, threads or 2 * host.cores(), stream).make(found.tables)
+    _check(server.target, dataset, schema, done, stream)
     return done
 
 
-def _check(target: Target, dataset: Dataset, schema: str, done: Loaded, listener: LoadListener) -> None:
+def _check(target: Target, dataset: Dataset, schema: str, done: Loaded, stream: RunStream) -> None:
     if dataset.kind == "tpcc" and dataset.check:
         with done.phase(CHECK):
-            populated.check(target, dataset, schema, listener)
+            populated.check(target, dataset, schema, stream)
 
 
 def into_server(
@@ -101,7 +102,7 @@ def into_server(
     force: bool,
     replace: bool,
     threads: int | None = None,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> Loaded | None:
     """Load a dataset by the method direct; return None if it exists already."""
     target = server.target
@@ -110,7 +111,7 @@ def into_server(
         if found.holds(dataset):
             return None
         schema = find.schema_for(conn, target)
-    return into_files(server, dataset, found, schema, threads=threads, listener=listener)
+    return into_files(server, dataset, found, schema, threads=threads, stream=stream)
 
 
 def dataset_of(
@@ -160,21 +161,21 @@ def dataset_of(
     )
 
 
-def tell_subscribers(conn: Connection, listener: LoadListener) -> None:
+def tell_subscribers(conn: Connection, stream: RunStream) -> None:
     """Report, before anything is loaded, who will be sent all of it."""
     for who in find.subscribers(conn):
-        listener.note(f"{who}: its subscribers are sent all that is loaded and changed here")
+        stream.emit(Noted(f"{who}: its subscribers are sent all that is loaded and changed here"))
 
 
-def _announce(dataset: Dataset, found: Found, where: str, listener: LoadListener) -> None:
+def _announce(dataset: Dataset, found: Found, where: str, stream: RunStream) -> None:
     if found.foreign:
-        listener.note(f"dropping {find.listed(found.foreign)} in {where} (--force)")
+        stream.emit(Noted(f"dropping {find.listed(found.foreign)} in {where} (--force)"))
     if found.ours:
         size = pg_size(sum(t.bytes for t in found.ours))
         what = found.name or "of several kinds"
-        listener.note(f"replacing pgdyno's dataset {what} in {where}: {find.listed(found.ours)} ({size})")
+        stream.emit(Noted(f"replacing pgdyno's dataset {what} in {where}: {find.listed(found.ours)} ({size})"))
     size = pg_size(dataset.total_bytes)
-    listener.note(f"creating {find.listed_names(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}")
+    stream.emit(Noted(f"creating {find.listed_names(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}"))
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

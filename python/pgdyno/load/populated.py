@@ -10,11 +10,12 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset, quoted
-from pgdyno.load.listener import LoadListener
+from pgdyno.stream.events import CheckStarted, DatasetDone
+from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, of_warehouses
 
 
-def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener) -> None:
+def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> None:
     """Check that the loaded tables satisfy the rules of TPC-C.
 
     Raise TargetError if they do not. The tables stay.
@@ -24,7 +25,7 @@ def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener)
             wanted = [of_warehouses(dataset.size), *POPULATION, *CONSISTENCY]
 
             def began(c: Condition, number: int, of: int) -> None:
-                listener.checking(c.clause, number, of)
+                stream.emit(CheckStarted(c.clause, number, of))
 
             for c in checked(conn, dataset.tables_wanted, wanted, began, schema=quoted(schema)):
                 if not c.holds:
@@ -38,4 +39,4 @@ def check(target: Target, dataset: Dataset, schema: str, listener: LoadListener)
         remedy = remedy_for(message, e.sqlstate)
         raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy) from e
     finally:
-        listener.loaded()
+        stream.emit(DatasetDone())

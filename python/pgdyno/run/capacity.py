@@ -10,13 +10,14 @@ from pgdyno.analysis.capacity import LEVEL, SUSTAINED, Objective, Probe, Search,
 from pgdyno.errors import TrialError, UsageError
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
-from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
 from pgdyno.run.prepared import Prepared
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome
 from pgdyno.run.servers import Servers
 from pgdyno.run.session import Session
+from pgdyno.stream.events import TrialsPlanned
+from pgdyno.stream.stream import RunStream
 
 #: Of what a closed loop reaches: the first rate that is tried.
 _FIRST = 0.5
@@ -35,7 +36,7 @@ def search(
     prepared: Prepared,
     options: Options,
     objective: Objective,
-    listener: Listener,
+    stream: RunStream,
     *,
     shortest_s: float | None = None,
 ) -> tuple[Outcome, Search]:
@@ -44,7 +45,7 @@ def search(
     `shortest_s` is the minimum length of a trial; None sets no minimum. Raise UsageError if the experiment leaves more
     than one configuration.
     """
-    session = _CapacitySession(prepared, options, objective, listener, shortest_s)
+    session = _CapacitySession(prepared, options, objective, stream, shortest_s)
     if len(session.configurations) != 1:
         few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in session.configurations))
         raise UsageError(
@@ -60,10 +61,10 @@ class _CapacitySession(Session):
         prepared: Prepared,
         options: Options,
         objective: Objective,
-        listener: Listener,
+        stream: RunStream,
         shortest_s: float | None,
     ) -> None:
-        super().__init__(prepared, options, listener)
+        super().__init__(prepared, options, stream)
         self._shortest_s = shortest_s
         self.search = Search(objective, 0.0)
         self._probes: list[Probe] = []
@@ -80,7 +81,7 @@ class _CapacitySession(Session):
         run = self.experiment.run
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
         usual = [self._planned(configuration, n, None).plan for n in range(1, _USUAL + 1)]
-        self.listener.planned(usual, warmup + run.duration_s / 2)
+        self.stream.emit(TrialsPlanned(usual, warmup + run.duration_s / 2))
         closed = self._tried(servers, self._planned(configuration, 1, None))
         assert closed.summary is not None
         self.search.start = max(1.0, _FIRST * closed.summary.tps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import psycopg
 
@@ -13,34 +14,40 @@ from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
-from pgdyno.model import Caveat
-from pgdyno.run.listener import Listener
+from pgdyno.model import Caveat, EventKind
 from pgdyno.store.reading import CHECKS
-from pgdyno.store.rundir import TrialWriter, replace_file
+from pgdyno.store.rundir import replace_file
+from pgdyno.stream.events import CheckStarted, DatasetDone, Happened
+from pgdyno.stream.stream import RunStream, TrialStream
 from pgdyno.tpcc.conditions import CONSISTENCY, Condition, checked
 
 
-def after_trial(target: Target, dataset: Dataset, writers: Sequence[TrialWriter], listener: Listener) -> list[Caveat]:
+def after_trial(
+    target: Target, dataset: Dataset, trials: Sequence[tuple[TrialStream, Path]], stream: RunStream
+) -> list[Caveat]:
     """Check the data, and write the result into the folder of each trial that has worked on them.
+
+    `trials` holds the streams and folders of these trials.
 
     A server that is unreachable or refuses the check does not end the run. The trials are then marked as not checked.
     """
 
     def began(condition: Condition, number: int, of: int) -> None:
-        listener.checking(condition.clause, number, of)
+        stream.emit(CheckStarted(condition.clause, number, of))
 
     try:
         # Each query reads whole tables: as long as that takes.
         with targets.administrative(target, patience_s=None) as conn:
             found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began, schema=find.schema_sql(conn)))
     except (psycopg.Error, PgdynoError) as e:
-        for writer in writers:
-            writer.event(0, "checking", one_line(e))
+        for trial, _ in trials:
+            trial.emit(Happened(EventKind.CHECKING, one_line(e)))
         return [Caveat.UNCHECKED]
     finally:
-        listener.loaded()
-    for writer in writers:
-        replace_file(writer.folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
+        stream.emit(DatasetDone())
+    for trial, folder in trials:
+        replace_file(folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
         for c in (c for c in found if not c.holds):
-            writer.event(0, "inconsistent", f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}")
+            words = f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}"
+            trial.emit(Happened(EventKind.INCONSISTENT, words))
     return [] if all(c.holds for c in found) else [Caveat.INCONSISTENT]

@@ -23,13 +23,14 @@ from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
 from pgdyno.collect.totals import Totals
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
+from pgdyno.model import EventKind
 from pgdyno.run import counting
 from pgdyno.run.asked import PATIENCE_S, AskedSources, Connection
 from pgdyno.run.counting import Counting
 from pgdyno.run.servers import Site
 from pgdyno.spec.experiment import Run
-from pgdyno.store.rundir import TrialWriter
-from pgdyno.store.samples import Row
+from pgdyno.stream.events import Happened, TotalsRead
+from pgdyno.stream.stream import TrialStream
 
 #: Samples that a trial should have, and how long they are at least and at most; of long trials no more than so many.
 _SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
@@ -37,19 +38,19 @@ _SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
 #: What times in the log are rounded to.
 _CLOCK_NS = 1_000_000_000
 #: The kind of event.
-_RELOADED = "configuration reloaded"
+_RELOADED = EventKind.CONFIGURATION_RELOADED
 
 
 class Collecting:
     """Begin it before the load, `end` it after; both may be called whatever has happened to the server."""
 
     def __init__(
-        self, site: Site, run: Run, writer: TrialWriter, statements: Sequence[Sample], *, same_machine: bool
+        self, site: Site, run: Run, stream: TrialStream, statements: Sequence[Sample], *, same_machine: bool
     ) -> None:
         """`statements`: those of the workload's scripts."""
         self._site = site
         self._wanted = set(run.collect)
-        self._writer = writer
+        self._stream = stream
         self._statements = statements
         self._same_machine = same_machine
         self._asked: AskedSources | None = None
@@ -58,7 +59,7 @@ class Collecting:
         self._log: Log | None = None
         self._began_ns = time.time_ns()
         self._collection: Collection | None = None
-        self._notes: list[str] = []
+        self._gaps: set[str] = set()
         longest = max(_LONGEST_S, run.duration_s / _MOST)
         self._period_s = min(longest, max(_SHORTEST_S, run.duration_s / _SAMPLES))
         self._waits_per_s = run.waits_per_s
@@ -88,12 +89,10 @@ class Collecting:
         self._collection = Collection(
             sources,
             self._asked,
-            self._write,
-            self._note,
-            event=lambda at_ns, kind, words: self._event(self._since_start(at_ns), kind, words),
+            self._stream,
             period_s=self._period_s,
             wait_period_s=1 / self._waits_per_s,
-            start_ns=lambda: self._writer.start_ns,
+            start_ns=lambda: self._stream.start_ns,
         )
         self._collection.start()
 
@@ -106,7 +105,7 @@ class Collecting:
         if self._warmup_s * counting.PART < counting.LEAST_S:
             self._note("statements: they are counted in the warm-up, which is too short (--warmup 1)")
             return
-        self._counting = Counting(self._site.target, self._warmup_s, lambda: self._writer.start_ns)
+        self._counting = Counting(self._site.target, self._warmup_s, lambda: self._stream.start_ns)
         self._counting.begin()
 
     def stop(self) -> None:
@@ -134,10 +133,8 @@ class Collecting:
                 self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
             self._note(one_line(e))
-        if self._log is not None and self._writer.start_ns:
+        if self._log is not None and self._stream.start_ns:
             self._read_log(self._log)
-        for words in self._notes:
-            self._event(0, "not_recorded", words)
 
     def _read_log(self, log: Log) -> None:
         events, missing = log.events()
@@ -156,7 +153,7 @@ class Collecting:
 
         A value of 0 means that the time is not known.
         """
-        return at_ns - self._writer.start_ns if at_ns and self._writer.start_ns else 0
+        return at_ns - self._stream.start_ns if at_ns and self._stream.start_ns else 0
 
     # ------------------------------------------------------------ before and after
 
@@ -184,7 +181,7 @@ class Collecting:
                 self._note("tables, indexes, I/O and statements: the server's counters were reset within the trial")
             for name, rows in totals.between(self._before, after, conn.info.server_version).items():
                 known = statements.attributed(rows, self._statements) if name == "statements" else rows
-                self._writer.totals(name, known)
+                self._stream.emit(TotalsRead(name, known))
             for at_ns, kind, words in totals.happened(self._before, after):
                 # The log has each time that it did, and knows those that we have told it to.
                 if kind != _RELOADED or (self._counting is None and self._log is None):
@@ -193,9 +190,9 @@ class Collecting:
             self._read_buffers(conn)
         if "plans" in self._wanted and self._plans:
             last, _ = plans.read(conn, [p.statement for p in self._plans], carry_out=self._is_ours)
-            self._writer.totals("plans", plans.rows(self._plans, last))
+            self._stream.emit(TotalsRead("plans", plans.rows(self._plans, last)))
             for words in plans.changed(self._plans, last):
-                self._event(0, "plan changed", words)
+                self._event(0, EventKind.PLAN_CHANGED, words)
 
     def _totals(self, conn: Connection) -> Totals:
         if self._is_ours:
@@ -209,7 +206,7 @@ class Collecting:
         except psycopg.Error as e:
             self._note(f"what shared buffers hold: {one_line(e)}")
             return
-        self._writer.totals("buffers", rows)
+        self._stream.emit(TotalsRead("buffers", rows))
         if not rows:
             self._note("what shared buffers hold: the extension pg_buffercache is not in this database")
 
@@ -277,17 +274,13 @@ class Collecting:
 
     # ------------------------------------------------------------ writing
 
-    def _write(self, name: str, start_ns: int, end_ns: int, rows: list[Row]) -> None:
-        with contextlib.suppress(PgdynoError):
-            # A full disk ends the trial where its intervals are written.
-            self._writer.samples(name, start_ns, end_ns, rows)
-
-    def _event(self, at_ns: int, kind: str, words: str) -> None:
-        self._writer.event(at_ns, kind, words)
+    def _event(self, at_ns: int, kind: EventKind, words: str) -> None:
+        self._stream.emit(Happened(kind, words, at_ns))
 
     def _note(self, words: str) -> None:
-        if words not in self._notes:
-            self._notes.append(words)
+        if words not in self._gaps:
+            self._gaps.add(words)
+            self._event(0, EventKind.NOT_RECORDED, words)
 
 
 def samples_of(scripts: Sequence[tuple[str, str, int]], workload: Any, seed: int) -> list[Sample]:

@@ -16,7 +16,6 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
 from pgdyno.load.direct import Server
 from pgdyno.load.find import Connection
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.columns import Wanted
 from pgdyno.load.own.dataset import OwnDataset
@@ -24,6 +23,8 @@ from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.search_path import user_path
 from pgdyno.spec import datasets as spec
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 #: One of pgdyno's, or somebody's own.
 AnyDataset = Dataset | OwnDataset
@@ -122,14 +123,14 @@ def ensure_own(
     force: bool,
     replace: bool,
     claim: Claim | None,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> dict[str, Any]:
     """Load a user's own dataset unless it exists."""
     with closing(targets.administrative(target)) as conn:
         there = own.holds(conn, wanted)
     if there:
-        return _found(wanted, target, listener)
-    done = own.make(target, wanted, programs=programs, force=force, replace=replace, claim=claim, listener=listener)
+        return _found(wanted, target, stream)
+    done = own.make(target, wanted, programs=programs, force=force, replace=replace, claim=claim, stream=stream)
     return _facts(wanted, done)
 
 
@@ -158,7 +159,7 @@ def ensure(
     replace: bool,
     connect_timeout_s: float,
     claim: Claim | None,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> dict[str, Any]:
     """Load the dataset over connections unless it exists.
 
@@ -166,31 +167,29 @@ def ensure(
     """
     found = find.look(conn, target, dataset, force=force, replace=replace)
     if found.holds(dataset):
-        functions.renew(conn, dataset, listener)
-        return _found(dataset, target, listener)
+        functions.renew(conn, dataset, stream)
+        return _found(dataset, target, stream)
     done = loader.over_connections(
-        conn, target, dataset, found, connect_timeout_s=connect_timeout_s, claim=claim, listener=listener
+        conn, target, dataset, found, connect_timeout_s=connect_timeout_s, claim=claim, stream=stream
     )
     return _facts(dataset, done)
 
 
-def ensure_in(
-    server: Server, dataset: Dataset, *, force: bool, replace: bool, listener: LoadListener
-) -> dict[str, Any]:
+def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, stream: RunStream) -> dict[str, Any]:
     """Load the dataset into a server that pgdyno created, by writing its files, unless it exists.
 
     Return what was done, for the manifest.
     """
-    done = loader.into_server(server, dataset, force=force, replace=replace, listener=listener)
+    done = loader.into_server(server, dataset, force=force, replace=replace, stream=stream)
     if done is not None:
         return _facts(dataset, done)
     with closing(targets.administrative(server.target)) as conn:
-        functions.renew(conn, dataset, listener)
-    return _found(dataset, server.target, listener)
+        functions.renew(conn, dataset, stream)
+    return _found(dataset, server.target, stream)
 
 
-def _found(dataset: AnyDataset, target: Target, listener: LoadListener) -> dict[str, Any]:
-    listener.note(f"dataset {dataset.name}: found in {target.where}")
+def _found(dataset: AnyDataset, target: Target, stream: RunStream) -> dict[str, Any]:
+    stream.emit(Noted(f"dataset {dataset.name}: found in {target.where}"))
     return {"name": dataset.name, "loaded": False}
 
 

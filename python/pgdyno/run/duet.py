@@ -18,8 +18,9 @@ from typing import Any
 from pgdyno import _core, engine
 from pgdyno.errors import ClusterError, PgdynoError, SpecError
 from pgdyno.interrupt import signals_held
-from pgdyno.model import TrialRecord
+from pgdyno.model import EventKind, TrialRecord
 from pgdyno.run.trial import (
+    ENGINE,
     Phases,
     PreparedTrial,
     close,
@@ -35,6 +36,7 @@ from pgdyno.run.trial import (
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import of_tpcc
 from pgdyno.store.rundir import now_text
+from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted
 
 #: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
 _SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
@@ -116,9 +118,7 @@ class _Side:
         before = self.by_phase.get(phase)
         self.by_phase[phase] = mine if before is None else before.merged(mine)
         row, tags = row_of(mine, phase), tags_of(mine, self.sql)
-        self.trial.writer.interval(row, tags)
-        if own:
-            self.trial.context.listener.interval(self.trial.plan, row, tags)
+        self.trial.context.stream.emit(IntervalClosed(self.trial.plan, row, tags), origin=ENGINE)
 
     def phases(self, scripts: list[str]) -> Phases:
         """For its summary; `scripts` are the workload's."""
@@ -141,7 +141,7 @@ class _Observer:
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         for side in self._sides:
-            side.trial.writer.start(start_ns)
+            side.trial.context.stream.emit(LoadStarted(start_ns), origin=ENGINE)
 
     def interval(self, i: _core.Interval) -> None:
         turn = self._order[i.turn % len(self._order)]
@@ -154,7 +154,8 @@ class _Observer:
                 raise ClusterError(died, "The server's log is in the run directory: server.log.")
 
     def event(self, e: _core.Event) -> None:
-        self._sides[e.client % 2].trial.writer.event(e.at_ns, e.kind, e.text, client=e.client // 2)
+        happened = Happened(EventKind(e.kind), e.text, e.at_ns, e.client // 2)
+        self._sides[e.client % 2].trial.context.stream.emit(happened, origin=ENGINE)
 
 
 class _Nobody:
@@ -190,8 +191,6 @@ def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRec
     raised: BaseException | None = None
     result: _core.RunResult | None = None
     workload, sides = _together(trials)
-    for side in sides:
-        side.trial.context.listener.trial_started(side.trial.plan, side.statements)
     engine_plan = engine.Plan(
         clients=2 * plan.clients,
         workers=run.workers or workers_for_clients(2 * plan.clients, a.context.cores),
@@ -207,14 +206,14 @@ def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRec
         if run.warmup_s == "steady":
             for t in trials:
                 own = replace(engine_plan, clients=plan.clients, interval_s=run.interval_s, seed=t.seed)
-                warmup_s = until_steady(t.context, t.plan, t.compiled(), t.writer, own)
+                warmup_s = until_steady(t.context, t.plan, t.compiled(), own)
         typical_s = max(_typical_latency_s(t, engine_plan) for t in trials)
         slice_s = max(run.slice_s or slice_of(run.duration_s), min(_IN_A_SLICE * typical_s, run.duration_s))
         transition_s = max(transition_of(slice_s), _IN_A_TRANSITION * typical_s)
         if slice_s > (run.slice_s or 0.0):
             for t in trials:
                 why = f"{slice_s:.2f} s: a transaction takes {typical_s * 1000:.3g} ms"
-                t.writer.event(0, "slice", why)
+                t.context.stream.emit(Happened(EventKind.SLICE, why))
         together = run.order == "simultaneous"
         warming, measuring = (turns_for(s, slice_s, together=together) for s in (warmup_s, run.duration_s))
         order = [0] if together else order_of(warming + measuring, a.seed)

@@ -7,45 +7,35 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.collect.sources.devices import Devices, places_of
-from pgdyno.load.listener import LoadListener
+from pgdyno.stream.events import CheckStarted, DatasetDone, DatasetProgress, RunEvent
 
 #: A phase that is shorter says nothing of a device.
 _SHORTEST_S = 0.05
 
 
-class PhasesOnDevices(LoadListener):
-    """Load listener that also reads the device counters at every change of phase.
+class PhasesOnDevices:
+    """Subscriber that reads the device counters at every change of phase of a load.
 
-    It passes on every call. `rows` has one entry per phase and device: the name of the phase, its seconds, and the
-    means of iostat -x (see Devices). `rows` is empty if the devices cannot be seen.
+    `rows` has one entry per phase and device: the name of the phase, its seconds, and the means of iostat -x (see
+    Devices). `rows` is empty if the devices cannot be seen.
     """
 
-    def __init__(self, listener: LoadListener, data: Path) -> None:
+    def __init__(self, data: Path) -> None:
         """Prepare to read the devices below `data`, the server's data directory."""
-        self._listener = listener
         self._devices = Devices(places_of(data))
         self._phase = ""
         self._began = 0.0
         self.rows: list[dict[str, Any]] = []
 
-    def note(self, text: str) -> None:
-        """See LoadListener."""
-        self._listener.note(text)
-
-    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
-        """See LoadListener."""
-        self._turn(phase)
-        self._listener.loading(phase, rows, total_rows, done_bytes, total_bytes)
-
-    def checking(self, what: str, number: int, of: int) -> None:
-        """See LoadListener."""
-        self._turn("check")
-        self._listener.checking(what, number, of)
-
-    def loaded(self) -> None:
-        """See LoadListener."""
-        self._turn("")
-        self._listener.loaded()
+    def handle(self, event: RunEvent) -> None:
+        """Receive an event of the run."""
+        match event.body:
+            case DatasetProgress(phase=phase):
+                self._turn(phase)
+            case CheckStarted():
+                self._turn("check")
+            case DatasetDone():
+                self._turn("")
 
     def finish(self) -> list[dict[str, Any]]:
         """No phase goes on; returns `rows`."""

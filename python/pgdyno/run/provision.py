@@ -31,11 +31,12 @@ from pgdyno.format import one_line
 from pgdyno.model import spelled
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
-from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Pairs, Place
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 #: Settings of ours that the note at the start tells.
 _SHOWN = ("shared_buffers", "effective_cache_size", "maintenance_work_mem", "max_connections", "max_wal_size")
@@ -85,11 +86,11 @@ class Provision:
     """Makes servers; `stack` is where what was made is undone. `clients`: the most that any trial has."""
 
     def __init__(
-        self, experiment: Experiment, options: Options, clients: int, listener: Listener, stack: ExitStack
+        self, experiment: Experiment, options: Options, clients: int, stream: RunStream, stack: ExitStack
     ) -> None:
         self.experiment = experiment
         self.options = options
-        self.listener = listener
+        self.stream = stream
         self._clients = clients
         self._stack = stack
         self._folders: dict[str, Path | None] = {}
@@ -140,7 +141,7 @@ class Provision:
         folder = None
         if target.file_system is not None:
             f = target.file_system
-            self.listener.note(f"{name}: making {f.type} in a file of {f.size} ...")
+            self.stream.emit(Noted(f"{name}: making {f.type} in a file of {f.size} ..."))
             made = LoopFileSystem(f.type, size_bytes(f.size), mkfs=f.mkfs, mount=f.mount)
             folder = self._stack.enter_context(made).path
         elif target.cluster is not None:
@@ -157,7 +158,7 @@ class Provision:
         settings = self._named_settings_of(configuration)
         cluster = BorrowedCluster(base, settings, self._limits_of(configuration.place.target))
         self._stack.enter_context(cluster)
-        self.listener.note(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run")
+        self.stream.emit(Noted(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run"))
         return cluster
 
     def private(self, configuration: Configuration, wanted: AnyDataset) -> EmbeddedCluster:
@@ -168,12 +169,12 @@ class Provision:
         place = configuration.place
         pg_bin = self.options.pg_bin
         if place.version is not None:
-            self.listener.note(f"looking for PostgreSQL {place.version} ...")
+            self.stream.emit(Noted(f"looking for PostgreSQL {place.version} ..."))
             pg_bin = versions.programs(place.version)
         # Some settings are by what the programs come with.
         settings = self._settings(configuration)
         spaces = self._tablespaces(place.target)
-        self.listener.note("starting a private PostgreSQL ...")
+        self.stream.emit(Noted("starting a private PostgreSQL ..."))
         standbys = self.experiment.all_targets[place.target].standbys
         make = partial(ReplicatedServer, standbys=standbys) if standbys else EmbeddedCluster
         cluster = make(
@@ -186,11 +187,11 @@ class Provision:
         )
         self._stack.enter_context(cluster)
         if self.options.keep:
-            self._stack.callback(lambda: self.listener.note(f"kept (stopped): {cluster.data}"))
+            self._stack.callback(lambda: self.stream.emit(Noted(f"kept (stopped): {cluster.data}")))
         assert cluster.binaries is not None
-        self.listener.note(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}")
+        self.stream.emit(Noted(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}"))
         shown = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _SHOWN)
-        self.listener.note(f"settings for this machine: {shown}")
+        self.stream.emit(Noted(f"settings for this machine: {shown}"))
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
@@ -199,7 +200,7 @@ class Provision:
         done = server.attach()
         for b in done:
             rate = b.bytes_per_s / 1e6
-            self.listener.note(f"{b.member}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s")
+            self.stream.emit(Noted(f"{b.member}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s"))
         return {f"base backup for {b.member}": b.seconds for b in done}
 
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
@@ -299,7 +300,7 @@ class Provision:
         found = store.find(named)
         if found is None:
             return None
-        self.listener.note(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB")
+        self.stream.emit(Noted(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB"))
         return store.data_of(found.name)
 
     def keep_as_template(self, cluster: EmbeddedCluster, loaded: AnyDataset) -> None:
@@ -314,9 +315,9 @@ class Provision:
         settings = templates.bytes_by_default(cluster.binaries)
         try:
             template, _ = store.add(directory, [loaded.name], cluster.binaries.version, settings)
-            self.listener.note(f"kept as the template {template.name} in {store.folder}")
+            self.stream.emit(Noted(f"kept as the template {template.name} in {store.folder}"))
         except PgdynoError as e:
-            self.listener.note(f"not kept as a template: {e.message}")
+            self.stream.emit(Noted(f"not kept as a template: {e.message}"))
         finally:
             cluster.start()
 

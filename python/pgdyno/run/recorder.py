@@ -25,7 +25,6 @@ from pgdyno.report import write as reports
 from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import plan, resume
-from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration
 from pgdyno.run.prepared import Prepared
 from pgdyno.run.provision import Options
@@ -33,9 +32,12 @@ from pgdyno.run.servers import Servers, Site
 from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
 from pgdyno.store import manifest, reading, rundir
+from pgdyno.store.journal import RunRecorder
 from pgdyno.store.manifest import Place
 from pgdyno.store.reading import FINDINGS, RunData
 from pgdyno.store.rundir import RunDirectory, TrialWriter
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Recorder:
         prepared: Prepared,
         options: Options,
         configurations: Sequence[Configuration],
-        listener: Listener,
+        stream: RunStream,
         *,
         trials: int,
         varied: dict[str, list[Any]],
@@ -83,10 +85,12 @@ class Recorder:
         self._experiment = prepared.experiment
         self._options = options
         self._configurations = configurations
-        self._listener = listener
+        self._stream = stream
         self.trials = trials
         self._varied = varied
         self._directory: RunDirectory | None = None
+        self._record = RunRecorder()
+        stream.record(self._record)
         self._places: dict[str, Place] = {}
         #: Of the run that is continued.
         self._before = manifest.read(prepared.resumed).places if prepared.resumed is not None else {}
@@ -115,8 +119,10 @@ class Recorder:
         return bool(self._places[site.place.label].server.pooler)
 
     def begin_trial(self, trial: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:
-        """Open a trial's folder and return its writer."""
-        return self.directory.begin_trial(trial, parameters)
+        """Open a trial's folder and return its writer, which receives the trial's events from the stream."""
+        writer = self.directory.begin_trial(trial, parameters)
+        self._record.add(writer)
+        return writer
 
     def update(self, **facts: Any) -> None:
         """Add facts to the manifest."""
@@ -131,6 +137,7 @@ class Recorder:
         else:
             self._directory = RunDirectory.create(self._prepared.runs, self._experiment.name, self._prepared.text)
             self._write_manifest(site, facts, missing)
+        self._record.open(self.directory.path)
 
     def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
         target, wanted, settings = site.target, site.dataset, site.cluster.settings if site.cluster else []
@@ -227,12 +234,12 @@ class Recorder:
             if not servers.is_private(name):
                 continue
             folder = servers.folder_of(name) or Path(tempfile.gettempdir())
-            self._listener.note(f"probing the storage of {name}: {folder} ...")
+            self._stream.emit(Noted(f"probing the storage of {name}: {folder} ..."))
             size = size_bytes(wanted.size) if wanted.size else None
             try:
                 probes[name] = asdict(probe.probe(folder, seconds=wanted.seconds, size=size, threads=wanted.threads))
             except LocalError as e:
-                self._listener.note(f"the storage was not probed: {one_line(e)}")
+                self._stream.emit(Noted(f"the storage was not probed: {one_line(e)}"))
         self.directory.update_manifest(storage_probes=probes)
 
     # ------------------------------------------------------------ report
@@ -242,6 +249,7 @@ class Recorder:
 
         The returned outcome contains the errors that occur while the reports are written.
         """
+        self._record.close()
         if self._directory is None:
             return outcome
         outcome.path = self.directory.path

@@ -31,19 +31,19 @@ from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import KINDS, Dataset
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
 from pgdyno.run.dataset import AnyDataset
-from pgdyno.run.listener import Listener
 from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.run.plan import Configuration, Place
 from pgdyno.run.provision import Options, Provision
 from pgdyno.search_path import qualified, user_path
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 
 @dataclass
@@ -97,16 +97,16 @@ class Servers:
     """Use as a context manager: at its end every private server is stopped, and its data are gone unless kept."""
 
     def __init__(
-        self, experiment: Experiment, configurations: list[Configuration], options: Options, listener: Listener
+        self, experiment: Experiment, configurations: list[Configuration], options: Options, stream: RunStream
     ) -> None:
         self.experiment = experiment
         self.options = options
-        self.listener = listener
+        self.stream = stream
         self._configurations = configurations
         self._sites: dict[Place, Site] = {}
         self._stack = ExitStack()
         most = max(c.clients for c in configurations)
-        self._provision = Provision(experiment, options, most, listener, self._stack)
+        self._provision = Provision(experiment, options, most, stream, self._stack)
         #: Clusters that stay, by folder.
         self._borrowed: dict[Path, BorrowedCluster] = {}
         #: By dataset whose size is left open and by target, the size that is there.
@@ -175,9 +175,18 @@ class Servers:
         surely = alone and (site.claim is not None or isinstance(site.cluster, EmbeddedCluster))
         if site.loaded and (surely or self._still_there(site)):
             return
-        run, wanted = self.experiment.run, site.dataset
-        on_devices = PhasesOnDevices(self.listener, site.cluster.data) if site.cluster is not None else None
-        listener = on_devices or self.listener
+        on_devices = PhasesOnDevices(site.cluster.data) if site.cluster is not None else None
+        if on_devices is None:
+            self._load(site)
+            return
+        self.stream.record(on_devices)
+        try:
+            self._load(site, on_devices)
+        finally:
+            self.stream.remove(on_devices)
+
+    def _load(self, site: Site, on_devices: PhasesOnDevices | None = None) -> None:
+        run, wanted, stream = self.experiment.run, site.dataset, self.stream
         if isinstance(wanted, OwnDataset):
             if site.claim is not None:
                 site.claim.renew()
@@ -188,17 +197,17 @@ class Servers:
                 force=self.options.force,
                 replace=self._may_replace(site),
                 claim=site.claim,
-                listener=listener,
+                stream=stream,
             )
         elif site.cluster is not None:
             with targets.administrative(site.target) as conn:
                 by_files = _takes_files(conn, site.cluster)
                 if not by_files:
-                    site.loaded = self._over_connections(conn, site, wanted, run, listener)
+                    site.loaded = self._over_connections(conn, site, wanted, run, stream)
             if by_files:
                 site.loaded = dataset.ensure_in(
                     site.cluster, wanted, force=self.options.force, replace=self._may_replace(site),
-                    listener=listener,
+                    stream=stream,
                 )  # fmt: skip
             # A cluster that stays is kept by itself.
             if isinstance(site.cluster, EmbeddedCluster) and self.options.templates == "keep" and site.loaded["loaded"]:
@@ -206,7 +215,7 @@ class Servers:
         else:
             assert site.claim is not None
             site.claim.renew()
-            site.loaded = self._over_connections(site.claim.conn, site, wanted, run, listener)
+            site.loaded = self._over_connections(site.claim.conn, site, wanted, run, stream)
         if on_devices is not None and (rows := on_devices.finish()):
             site.loaded["devices"] = rows
         self._set_up(site)
@@ -406,7 +415,7 @@ class Servers:
         if previous is not None:
             claim = previous.claim
         else:
-            self.listener.note(f"target: {target.where}")
+            self.stream.emit(Noted(f"target: {target.where}"))
             claim = self._stack.enter_context(Claim(target, force=self.options.force))
         wanted = self.dataset_of(configuration.place, folder=None)
         reached = {"host": target.host, "port": target.port, "dbname": target.dbname}
@@ -461,7 +470,7 @@ class Servers:
         site: Site,
         wanted: Dataset,
         run: spec.Run,
-        listener: LoadListener,
+        stream: RunStream,
     ) -> dict[str, Any]:
         return dataset.ensure(
             conn,
@@ -471,7 +480,7 @@ class Servers:
             replace=self._may_replace(site),
             connect_timeout_s=run.connect_timeout_s,
             claim=site.claim,
-            listener=listener,
+            stream=stream,
         )
 
     def _may_replace(self, site: Site) -> bool:

@@ -5,6 +5,7 @@ Whatever ends the run, the measured data are kept and reported.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -37,12 +38,11 @@ from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import asked, touched
 from pgdyno.load.units import pg_size
-from pgdyno.model import Caveat, TrialRecord
+from pgdyno.model import Caveat, EventKind, TrialRecord
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset, plan, resume, samples
 from pgdyno.run.collecting import Collecting, samples_of
 from pgdyno.run.duet import run_duet
-from pgdyno.run.listener import Listener
 from pgdyno.run.plan import Configuration, Planned
 from pgdyno.run.prepared import Prepared, shares_database, variables_for
 from pgdyno.run.provision import Options
@@ -55,7 +55,8 @@ from pgdyno.run.workloads import compiled, constants
 from pgdyno.search_path import option_for
 from pgdyno.spec.load import is_ready_made, standby_reads_of
 from pgdyno.statements import writes
-from pgdyno.store.rundir import TrialWriter
+from pgdyno.stream.events import Happened, Noted, RunFinished, TrialFinished, TrialsPlanned, TrialStarted
+from pgdyno.stream.stream import RunStream, TrialStream
 
 _LOG = "The server's log is in the run directory: server.log."
 #: File descriptors besides the clients': the engine's, and those of whoever looks on.
@@ -63,18 +64,18 @@ _DESCRIPTORS = 200
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
-def run_experiment(prepared: Prepared, options: Options, listener: Listener) -> Outcome:
+def run_experiment(prepared: Prepared, options: Options, stream: RunStream) -> Outcome:
     """Carries out an experiment. What happens is in the outcome, beside the run directory."""
-    return Session(prepared, options, listener).run()
+    return Session(prepared, options, stream).run()
 
 
 class Session:
     """One run; a subclass may choose its trials as it goes."""
 
-    def __init__(self, prepared: Prepared, options: Options, listener: Listener) -> None:
+    def __init__(self, prepared: Prepared, options: Options, stream: RunStream) -> None:
         self.prepared = prepared
         self.experiment = prepared.experiment
-        self.listener = listener
+        self.stream = stream
         self.options = options
         self.configurations = plan.configurations(self.experiment, prepared.cores)
         one_database = shares_database(prepared, options)
@@ -85,7 +86,7 @@ class Session:
             prepared,
             options,
             self.configurations,
-            listener,
+            stream,
             trials=len(self.trials),
             varied=self.varied(),
         )
@@ -98,7 +99,7 @@ class Session:
         """Carries it out, signals included."""
         with signals_raise(), AtWork():
             if others := others_at_work():
-                self.listener.note(words_for(others))
+                self.stream.emit(Noted(words_for(others)))
             return self._run()
 
     def _refuse_too_many(self) -> None:
@@ -117,7 +118,7 @@ class Session:
         outcome = Outcome(EXIT_OK)
         try:
             self._refuse_too_many()
-            with Servers(self.experiment, self.configurations, self.options, self.listener) as servers:
+            with Servers(self.experiment, self.configurations, self.options, self.stream) as servers:
                 try:
                     # Before anything is loaded: what the run itself makes says nothing of sizes that were left open.
                     servers.survey()
@@ -136,7 +137,10 @@ class Session:
             # What nobody foresaw: still a message, and what was measured is kept.
             outcome = Outcome(LocalError.exit_code, error=f"{type(e).__name__}: {one_line(e)}")
         finally:
-            self.listener.close()
+            with contextlib.suppress(LocalError):
+                # A disk that is full has ended the run already.
+                self.stream.emit(RunFinished(outcome.exit_code, outcome.error))
+            self.stream.close()
         # A second Ctrl-C waits until the report is written: it takes a moment, and it is what the run was for.
         with signals_held():
             return self.recorder.finish(outcome)
@@ -218,7 +222,7 @@ class Session:
             words = f"{reason}: it only reads, and {left_out} {'writes' if len(set(names)) == 1 else 'write'}"
             if not kept:
                 raise RefusedError(words, "Name the primary (--target), or a workload that only reads.")
-            self.listener.note(f"{words}: left out")
+            self.stream.emit(Noted(f"{words}: left out"))
         self.units = kept
         self.trials = [planned for unit in kept for planned in unit]
         self.recorder.trials = len(self.trials)
@@ -248,7 +252,7 @@ class Session:
         facts["pooler"] = between.words
         # The server sees the pooler, not us.
         facts["same_machine"] = bool(facts.get("same_machine")) and site.target.is_local
-        self.listener.note(f"between client and server is {between.words}")
+        self.stream.emit(Noted(f"between client and server is {between.words}"))
         prepared = any(c.protocol == "prepared" for c in self.configurations) or any(
             self.experiment.workloads[c.workload].tpcc for c in self.configurations
         )
@@ -289,8 +293,10 @@ class Session:
             raise resume.complete()
         self._at(servers, left[0].configuration)
         if self.prepared.resumed is not None:
-            self.listener.note(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
-        self.listener.planned([t.plan for t in left], warmup + run.duration_s)
+            self.stream.emit(
+                Noted(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
+            )
+        self.stream.emit(TrialsPlanned([t.plan for t in left], warmup + run.duration_s))
         start = left[0].plan.start
         for unit in units:
             raise_if_signalled()
@@ -306,7 +312,7 @@ class Session:
         site = self._at(servers, planned.configuration)
         t = self._begin(site, planned)
         record, raised = run_trial(t)
-        self.listener.trial_ended(record)
+        self.stream.emit(TrialFinished(record), trial=record.plan.number)
         self._raise(site, raised)
         return record
 
@@ -317,13 +323,14 @@ class Session:
         try:
             b = self._begin(other, second)
         except BaseException as e:
-            self.listener.trial_ended(abandon(a, e))
+            record = abandon(a, e)
+            self.stream.emit(TrialFinished(record), trial=record.plan.number)
             raise
         if one is other:
             a.steps.share_server_with(b.steps)
         records, raised = run_duet((a, b))
         for record in records:
-            self.listener.trial_ended(record)
+            self.stream.emit(TrialFinished(record), trial=record.plan.number)
         self._raise(one if one.died() else other, raised)
 
     def _raise(self, site: Site, raised: BaseException | None) -> None:
@@ -364,18 +371,20 @@ class Session:
         if tpcc is not None:
             parameters |= {"nurand": constants(variables)}
         writer = self.recorder.begin_trial(trial, parameters)
+        stream = TrialStream(self.stream, trial.number)
+        stream.emit(TrialStarted(trial, [c.sql for c in workload.commands if c.is_sql]))
         if refused:
-            writer.event(0, "preparing", refused)
+            stream.emit(Happened(EventKind.PREPARING, refused))
         statements = samples_of(scripts, workload, seed) if {"plans", "server", "statements"} & set(run.collect) else []
         steps = TrialSteps(
             site,
             run,
-            writer,
-            self.listener,
+            stream,
+            writer.folder,
             known,
             before,
-            Collecting(site, run, writer, statements, same_machine=shared),
-            self._beside_standbys(site, planned, variables, seed, writer),
+            Collecting(site, run, stream, statements, same_machine=shared),
+            self._beside_standbys(site, planned, variables, seed, stream),
             checks=tpcc is not None and run.check,
         )
         context = TrialContext(
@@ -383,7 +392,7 @@ class Session:
             run,
             self.prepared.cores,
             site.died,
-            self.listener,
+            stream,
             shared,
             known,
             steps.on_interval,
@@ -396,7 +405,8 @@ class Session:
         try:
             steps.before_load()
         except BaseException as e:
-            self.listener.trial_ended(abandon(prepared, e))
+            record = abandon(prepared, e)
+            self.stream.emit(TrialFinished(record), trial=record.plan.number)
             raise
         return prepared
 
@@ -409,7 +419,7 @@ class Session:
         return replace(site.target, options={**site.target.options, "options": option})
 
     def _beside_standbys(
-        self, site: Site, planned: Planned, variables: dict[str, str], seed: int, writer: TrialWriter
+        self, site: Site, planned: Planned, variables: dict[str, str], seed: int, stream: TrialStream
     ) -> BesideStandbys | None:
         """Return the standby observer, or None unless pgdyno created the standbys."""
         if not isinstance(site.cluster, ReplicatedServer):
@@ -420,11 +430,7 @@ class Session:
             workload = compiled(scripts, variables, samples=site.samples.get(name, []))
             reads = Reads(workload, wanted.clients, wanted.rate, seed)
         duration_s = self.experiment.run.duration_s
-
-        def note(words: str) -> None:
-            writer.event(0, "not_recorded", words)
-
-        return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, note)
+        return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, stream)
 
     def _between(self, site: Site) -> tuple[dict[str, float], str]:
         """Prepare the server so that all trials begin alike.
@@ -439,7 +445,7 @@ class Session:
             copied = site.cluster.restore_as_loaded()
             if copied and not self._said_copied:
                 self._said_copied = True
-                self.listener.note(f"restored by copying {pg_size(copied)}: this file system shares no blocks")
+                self.stream.emit(Noted(f"restored by copying {pg_size(copied)}: this file system shares no blocks"))
         if between.restart and site.cluster is not None:
             site.cluster.stop()
             self._drop_caches(site)
@@ -470,7 +476,7 @@ class Session:
         except (TargetError, psycopg.Error) as e:
             refused.append(one_line(e))
         if refused:
-            self.listener.note(f"preparing the trial: {'; '.join(refused)}")
+            self.stream.emit(Noted(f"preparing the trial: {'; '.join(refused)}"))
         return counters, "; ".join(refused)
 
     def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:

@@ -15,8 +15,11 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
+from pgdyno.model import EventKind
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.store import hlog
+from pgdyno.stream.events import Happened
+from pgdyno.stream.stream import TrialStream
 
 TABLE = "public.pgdyno_heartbeat"
 #: Between two beats; of a long trial no more than so many.
@@ -65,14 +68,14 @@ class BesideStandbys:
         standbys: Mapping[str, Target],
         reads: Reads | None,
         duration_s: float,
-        note: Callable[[str], None],
+        stream: TrialStream,
     ) -> None:
-        """`note` is told what goes wrong: a gap."""
+        """`stream` is the trial's, which receives gaps."""
         self._primary = primary
         self._standbys = standbys
         self._reads = reads
         self._beat_s = max(_BEAT_S, duration_s / _MOST_BEATS)
-        self._note = note
+        self._stream = stream
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._counts = {name: _Counts() for name in standbys}
@@ -81,6 +84,9 @@ class BesideStandbys:
         #: When each beat was committed, by its number.
         self._beats: dict[int, float] = {}
         self._threads: list[threading.Thread] = []
+
+    def _note(self, words: str) -> None:
+        self._stream.emit(Happened(EventKind.NOT_RECORDED, words), origin="standbys")
 
     def begin(self) -> None:
         """Connect to the servers and start the heartbeat and the reads."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 
 from pgdyno import _core
@@ -11,14 +13,14 @@ from pgdyno.collect.others import others_at_work, words_for
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset
-from pgdyno.model import Caveat
+from pgdyno.model import Caveat, EventKind
 from pgdyno.run import checking
 from pgdyno.run.collecting import Collecting
-from pgdyno.run.listener import Listener
 from pgdyno.run.servers import Site
 from pgdyno.run.standbys import BesideStandbys
 from pgdyno.spec.experiment import Run
-from pgdyno.store.rundir import TrialWriter
+from pgdyno.stream.events import Happened
+from pgdyno.stream.stream import TrialStream
 
 #: Seconds that the server may take to report its counters.
 PATIENCE_S = 5.0
@@ -33,8 +35,8 @@ class TrialSteps:
         self,
         site: Site,
         run: Run,
-        writer: TrialWriter,
-        listener: Listener,
+        trial: TrialStream,
+        folder: Path,
         caveats: list[Caveat],
         before: dict[str, float],
         collecting: Collecting,
@@ -44,13 +46,13 @@ class TrialSteps:
     ) -> None:
         """Set up the steps of one trial.
 
-        `before` holds the server's counters before the load. The steps add to the trial's `caveats`. `checks` is True
-        if the dataset has conditions that must hold after the load.
+        `folder` is the trial's. `before` holds the server's counters before the load. The steps add to the trial's
+        `caveats`. `checks` is True if the dataset has conditions that must hold after the load.
         """
         self._site = site
         self._run = run
-        self._writer = writer
-        self._listener = listener
+        self._trial = trial
+        self._folder = folder
         self._caveats = caveats
         self._before = before
         self._collecting = collecting
@@ -77,7 +79,7 @@ class TrialSteps:
         """Look for other load on this machine, which may come and go during the trial; and at the server's memory."""
         if Caveat.BESIDE_ANOTHER not in self._caveats and (others := others_at_work()):
             self._caveats.append(Caveat.BESIDE_ANOTHER)
-            self._writer.event(0, "beside another", words_for(others))
+            self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, words_for(others)))
         self._memory.look()
 
     def extra_histograms(self) -> dict[str, _core.Histogram]:
@@ -112,7 +114,8 @@ class TrialSteps:
             # The other side has checked the same data and recorded it here, too.
             return
         sides = [self] if self._checked_with is None else [self, self._checked_with]
-        caveats = checking.after_trial(self._site.target, dataset, [s._writer for s in sides], self._listener)
+        trials = [(s._trial, s._folder) for s in sides]
+        caveats = checking.after_trial(self._site.target, dataset, trials, self._trial.stream)
         for side in sides:
             side._caveats.extend(caveats)
 
@@ -136,8 +139,8 @@ class TrialSteps:
 
     def _gap(self, what: str) -> None:
         reason = f"not recorded: {what}"
-        self._writer.event(0, "not_recorded", reason)
-        self._listener.note(reason)
+        self._trial.emit(Happened(EventKind.NOT_RECORDED, reason))
+        self._trial.stream.note(reason)
 
 
 class _Memory:

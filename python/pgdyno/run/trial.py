@@ -18,6 +18,7 @@ from pgdyno.interrupt import signals_held
 from pgdyno.model import (
     UNCOUNTED,
     Caveat,
+    EventKind,
     IntervalRow,
     ScriptLatency,
     StatementLatency,
@@ -26,7 +27,6 @@ from pgdyno.model import (
     TrialSummary,
 )
 from pgdyno.run.certainty import with_half_widths
-from pgdyno.run.listener import Listener
 from pgdyno.run.replay import Schedule
 from pgdyno.run.steadiness import Kept, without_warmup
 from pgdyno.run.steps import TrialSteps
@@ -36,6 +36,8 @@ from pgdyno.spec.experiment import Run, Tpcc
 from pgdyno.store import hlog
 from pgdyno.store.reading import LOG, latency_of
 from pgdyno.store.rundir import TrialWriter, now_text
+from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, WarmupInterval
+from pgdyno.stream.stream import TrialStream
 
 #: A server that is being restarted: it shuts down, has crashed, or recovers.
 _RESTARTING = ("57P01", "57P02", "57P03")
@@ -50,7 +52,7 @@ class TrialContext:
     cores: int
     #: Says why the server that we manage is gone, if it is.
     cluster_died: Callable[[], str | None]
-    listener: Listener
+    stream: TrialStream
     #: The server runs on this machine.
     shared: bool
     #: What is known before the trial begins; what is seen meanwhile is added.
@@ -93,6 +95,10 @@ class PreparedTrial:
         return compiled(self.scripts, self.variables, self.tpcc, self.samples, self.schedule)
 
 
+#: Origin of the events of the native engine.
+ENGINE = "engine"
+
+
 class RunObserver(Protocol):
     """Interface through which the engine informs an observer."""
 
@@ -109,26 +115,25 @@ class RunObserver(Protocol):
 class _Observer:
     """Writes what the engine tells as it tells it."""
 
-    def __init__(self, context: TrialContext, plan: TrialPlan, writer: TrialWriter, workload: _core.Workload) -> None:
+    def __init__(self, context: TrialContext, plan: TrialPlan, workload: _core.Workload) -> None:
         self._context = context
         self._plan = plan
-        self._writer = writer
         self._sql = [n for n, c in enumerate(workload.commands) if c.is_sql]
 
     def started(self, start_ns: int, connect_ns: int) -> None:
-        self._writer.start(start_ns)
+        self._context.stream.emit(LoadStarted(start_ns), origin=ENGINE)
 
     def interval(self, i: _core.Interval) -> None:
         row, tags = row_of(i), tags_of(i, self._sql)
-        self._writer.interval(row, tags | self._context.extra_histograms())
-        self._context.listener.interval(self._plan, row, tags)
+        tags |= self._context.extra_histograms()
+        self._context.stream.emit(IntervalClosed(self._plan, row, tags), origin=ENGINE)
         self._context.on_interval()
         died = self._context.cluster_died()
         if died is not None:
             raise ClusterError(died, "The server's log is in the run directory: server.log.")
 
     def event(self, e: _core.Event) -> None:
-        self._writer.event(e.at_ns, e.kind, e.text, client=e.client)
+        self._context.stream.emit(Happened(EventKind(e.kind), e.text, e.at_ns, e.client), origin=ENGINE)
 
 
 def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
@@ -192,7 +197,6 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     """
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
     workload = trial.compiled()
-    context.listener.trial_started(plan, [c.sql for c in workload.commands if c.is_sql])
     started_at = now_text()
     engine_plan = engine.Plan(
         clients=plan.clients,
@@ -210,9 +214,9 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     try:
         warmup_s = run.warmup_s
         if warmup_s == "steady":
-            warmup_s = until_steady(context, plan, workload, writer, engine_plan)
+            warmup_s = until_steady(context, plan, workload, engine_plan)
         engine_plan = replace(engine_plan, warmup_s=warmup_s)
-        observer = _Observer(context, plan, writer, workload)
+        observer = _Observer(context, plan, workload)
         result = run_when_ready([context], workload, observer, engine_plan)
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
@@ -282,7 +286,7 @@ class _WarmUp:
         if i.end_ns <= i.start_ns or i.phase == "drain":
             return
         row = row_of(i)
-        self._context.listener.interval(self._plan, row, {})
+        self._context.stream.emit(WarmupInterval(self._plan, row), origin=ENGINE)
         self._tps.append(row.committed / ((row.end_ns - row.start_ns) / 1e9))
         if (died := self._context.cluster_died()) is not None:
             raise ClusterError(died, "The server's log is in the run directory: server.log.")
@@ -294,9 +298,7 @@ class _WarmUp:
         """Nothing to do."""
 
 
-def until_steady(
-    context: TrialContext, plan: TrialPlan, workload: _core.Workload, writer: TrialWriter, engine_plan: engine.Plan
-) -> float:
+def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workload, engine_plan: engine.Plan) -> float:
     """Run the workload until it is steady, or for as long as the experiment allows.
 
     Return the seconds of warm-up that the trial itself still needs, because its sessions are new.
@@ -311,7 +313,7 @@ def until_steady(
         raise TrialError(result.error, remedy_for(result.error, result.error_sqlstate))
     spent = time.monotonic() - began
     words = "steady" if watcher.steady else "not steady yet: the limit was reached"
-    writer.event(0, "warm-up", f"{words} after {spent:.1f} s")
+    context.stream.emit(Happened(EventKind.WARM_UP, f"{words} after {spent:.1f} s"))
     return min(1.0, run.interval_s)
 
 
@@ -396,6 +398,7 @@ def _ended(
     caveats += [Caveat.REPLAY] if context.is_replay and summary is not None else []
     error = nothing or (str(raised) if isinstance(raised, Exception) else "")
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
+    context.stream.close()
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
     record = TrialRecord(plan, state, started_at, error, summary, caveats, activity, dropped_until_ns=until)
     return record, raised

@@ -95,6 +95,39 @@ def intervals(path: Path, starts_ns: Iterable[int]) -> Iterator[tuple[int, str, 
                 yield wanted[parts[1]], parts[0].removeprefix("Tag="), decoded(parts[4])
 
 
+class Tail:
+    """A log that may still grow, read once and line by line: intervals are taken in their order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+
+    def take(self, start_ns: int) -> dict[str, Histogram]:
+        """Return the histograms of the interval that begins at `start_ns`, by tag."""
+        found: dict[str, Histogram] = {}
+        wanted = f"{start_ns / 1e9:.6f}"
+        try:
+            log = self._path.open("rb")
+        except OSError:
+            return found
+        with log:
+            log.seek(self._at)
+            for raw in log:
+                row = raw.decode("utf-8", "replace")
+                parts = row.rstrip("\n").split(",")
+                is_whole = row.endswith("\n")
+                if row.startswith("Tag=") and len(parts) == 5 and is_whole:
+                    with suppress(ValueError):
+                        if float(parts[1]) > float(wanted):
+                            break
+                        if parts[1] == wanted:
+                            found[parts[0].removeprefix("Tag=")] = decoded(parts[4])
+                if not is_whole:
+                    break
+                self._at += len(raw)
+        return found
+
+
 def read_merged(path: Path, starts_ns: Iterable[int]) -> dict[str, Histogram]:
     """Return the merged histograms of the intervals that begin at `starts_ns`, by tag."""
     merged: dict[str, Histogram] = {}

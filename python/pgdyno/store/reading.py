@@ -29,6 +29,7 @@ from pgdyno.model import (
     TrialPlan,
     TrialRecord,
     TrialSummary,
+    event_kind,
 )
 from pgdyno.store import hlog, manifest, samples
 from pgdyno.store.manifest import Manifest, explained, text_of
@@ -273,6 +274,11 @@ def read_records(path: Path) -> list[TrialRecord]:
     return _records(path, _Damage(path))
 
 
+def read_record(folder: Path) -> TrialRecord:
+    """Return the record of a trial from its folder. Raise OSError or ValueError if it cannot be read."""
+    return parse_trial(text_of(folder / TRIAL)).record()
+
+
 def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
     found = []
     for folder in sorted((path / "trials").glob("*/")):
@@ -474,7 +480,7 @@ def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
         try:
             if line:
                 facts = json.loads(line)
-                found.append(Event(int(facts["at_ns"]), str(facts["kind"]), str(facts["text"])))
+                found.append(Event(int(facts["at_ns"]), event_kind(str(facts["kind"])), str(facts["text"])))
         except (ValueError, TypeError, KeyError, RecursionError) as e:
             if number < len(lines):
                 note(file, f"line {number}: {e}")

@@ -5,6 +5,7 @@ use super::{Decision, Policy, Scene};
 use crate::client::Transaction;
 use crate::error::EngineError;
 use crate::plan::{OnError, Plan, Protocol, Voice};
+use crate::worker::EventKind;
 use crate::worker::events::Events;
 use crate::workload::{Cause, Failure, Label};
 use pgdyno_wire::{Refusal, ServerError};
@@ -34,20 +35,20 @@ impl Policy for Classic {
         // pgbench prepares in a step of its own, tells of its failure, and executes: the statement may be there all the
         // same (behind a pooler, or prepared by the script).
         if protocol == Protocol::Prepared && commands[failed].is_sql && !parsed {
-            events.say("error", client, scene.now, text);
+            events.say(EventKind::Error, client, scene.now, text);
             return Decision::ExecuteAllTheSame(failed);
         }
         if code.is_retryable() || scene.plan.on_error == OnError::EndClientUnlessSql {
             if is_verbose(scene.plan) {
                 let said = format!("client {client} got an error in command {number} (SQL) of script {script}; {text}");
-                events.say("info", client, scene.now, said);
+                events.say(EventKind::Info, client, scene.now, said);
             }
             return Decision::Recover(code);
         }
         // libpq hands out a pipeline's results one by one.
         let query = if info.is_sql { refusal.query } else { 0 };
         let said = format!("client {client} script {script} aborted in command {number} query {query}: {text}");
-        events.say("error", client, scene.now, said);
+        events.say(EventKind::Error, client, scene.now, said);
         Decision::EndClient
     }
 
@@ -58,7 +59,7 @@ impl Policy for Classic {
     fn rollback_refused(&self, scene: &Scene<'_>, events: &mut Events, error: &ServerError) -> Decision {
         let (client, why) = (scene.client, error.classic(None));
         let what = "aborted while rolling back the transaction after an error";
-        events.say("error", client, scene.now, format!("client {client} {what}; {why}"));
+        events.say(EventKind::Error, client, scene.now, format!("client {client} {what}; {why}"));
         Decision::EndClient
     }
 
@@ -86,20 +87,20 @@ impl Policy for Classic {
             }
         }
         for line in lines {
-            events.say("error", client, scene.now, line);
+            events.say(EventKind::Error, client, scene.now, line);
         }
         Decision::EndClient
     }
 
     fn left_open(&self, scene: &Scene<'_>, events: &mut Events, _: usize) -> Decision {
         let why = "end of script reached without completing the last transaction";
-        events.say("error", scene.client, scene.now, format!("client {} aborted: {why}", scene.client));
+        events.say(EventKind::Error, scene.client, scene.now, format!("client {} aborted: {why}", scene.client));
         // pgbench has counted it when it complains.
         Decision::CommitAndEndClient
     }
 
     fn copies(&self, scene: &Scene<'_>, events: &mut Events) -> Decision {
-        events.say("error", scene.client, scene.now, "COPY is not supported in pgbench, aborting".into());
+        events.say(EventKind::Error, scene.client, scene.now, "COPY is not supported in pgbench, aborting".into());
         Decision::EndClient
     }
 
@@ -131,23 +132,23 @@ impl Policy for Classic {
                 )
             }
         };
-        events.say("error", client, scene.now, text);
+        events.say(EventKind::Error, client, scene.now, text);
     }
 
     fn unreachable(&self, scene: &Scene<'_>, events: &mut Events, error: &EngineError) -> Decision {
         if scene.plan.reconnect {
             return Decision::Reconnect(String::new());
         }
-        events.say("error", scene.client, scene.now, why(error));
+        events.say(EventKind::Error, scene.client, scene.now, why(error));
         let text = format!("client {} aborted while establishing connection", scene.client);
-        events.say("error", scene.client, scene.now, text);
+        events.say(EventKind::Error, scene.client, scene.now, text);
         Decision::EndClient
     }
 
     fn cannot_begin(&self, scene: &Scene<'_>, events: &mut Events, error: &EngineError) {
-        events.say("error", scene.client, scene.now, why(error));
+        events.say(EventKind::Error, scene.client, scene.now, why(error));
         let text = format!("could not create connection for client {}", scene.client);
-        events.say("error", scene.client, scene.now, text);
+        events.say(EventKind::Error, scene.client, scene.now, text);
     }
 
     fn end_forgets_errors(&self) -> bool {
@@ -168,11 +169,11 @@ impl Policy for Classic {
             text.push_str(&format!(", {used:.3}% of the maximum time of tries was used"));
         }
         text.push(')');
-        events.say("info", scene.client, scene.now, text);
+        events.say(EventKind::Info, scene.client, scene.now, text);
     }
 
     fn noticed(&self, scene: &Scene<'_>, events: &mut Events, command: Option<usize>, notice: &ServerError) {
         let sql = command.and_then(|c| scene.script?.text(c, scene.plan.protocol, !scene.prepared[c]));
-        events.say("output", scene.client, scene.now, notice.classic(sql.as_deref()));
+        events.say(EventKind::Output, scene.client, scene.now, notice.classic(sql.as_deref()));
     }
 }

@@ -1,6 +1,6 @@
 //! Transactions: begun, driven step by step, completed.
 
-use super::{Worker, ask_policy};
+use super::{EventKind, Worker, ask_policy};
 use crate::client::{State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
@@ -280,14 +280,14 @@ impl<D: Driver> Worker<D> {
     pub(super) fn debug(&mut self, i: Token, now: Nanos, text: &str) {
         if self.is_talkative() {
             let client = self.first_client + i;
-            self.events.say("debug", client, now, format!("client {client} {text}"));
+            self.events.say(EventKind::Debug, client, now, format!("client {client} {text}"));
         }
     }
 
     /// Reports the lines that the actor wants to show.
     fn show(&mut self, i: Token, now: Nanos) {
         for line in std::mem::take(&mut self.shown) {
-            self.events.say("output", self.first_client + i, now, line);
+            self.events.say(EventKind::Output, self.first_client + i, now, line);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a worker reports besides its intervals.
 
-use super::{Report, RunEvent};
+use super::{EventKind, Report, RunEvent};
 use pgdyno_base::Nanos;
 use pgdyno_wire::SqlState;
 
@@ -38,12 +38,12 @@ impl Events {
         (self.report)(report);
     }
 
-    fn event(&mut self, kind: &'static str, client: usize, now: Nanos, text: String) {
+    fn event(&mut self, kind: EventKind, client: usize, now: Nanos, text: String) {
         (self.report)(Report::Event(RunEvent { at: now - self.origin, kind, client, text }));
     }
 
     /// Something happened to a client.
-    pub fn happened(&mut self, kind: &'static str, client: usize, now: Nanos, text: String) {
+    pub fn happened(&mut self, kind: EventKind, client: usize, now: Nanos, text: String) {
         self.reported += 1;
         if self.reported <= MAX_EVENTS {
             self.event(kind, client, now, text);
@@ -54,12 +54,12 @@ impl Events {
     pub fn first_error(&mut self, client: usize, now: Nanos, code: SqlState, text: &str) {
         if !self.errors.contains(&code) {
             self.errors.push(code);
-            self.happened("first_error", client, now, text.to_owned());
+            self.happened(EventKind::FirstError, client, now, text.to_owned());
         }
     }
 
-    /// A message of pgbench's, by its level: `error`, `info`, `debug`, or `output` for what stands alone.
-    pub fn say(&mut self, level: &'static str, client: usize, now: Nanos, text: String) {
+    /// A message of pgbench's, by its level.
+    pub fn say(&mut self, level: EventKind, client: usize, now: Nanos, text: String) {
         if self.classic {
             self.event(level, client, now, text);
         }

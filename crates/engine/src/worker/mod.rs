@@ -13,6 +13,7 @@
 mod answers;
 mod drive;
 pub(crate) mod events;
+mod kinds;
 mod phases;
 mod reach;
 mod sessions;
@@ -28,6 +29,7 @@ use crate::plan::{Plan, Voice};
 use crate::policy::{self, Policy};
 use crate::workload::Workload;
 use events::Events;
+pub use kinds::EventKind;
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_record::{Interval, TransactionLog};
 use pgdyno_wire::Config;
@@ -54,9 +56,8 @@ pub const STOP_NOW: u8 = 2;
 pub struct RunEvent {
     /// Counted from the run's start.
     pub at: Nanos,
-    /// `connection_lost`, `protocol_violation`, `reconnected`, `first_error`, `connect_failed`; in pgbench's voice also
-    /// `error`, `info`, `debug`, `output`: the levels of its messages.
-    pub kind: &'static str,
+    /// Kind of the event.
+    pub kind: EventKind,
     /// Which client.
     pub client: usize,
     /// Description of the event.

@@ -1,6 +1,6 @@
 //! From no connection to a session, and what a lost connection means.
 
-use super::{STOP_CHECK, Worker, ask_policy};
+use super::{EventKind, STOP_CHECK, Worker, ask_policy};
 use crate::client::{Client, State};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
@@ -114,7 +114,7 @@ impl<D: Driver> Worker<D> {
             return Ok(());
         }
         if failures == if self.reach.config(i).read_write { addresses } else { 1 } {
-            self.events.happened("connect_failed", self.first_client + i, now, error.to_string());
+            self.events.happened(EventKind::ConnectFailed, self.first_client + i, now, error.to_string());
         }
         self.back_off(i, now);
         Ok(())
@@ -187,7 +187,7 @@ impl<D: Driver> Worker<D> {
         if std::mem::replace(&mut client.was_connected, true) && self.stage.running {
             self.tally.interval.reconnects += 1;
             let text = format!("connected again to {}", self.reach.place(i, self.clients[i].address));
-            self.events.happened("reconnected", self.first_client + i, now, text);
+            self.events.happened(EventKind::Reconnected, self.first_client + i, now, text);
         }
         if self.stage.running { self.next_transaction(i, now) } else { Ok(()) }
     }
@@ -222,22 +222,15 @@ impl<D: Driver> Worker<D> {
             return self.lost(i, now, &error.to_string());
         }
         self.tally.interval.violations += 1;
-        self.lose(i, now, "protocol_violation", SqlState::PROTOCOL_VIOLATION, &error.to_string())
+        self.lose(i, now, EventKind::ProtocolViolation, SqlState::PROTOCOL_VIOLATION, &error.to_string())
     }
 
     /// The connection is gone. Decides what became of the transaction, and comes back later.
     pub(super) fn lost(&mut self, i: Token, now: Nanos, reason: &str) -> Result<(), EngineError> {
-        self.lose(i, now, "connection_lost", SqlState::CONNECTION_FAILURE, reason)
+        self.lose(i, now, EventKind::ConnectionLost, SqlState::CONNECTION_FAILURE, reason)
     }
 
-    fn lose(
-        &mut self,
-        i: Token,
-        now: Nanos,
-        kind: &'static str,
-        code: SqlState,
-        reason: &str,
-    ) -> Result<(), EngineError> {
+    fn lose(&mut self, i: Token, now: Nanos, kind: EventKind, code: SqlState, reason: &str) -> Result<(), EngineError> {
         if matches!(self.clients[i].state, State::Connecting | State::Beginning) {
             let why = match self.clients[i].state {
                 State::Beginning => format!("{reason} before the session began"),

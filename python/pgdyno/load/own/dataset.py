@@ -27,7 +27,6 @@ from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
 from pgdyno.load.find import Connection, Table, listed, refuse_unfit, subscribers
-from pgdyno.load.listener import LoadListener
 from pgdyno.load.own import dump
 from pgdyno.load.own.columns import Wanted, decided
 from pgdyno.load.own.drawn import Filling
@@ -35,6 +34,8 @@ from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.load.units import pg_size
 from pgdyno.search_path import user_path
+from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
+from pgdyno.stream.stream import RunStream
 
 _UNFINISHED = "not complete"
 #: Of columns that are the same in all rows.
@@ -241,7 +242,7 @@ def make(
     force: bool,
     replace: bool,
     claim: Claim | None,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> Loaded:
     """Load the dataset.
 
@@ -253,16 +254,16 @@ def make(
         refuse_unfit(conn, target)
         refuse_another(conn, target, data, force=force, replace=replace)
         for who in subscribers(conn):
-            listener.note(f"{who}: its subscribers are sent all that is loaded and changed here")
-        listener.note(f"loading {data.name} in {target.where}")
+            stream.emit(Noted(f"{who}: its subscribers are sent all that is loaded and changed here"))
+        stream.emit(Noted(f"loading {data.name} in {target.where}"))
         try:
             if data.kind == "dump":
-                oids = _restored(conn, target, data, programs, claim, done, listener)
+                oids = _restored(conn, target, data, programs, claim, done, stream)
             else:
-                oids = _made_by_files(target, data, claim, done, listener)
-                done.rows += _filled(conn, target, data, done, listener)
+                oids = _made_by_files(target, data, claim, done, stream)
+                done.rows += _filled(conn, target, data, done, stream)
             with done.phase("vacuum"):
-                listener.loading("vacuum", 0, 0, 0, 0)
+                stream.emit(DatasetProgress("vacuum", 0, 0, 0, 0))
                 for oid in oids:
                     name = _name_of(conn, oid)
                     if name:
@@ -273,13 +274,11 @@ def make(
             reason = one_line(e)
             raise TargetError(f"loading failed: {reason}", remedy_for(reason, e.sqlstate)) from e
         finally:
-            listener.loaded()
+            stream.emit(DatasetDone())
     return done
 
 
-def _made_by_files(
-    target: Target, data: OwnDataset, claim: Claim | None, done: Loaded, listener: LoadListener
-) -> list[int]:
+def _made_by_files(target: Target, data: OwnDataset, claim: Claim | None, done: Loaded, stream: RunStream) -> list[int]:
     sources = [SqlFile.read(path) for path in data.files]
     total = sum(f.stat().st_size for s in sources for f in s.data_files)
     # A session of its own: what the files set (a search path, a role) ends with it.
@@ -288,16 +287,16 @@ def _made_by_files(
         conn.execute("set transaction isolation level repeatable read")
         for statement in claim.guard() if claim is not None else []:
             conn.execute(statement.encode())
-        _drop_ours(conn, listener)
+        _drop_ours(conn, stream)
         before, others = tables(conn), _others(conn)
 
         def watch(n: int) -> None:
             done.moved_bytes += n
-            listener.loading("copy", 0, 0, done.moved_bytes, total)
+            stream.emit(DatasetProgress("copy", 0, 0, done.moved_bytes, total))
 
         with user_path(conn):
             for source in sources:
-                done.rows += source.carry_out(conn, watch, listener.note)
+                done.rows += source.carry_out(conn, watch, stream.note)
         # Whatever the files have set.
         conn.execute("set local search_path to pg_catalog; reset role")
         oids = [oid for oid in tables(conn) if oid not in before]
@@ -308,7 +307,7 @@ def _made_by_files(
     return oids
 
 
-def _drop_ours(conn: Connection, listener: LoadListener) -> None:
+def _drop_ours(conn: Connection, stream: RunStream) -> None:
     """Drop the objects that pgdyno created for a dataset of the user's own.
 
     Objects that have come to depend on them are not dropped. Raise RefusedError if such objects exist.
@@ -316,7 +315,7 @@ def _drop_ours(conn: Connection, listener: LoadListener) -> None:
     ours = made(conn)
     left = [f"drop {o.kind} if exists {o.name}" for o in _others(conn).values() if o.is_ours]
     if ours:
-        listener.note(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})")
+        stream.emit(Noted(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})"))
         plain = [t.sql for t in ours if t.kind != "f"]
         left += [f"drop table if exists {', '.join(plain)}"] if plain else []
         left += [f"drop foreign table if exists {t.sql}" for t in ours if t.kind == "f"]
@@ -338,7 +337,7 @@ def _drop_ours(conn: Connection, listener: LoadListener) -> None:
         left = refused
 
 
-def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, listener: LoadListener) -> int:
+def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, stream: RunStream) -> int:
     """Draws the rows, then carries out what comes after; returns the rows."""
     if not data.wanted and not data.after:
         return 0
@@ -355,12 +354,14 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
                 f"fill.{f.name}: pgdyno did not make that table, so it does not fill it", "Make it in the files."
             )
     for note in (n for f in fillings for n in f.notes):
-        listener.note(note)
+        stream.emit(Noted(note))
     constants = [f"{f.name.rpartition('.')[2]}.{c}" for f in fillings for c in f.constants]
     if constants:
         more = f" and {len(constants) - _SHOWN} more" if len(constants) > _SHOWN else ""
-        listener.note(
-            f"their default in all rows: {', '.join(constants[:_SHOWN])}{more}; fill.TABLE.columns says otherwise"
+        stream.emit(
+            Noted(
+                f"their default in all rows: {', '.join(constants[:_SHOWN])}{more}; fill.TABLE.columns says otherwise"
+            )
         )
     total, rows = sum(f.rows for f in fillings), 0
     drawer = Drawer(fillings)
@@ -369,13 +370,13 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, li
             for n, sent in fill.filled(target, f, drawer, done.connections, pool):
                 rows += n
                 done.moved_bytes += sent
-                listener.loading("generate", rows, total, done.moved_bytes, 0)
+                stream.emit(DatasetProgress("generate", rows, total, done.moved_bytes, 0))
         fill.set_sequences(conn, fillings)
     with done.phase("keys"), conn.transaction():
-        listener.loading("keys", 0, 0, 0, 0)
+        stream.emit(DatasetProgress("keys", 0, 0, 0, 0))
         with user_path(conn):
             for path in data.after:
-                SqlFile.read(path).carry_out(conn, note=listener.note)
+                SqlFile.read(path).carry_out(conn, note=stream.note)
     return rows
 
 
@@ -386,13 +387,13 @@ def _restored(
     programs: Callable[[str], Path],
     claim: Claim | None,
     done: Loaded,
-    listener: LoadListener,
+    stream: RunStream,
 ) -> list[int]:
     assert data.dump is not None
     with conn.transaction():
         for statement in claim.guard() if claim is not None else []:
             conn.execute(statement.encode())
-        _drop_ours(conn, listener)
+        _drop_ours(conn, stream)
     before = tables(conn)
     if before:
         raise RefusedError(
@@ -401,7 +402,7 @@ def _restored(
             "createdb bench, then dbname=bench.",
         )
     with done.phase("create"):
-        listener.loading("restore", 0, 0, 0, 0)
+        stream.emit(DatasetProgress("restore", 0, 0, 0, 0))
         try:
             dump.restore(target, data.dump, programs, jobs=done.connections)
         except BaseException as e:
