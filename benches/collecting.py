@@ -19,7 +19,7 @@ import numpy.typing as npt
 import psutil
 from pgdyno import _core
 from pgdyno.analysis.series import autocorrelation_time
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import Setting, sized
 from pgdyno.collect import host
@@ -185,7 +185,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
     workload = _core.Workload({})
     workload.add("s.sql", script, 1)
     slices = Slices(order, gate)
-    with targets.administrative(cluster.target) as conn:
+    with administration.connect(cluster.target) as conn:
         spent = Spent(conn.info.backend_pid)
         waits = Looked(conn, "pgdyno")
         waits.gate, waits.spent = gate, spent

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import _core, engine
-from pgdyno.cluster import network
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration, network
 from pgdyno.cluster.settings import sized
 from pgdyno.drill import ledger
 from pgdyno.drill.faults import FAULTS
@@ -91,11 +90,11 @@ def main() -> None:
         base = Path(folder)
         base.chmod(0o755)
         cluster = clusters.create(
-            base / "c", 2, "ANY 1 (*)", sized(1 << 30, 2, args.clients), in_namespaces=network.is_possible()
+            base / "c", 2, "ANY 1 (*)", sized(1 << 30, 2, args.clients), use_namespaces=network.is_possible()
         )
         try:
             cluster.build(watch=lambda *_: None)
-            with targets.administrative(cluster.target_of(cluster.primary)) as conn:
+            with administration.connect(cluster.target_of(cluster.primary)) as conn:
                 ledger.create(conn)
             # Without waits for disks and standbys the client's part is largest.
             cluster.set(synchronous_standby_names="", synchronous_commit="off")

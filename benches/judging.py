@@ -119,7 +119,7 @@ class Two:
             seed=self.seed, duet=Duet(order, transition_of(self.slice_s)),
         )  # fmt: skip
         _core.run([_core.ConnConfig(**c.target.core_arguments()) for c in self.clusters], workload, looker, plan)
-        found = duet.of_pairs(looker.differences())
+        found = duet.pair_ratio(looker.differences())
         assert found is not None
         return found
 
@@ -251,7 +251,7 @@ def by_recorded_noise(tps: list[float]) -> None:
             logs = [math.log(max(x, 0.5)) for x in tps[first : first + WINDOW]]
             turns = [(order[n], logs[n]) for n in range(WINDOW)]
             pairs = [dict(turns[n : n + 2]) for n in range(0, WINDOW, 2)]
-            difference = duet.of_pairs([p[1] - p[0] for p in pairs])
+            difference = duet.pair_ratio([p[1] - p[0] for p in pairs])
             assert difference is not None
             units.append([difference])
         verdicts.append(duet.compared(units, 1, 1.0, 1.0))

@@ -26,7 +26,7 @@ from typing import Any
 
 from common import Sample, median, ratio
 from pgdyno import _core, engine
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
@@ -87,7 +87,7 @@ def sysbench_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int, 
 
 def prepare_original(cluster: EmbeddedCluster, args: argparse.Namespace) -> None:
     """Load the tables of the original, in a database of their own."""
-    with targets.administrative(cluster.target) as conn:
+    with administration.connect(cluster.target) as conn:
         conn.execute(f"create database {_ORIGINAL}".encode())
     words = sysbench_arguments(cluster, args.warehouses, 1, args.sysbench_tpcc)
     subprocess.run([*words, "prepare"], check=True, stdout=subprocess.DEVNULL, cwd=args.sysbench_tpcc)
@@ -126,7 +126,7 @@ def go_tpc_arguments(cluster: EmbeddedCluster, warehouses: int, clients: int) ->
 
 def load_go_tpc(cluster: EmbeddedCluster, warehouses: int) -> float:
     """Seconds of its loading, with as many threads as there are cores."""
-    with targets.administrative(cluster.target) as conn:
+    with administration.connect(cluster.target) as conn:
         conn.execute(f"create database {_GO_TPC}".encode())
     words = go_tpc_arguments(cluster, warehouses, os.cpu_count() or 1)
     start = time.monotonic()

@@ -44,7 +44,7 @@ class TargetError(PgdynoError):
 
 
 class RefusedError(TargetError):
-    """Refusal to use existing objects that pgdyno did not create, or that are in use."""
+    """Refusal to use existing objects that pgdyno did not create, or that somebody uses."""
 
 
 class ClusterError(PgdynoError):

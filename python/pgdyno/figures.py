@@ -62,7 +62,7 @@ class Figure:
         """Reads it from a summary."""
         return attrgetter(self.attribute)
 
-    def of_trial(self, trial: TrialRecord) -> float | None:
+    def trial_value(self, trial: TrialRecord) -> float | None:
         """Return the value of the figure in a trial, or None if there is none.
 
         Values of compared figures are positive: a value that was not measured, or is zero, cannot be compared. The

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
@@ -75,7 +76,7 @@ def check(verb: str, fault: Fault, server: Server, folder: Path) -> str:
     while server.sql(busy, dbname="faults") != [(0,)] and time.monotonic() < deadline:
         time.sleep(0.05)
     if verb == "load":
-        with targets.administrative(targets.resolve(server.conninfo(dbname="faults"))) as conn:
+        with administration.connect(targets.resolve(server.conninfo(dbname="faults"))) as conn:
             found = find.find(conn, Dataset("pk", ROWS))
         assert code != 0 or found.holds(Dataset("pk", ROWS)), case
         # What is there is whole, or says that it is not.

@@ -99,8 +99,8 @@ def test_libpq_is_not_waited_for(tmp_path: Any) -> None:
 def test_no_later_session_is_waited_for(tmp_path: Any) -> None:
     """psycopg holds the interpreter's lock while libpq computes: only the process can end then."""
     with serving(scram("2000000000")) as port:
-        connect = "from pgdyno.cluster.target import Target, administrative\n"
-        connect += f"administrative(Target('127.0.0.1', {port}, 'u', 'd', 'secret', connect_timeout_s=0.4))"
+        connect = "from pgdyno.cluster.target import Target\nfrom pgdyno.cluster import administration\n"
+        connect += f"administration.connect(Target('127.0.0.1', {port}, 'u', 'd', 'secret', connect_timeout_s=0.4))"
         done = subprocess.run(
             [sys.executable, "-c", connect], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.errors import PgdynoError
 from pgdyno.load import find
@@ -24,7 +25,7 @@ def loading(server: Server, dbname: str, dataset: Dataset) -> Connected:
         target,
         dataset,
         "public",
-        in_server=False,
+        on_server=False,
         connections=2,
         split=False,
         connect_timeout_s=10.0,
@@ -59,7 +60,7 @@ def test_a_load_that_fails_changes_nothing_it_did_not_begin(server: Server) -> N
     # A view that stands on a table keeps it from being dropped.
     server.sql("create view uses as select * from pk", dbname="before")
     new = Dataset("pk", 200)
-    with targets.administrative(targets.resolve(server.conninfo(dbname="before"))) as conn:
+    with administration.connect(targets.resolve(server.conninfo(dbname="before"))) as conn:
         there = find.find(conn, new).tables
     with pytest.raises(PgdynoError, match="depend on it") as e:
         loading(server, "before", new).make(there)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -37,7 +37,7 @@ def base() -> Iterator[Path]:
 
 def now(folder: Path) -> tuple[str, str]:
     """By the server's clock, and where its WAL is."""
-    with targets.administrative(ReplicatedCluster(folder).primary.local) as conn:
+    with administration.connect(ReplicatedCluster(folder).primary.local) as conn:
         row = conn.execute("select clock_timestamp()::text, pg_current_wal_insert_lsn()::text").fetchone()
     assert row is not None
     return str(row[0]), str(row[1])
@@ -60,7 +60,7 @@ def _flashbacks(base: Path, folder: Path) -> None:
     over = threading.Event()
 
     def write() -> None:
-        with targets.administrative(ReplicatedCluster(folder).primary.local) as conn:
+        with administration.connect(ReplicatedCluster(folder).primary.local) as conn:
             conn.execute("create table public.t (a int)")
             n = 0
             while not over.is_set():
@@ -81,7 +81,7 @@ def _flashbacks(base: Path, folder: Path) -> None:
     drilled = pgdyno("drill", folder, "--fault", "kill-primary", "--rounds", 1, "--before", 1, "-q", "--runs", base)
     assert drilled.code == 0, drilled.err
     _, position = now(folder)
-    with targets.administrative(ReplicatedCluster(folder).primary.local) as conn:
+    with administration.connect(ReplicatedCluster(folder).primary.local) as conn:
         rows = conn.execute("select count(*) from public.t").fetchone()
         conn.execute("drop table public.t")
     # At a time before the failover: the ledger was made after it. At a position behind it, before the table went.
@@ -95,7 +95,7 @@ def _flashbacks(base: Path, folder: Path) -> None:
             here, there = facts["ledger"]
             assert here == there > 100
         cluster = ManagedCluster(base / name)
-        with targets.administrative(cluster.layout.target) as conn:
+        with administration.connect(cluster.layout.target) as conn:
             # It is nobody's standby, and archives into nobody's archive.
             assert conn.execute("select pg_is_in_recovery(), current_setting('archive_mode')").fetchone() == (
                 False,
@@ -137,7 +137,7 @@ def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
     assert made.code == 0, made.err
     try:
         primary = ReplicatedCluster(folder).primary
-        with targets.administrative(primary.local) as conn:
+        with administration.connect(primary.local) as conn:
             (folder / "archive").chmod(0o500)
             conn.execute("create table public.filler (x int)")
             conn.execute("select pg_switch_wal()")

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from pgdyno import _core
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.drill import ledger
 from pgdyno.engine import Plan
@@ -37,7 +38,7 @@ def written(server: Server, database: str, tmp_path: Path) -> tuple[Any, list[le
 
 
 def audited(target: Any, entries: list[ledger.Entry]) -> ledger.Audit:
-    with targets.administrative(target) as conn:
+    with administration.connect(target) as conn:
         there = ledger.look(conn, RUN)
     return ledger.audit(entries, there.rows, fault_ns=1 << 62, changed=there.changed, states=there.states)
 

@@ -15,7 +15,7 @@ from pgdyno.capture.catalog import Catalog
 from pgdyno.capture.lexical import Casts, general
 from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.write import write
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 
 from tests.support.schemas import target_of
 from tests.support.server import Server
@@ -152,8 +152,8 @@ def test_no_value_is_written(
         entries.append(("x", *said(bound, "en")))
     log = tmp_path / "x.csv"
     log.write_text(as_csv(entries, "a"))
-    with closing(targets.administrative(target_of(server, database))) as conn:
-        found = logs.of_log([log], "x", Catalog(conn), top=10_000, read_only=False)
+    with closing(administration.connect(target_of(server, database))) as conn:
+        found = logs.read_log([log], "x", Catalog(conn), top=10_000, read_only=False)
         assert len(found.scripts) > 15 and found.covered > 0.5
         write(found, tmp_path / "out", source="x", when="now", what="the log")
     texts = {p.name: p.read_text() for p in (tmp_path / "out").iterdir()}
@@ -182,8 +182,8 @@ def test_transactions_in_all_forms_are_one_script(server: Server, tmp_path: Path
         sent += [*messages.replace("{n}", str(n)).split("|"), f"select a from t where a = {n} and b <> 'other'"]
     entries = [("postgres", *said(Statement("a", text, {}), "en")) for text in sent]
     (tmp_path / "x.csv").write_text(as_csv(entries, "a"))
-    with closing(targets.administrative(target_of(server, "postgres"))) as conn:
-        found = logs.of_log([tmp_path / "x.csv"], "postgres", Catalog(conn), top=30, read_only=False)
+    with closing(administration.connect(target_of(server, "postgres"))) as conn:
+        found = logs.read_log([tmp_path / "x.csv"], "postgres", Catalog(conn), top=30, read_only=False)
     write(found, tmp_path / "out", source="x", when="now", what=found.of)
     texts = [p.read_text() for p in sorted((tmp_path / "out").glob("*.sql"))]
     assert len(texts) == 2 and not found.left_out and sum(s.calls for s in found.scripts) == 80, (texts, found.left_out)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pgdyno.cluster import pooler
+from pgdyno.cluster import administration, pooler
 from pgdyno.cluster import target as targets
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -61,9 +61,9 @@ def test_a_pooler_is_seen(trusting: Server, folder: Path, mode: str, expected: p
 def test_settings_of_ours_stay_with_nobody(trusting: Server, folder: Path) -> None:
     with pgbouncer(folder, server_words(trusting), "transaction", pool=1) as port:
         target = targets.resolve(f"host=127.0.0.1 port={port} user=postgres dbname=postgres")
-        with targets.administrative(target, patience_s=7) as conn:
+        with administration.connect(target, patience_s=7) as conn:
             assert conn.execute("select 1").fetchone() == (1,)
-        with targets.administrative(target) as conn:
+        with administration.connect(target) as conn:
             shown = conn.execute("select current_setting('statement_timeout'), current_setting('lock_timeout')")
             assert shown.fetchone() == ("0", "0")
 
@@ -112,7 +112,7 @@ def test_clients_of_the_pooler_see_a_pause_and_no_error_in_a_switchover(pooled: 
     assert switched.code == 0 and not errors and done[0] > before > 0
     cluster = ReplicatedCluster(pooled)
     assert cluster.record.primary == "node2"
-    with targets.administrative(cluster.primary.local) as conn:
+    with administration.connect(cluster.primary.local) as conn:
         assert conn.execute("select count(*) from public.t").fetchone() == (done[0],)
     # Nobody else knows the password, and the configuration is its account's alone.
     with pytest.raises(psycopg.Error, match=r"password|auth"):

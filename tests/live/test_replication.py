@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pgdyno.cluster import administration
 from pgdyno.cluster import network as networks
-from pgdyno.cluster import target as targets
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.replication import archives, state
 from pgdyno.replication import roles as roles_of
@@ -59,7 +59,7 @@ def status(folder: Path) -> Any:
 
 def on_primary(folder: Path, sql: str) -> Any:
     cluster = ReplicatedCluster(folder)
-    with targets.administrative(cluster.primary.local) as conn:
+    with administration.connect(cluster.primary.local) as conn:
         conn.execute("set search_path = public")
         found = conn.execute(sql.encode())
         return found.fetchall() if found.description else None
@@ -70,7 +70,7 @@ def everywhere(folder: Path, sql: str) -> list[Any]:
     cluster.wait_caught_up()
     found = []
     for m in cluster.members:
-        with targets.administrative(m.local) as conn:
+        with administration.connect(m.local) as conn:
             conn.execute("set search_path = public")
             found.append(conn.execute(sql.encode()).fetchall())
     return found
@@ -102,7 +102,7 @@ def test_from_made_to_removed(make: Maker, network: str) -> None:
     # A slot of a standby would hold back WAL for ever.
     cluster = ReplicatedCluster(folder)
     for m in cluster.others(cluster.primary):
-        with targets.administrative(m.local) as conn:
+        with administration.connect(m.local) as conn:
             assert conn.execute("select count(*) from pg_replication_slots").fetchone() == (0,)
 
     refused = pgdyno("cluster", "failover", folder)
@@ -208,7 +208,7 @@ def test_the_most_advanced_is_promoted_whatever_its_control_file_says(make: Make
     # More than sockets hold.
     on_primary(folder, "insert into t select generate_series(1, 400000)")
     deadline = time.monotonic() + 20
-    while state.of_member(cluster.member("node3")).received != state.of_member(cluster.primary).received:
+    while state.member_state(cluster.member("node3")).received != state.member_state(cluster.primary).received:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     cluster.primary.kill()
@@ -371,7 +371,7 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
     cluster = ReplicatedCluster(folder)
 
     def commit_ms() -> float:
-        with targets.administrative(cluster.primary.local) as conn:
+        with administration.connect(cluster.primary.local) as conn:
             conn.execute("set search_path = public; set synchronous_commit = on")
             took = []
             for _ in range(3):
@@ -404,7 +404,7 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
     process = link("--cut")
     committing = threading.Thread(target=commit_ms, daemon=True)
     committing.start()
-    with targets.administrative(cluster.primary.local) as conn:
+    with administration.connect(cluster.primary.local) as conn:
         waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
         deadline = time.monotonic() + 20
         while conn.execute(waits).fetchone() != (1,) and time.monotonic() < deadline:

@@ -38,7 +38,7 @@ class Patroni:
     def __init__(self, folder: Path, *, synchronous: bool = False, strict: bool = False) -> None:
         self.folder = folder
         self.account = server_account()
-        self.network = Network.of_folder(folder, ["etcd", *MEMBERS])
+        self.network = Network.for_folder(folder, ["etcd", *MEMBERS])
         self._dcs = {**_DCS, "synchronous_mode": synchronous, "synchronous_mode_strict": strict}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 

@@ -42,7 +42,7 @@ def test_ten_times_as_many_rows_are_too_many() -> None:
     ],
 )  # fmt: skip
 def test_what_is_generated_fits_its_type(type_: str, drawn: str) -> None:
-    expression = secrets.by_chance(type_)
+    expression = secrets.looks_random(type_)
     assert drawn in expression and secrets.holds_none(type_) is expression.startswith("null::")
 
 

@@ -30,6 +30,7 @@ from pgdyno.collect.sources.devices import devices_under, rates
 from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.totals import Totals
+from pgdyno.errors import LocalError
 from pgdyno.model import EventKind, TrialPlan
 from pgdyno.run import phases
 from pgdyno.run.counting import Counting
@@ -179,7 +180,7 @@ def test_the_log_is_read_as_events(tmp_path: Path) -> None:
         "2026-01-02 03:04:11.000 UTC [14] DETAIL:  Process 14 waits\n"
         "torn"
     )
-    read = logformat.of_lines("%m [%p] ", "UTC")
+    read = logformat.read_lines("%m [%p] ", "UTC")
     text = log.read_text()
     log.write_text("2026-01-02 03:04:00.000 UTC [12] ERROR:  of before\n")
     watched = Log(log, read)
@@ -210,7 +211,7 @@ def test_the_log_is_read_as_events(tmp_path: Path) -> None:
 def test_what_a_log_tells_has_its_kind(tmp_path: Path, line: str, kind: str) -> None:
     log = tmp_path / "log"
     log.touch()
-    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"))
+    watched = Log(log, logformat.read_lines("%m [%p] ", "UTC"))
     log.write_text(f"2026-01-02 03:04:05.678 UTC [12] {line}\n")
     assert [e.kind for e in watched.events()[0]] == [kind]
 
@@ -232,14 +233,14 @@ _AT = datetime(2026, 7, 2, 3, 4, 5, 678_000, tzinfo=UTC)
     ],
 )
 def test_a_log_of_any_prefix_and_zone_is_read(prefix: str, zone: str, line: str) -> None:
-    (record,) = logformat.of_lines(prefix, zone)(f"{line}\n\tgoes on\n")
+    (record,) = logformat.read_lines(prefix, zone)(f"{line}\n\tgoes on\n")
     expected = round(_AT.timestamp() * 1000) - (678 if prefix.startswith("%t") else 0)
     assert record.at_ns == expected * 1_000_000
     assert (record.severity, record.message) == ("LOG", "checkpoint starting: time")
 
 
 def test_the_hour_that_comes_twice_is_told_by_its_name() -> None:
-    read = logformat.of_lines("%m ", "Europe/Berlin")
+    read = logformat.read_lines("%m ", "Europe/Berlin")
     first, second = read("2026-10-25 02:30:00.000 CEST LOG:  a\n2026-10-25 02:30:00.000 CET LOG:  b\n")
     assert second.at_ns - first.at_ns == 3600 * 10**9
 
@@ -249,17 +250,17 @@ def test_logs_for_programs_are_read() -> None:
         '2026-07-02 05:04:05.678 CEST,"u","d",12,"[local]",x,1,"",2026-01-01 00:00:00 CET,,0,ERROR,40P01,'
         '"deadlock\ndetected",,,,,,"update ""t""",,,"pgdyno","client backend",,0\ntorn,"'
     )
-    (record,) = logformat.of_csv("Europe/Berlin")(of_csv)
+    (record,) = logformat.read_csv("Europe/Berlin")(of_csv)
     assert record.at_ns == round(_AT.timestamp() * 1000) * 1_000_000 and record.message == "deadlock\ndetected"
     lines = '{"timestamp":"2026-07-02 03:04:05.678 UTC","error_severity":"LOG","message":"x"}\n[]\n{"a":1}\n{'
-    assert list(logformat.of_json("UTC")(lines)) == [logformat.Record(record.at_ns, "LOG", "x")]
+    assert list(logformat.read_json("UTC")(lines)) == [logformat.Record(record.at_ns, "LOG", "x")]
 
 
 def test_a_log_that_cannot_be_read_is_said_to_be_so() -> None:
     with pytest.raises(ValueError, match="has no time"):
-        logformat.of_lines("[%p] ", "UTC")
+        logformat.read_lines("[%p] ", "UTC")
     with pytest.raises(ValueError, match="log_timezone = Nowhere/Land"):
-        logformat.of_lines("%m ", "Nowhere/Land")
+        logformat.read_lines("%m ", "Nowhere/Land")
 
 
 @pytest.mark.parametrize("how", ["a new name", "logrotate", "copytruncate", "truncated"])
@@ -270,7 +271,7 @@ def test_a_log_is_followed_where_it_goes(tmp_path: Path, how: str) -> None:
     log = tmp_path / "postgresql-2026-01-02_030400.log"
     log.write_text(line(1) * 3)
     (tmp_path / "other.log").write_text("")
-    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"), "postgresql-%Y-%m-%d_%H%M%S.log")
+    watched = Log(log, logformat.read_lines("%m [%p] ", "UTC"), "postgresql-%Y-%m-%d_%H%M%S.log")
     with log.open("a") as f:
         f.write(line(2))
     expected = ["2", "3"]
@@ -295,7 +296,7 @@ def test_a_log_is_followed_where_it_goes(tmp_path: Path, how: str) -> None:
 def test_of_a_log_that_is_gone_or_too_long_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "log"
     log.touch()
-    watched = Log(log, logformat.of_lines("%m [%p] ", "UTC"))
+    watched = Log(log, logformat.read_lines("%m [%p] ", "UTC"))
     log.write_text("2026-01-02 03:04:05.000 UTC [1] ERROR:  x\n" * 3)
     monkeypatch.setattr(serverlog, "_MOST_BYTES", 60)
     found, missing = watched.events()
@@ -374,7 +375,7 @@ def test_a_process_is_known_by_its_title(title: bytes, kind: str) -> None:
 @given(st.binary(max_size=400))
 def test_any_log_is_borne(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as f:
-        readers = [logformat.of_lines("%m [%p] ", "UTC"), logformat.of_csv("UTC"), logformat.of_json("UTC")]
+        readers = [logformat.read_lines("%m [%p] ", "UTC"), logformat.read_csv("UTC"), logformat.read_json("UTC")]
         logs = [Log(Path(f.name), read) for read in readers]
         f.write(b"2026-01-02 03:04:05.678 UTC [1] LOG:  " + data)
         f.flush()
@@ -471,6 +472,24 @@ def test_a_source_that_takes_long_to_fail_is_asked_less_often() -> None:
     c.stop()
     # And once more at the end.
     assert slow.calls <= 3 and good.calls >= 8
+
+
+def test_a_disk_that_is_full_does_not_end_the_sampling() -> None:
+    """The trial ends where its intervals are written; a thread that fails would only print a traceback."""
+
+    class Full(_Heard):
+        def emit(self, body: Body, *, origin: str = "session") -> None:
+            super().emit(body)
+            raise LocalError("cannot write x: No space left on device")
+
+    heard, good, bad = Full(), _Source(), _Source(wrong=True)
+    bad.name = "bad"
+    start = time.time_ns()
+    c = Collection([good, bad], None, heard, period_s=0.02, start_ns=lambda: start)
+    c.start()
+    wait_until(lambda: len(heard.samples) > 3 and len(heard.gaps) > 1)
+    assert c._thread.is_alive()
+    c.stop()
 
 
 class _Stuck:

@@ -17,9 +17,10 @@ from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.cli import as_json
 from pgdyno.collect.sources.sessions import without_literals
 from pgdyno.diagnosis import difference, dips, explain
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storage
 from pgdyno.diagnosis.causes.data_io import from_device
-from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed, loss
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded, ratio
@@ -175,7 +176,7 @@ def test_a_finding_is_written_and_read() -> None:
         [Fact("sync", 2e6, "ns")], "w", 1.0, 8, {"synchronous_commit": "on"}, [1, 2],
     )  # fmt: skip
     assert json.loads(json.dumps(f.as_json()))["sentence"] == f.sentence
-    told = findings.in_words(f)
+    told = findings.finding_message(f)
     assert i18n.text(told.cost) == "30% (20 to 40%) of the clients' time; confidence high"
     assert told.facts is not None and i18n.text(told.facts) == "sync of WAL 2.00 ms"
     assert i18n.text(names.configuration(f)) == "w, synchronous_commit = on, 8 clients"
@@ -319,7 +320,7 @@ def test_one_thing_limits_a_configuration(
     (group,) = groups_of(data)
     found = RunAnalysis(data).diagnosis_of(group)
     assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
-    told = [findings.in_words(f) for f in found.findings]
+    told = [findings.finding_message(f) for f in found.findings]
     roles = reports.ids(f.role for f in told)
     limited = rate is None or behind
     assert roles.count("role-limit") == (limited and bool(told)), told
@@ -361,7 +362,7 @@ def test_what_is_not_known_to_differ_has_no_reason(tmp_path: Path, comparison: C
     )  # fmt: skip
     ((left,), (right,)) = (groups_of(data) for data in (a, b))
     row = Row(Pair(left, right, "w"), BY_NAME["TPS"], comparison)
-    found = [words for _, words in findings.of_comparisons(RunAnalysis(a), RunAnalysis(b), [row, row])]
+    found = [words for _, words in findings.comparison_reasons(RunAnalysis(a), RunAnalysis(b), [row, row])]
     assert ["in IO WalSync" in words for words in reports.words(found)] == [True] * explained
 
 
@@ -778,7 +779,7 @@ def test_a_cause_that_raises_is_no_health(tmp_path: Path, monkeypatch: pytest.Mo
     broken = Cause("broken", Kind.LIMIT, "broken", judge)
     monkeypatch.setattr(explain, "every_cause", lambda: (broken, *every_cause()))
     data = reading.read(run)
-    found = as_json.of_run(RunAnalysis(data), 0, "")
+    found = as_json.run_as_json(RunAnalysis(data), 0, "")
     (defect,) = found["not_judged"]
     assert defect["cause"] == "broken" and type(error).__name__ in defect["defect"]
     for lang in ("en", "zh"):

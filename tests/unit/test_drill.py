@@ -79,7 +79,7 @@ def test_rows_that_nobody_wrote_are_phantoms() -> None:
     found = ledger.audit(entries, there, fault_ns=0)
     # One that was killed could not write down its last one; one that had begun none, its first.
     assert found.phantoms == [(0, 90_000_001), (7, 5)] and found.unrecorded[:1] == [(0, 3)]
-    v = verdict.of_rounds([round_with(phantoms=found.phantoms, lost=[])])
+    v = verdict.judge_rounds([round_with(phantoms=found.phantoms, lost=[])])
     assert not v.is_sound and v.sentence.id == "drill-wrong-phantoms" and v.sentence.args["n"] == 2
 
 
@@ -96,13 +96,13 @@ def test_a_transaction_is_there_whole_or_not_at_all(state: Any, whole: bool) -> 
     found = ledger.audit(entries, [(0, 5)], fault_ns=0, changed=[(0, 5)], states=[state])
     assert bool(found.torn) is not whole
     assert found.changed == [(0, 5)] and not found.lost
-    v = verdict.of_rounds([round_with(lost=[], torn=found.torn)])
+    v = verdict.judge_rounds([round_with(lost=[], torn=found.torn)])
     assert v.is_sound is whole and v.sentence.id == ("drill-nothing-lost" if whole else "drill-wrong-torn")
 
 
 def test_what_vanished_from_the_middle_is_not_blamed_on_asynchrony() -> None:
     hole = acknowledged(0, 2)
-    v = verdict.of_rounds([round_with(lost=[hole], holes=[hole])])
+    v = verdict.judge_rounds([round_with(lost=[hole], holes=[hole])])
     assert v.why == message("drill-why-holes")
 
 
@@ -110,7 +110,7 @@ def test_what_vanished_from_the_middle_is_not_blamed_on_asynchrony() -> None:
 def test_the_bound_holds_for_what_was_seen(losing: int, rounds: int, bound: float) -> None:
     """One-sided 95%, Clopper and Pearson: of 2 in 5 the largest part under which so few are seen in 5%."""
     of = [round_with(lost=[acknowledged(0, 2)] if n < losing else []) for n in range(rounds)]
-    assert verdict.of_rounds(of).most_losing == pytest.approx(bound, abs=1e-4)
+    assert verdict.judge_rounds(of).most_losing == pytest.approx(bound, abs=1e-4)
 
 
 @given(
@@ -232,7 +232,7 @@ def round_with(fault: str = "kill-primary", sync: str = "ANY 1 (*)", commit: str
 
 
 def test_a_verdict_says_what_was_lost_and_why() -> None:
-    calm = verdict.of_rounds([round_with()] * 20)
+    calm = verdict.judge_rounds([round_with()] * 20)
     assert calm.is_good and not calm.why
     assert i18n.text(calm.sentence) == (
         "nothing lost: 0 of 2,000 acknowledged commits in 20 rounds (at 95% confidence at most 14% of such failures "
@@ -248,7 +248,7 @@ def test_a_verdict_says_what_was_lost_and_why() -> None:
         (round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)]), "cancelled"),
     ):
         calm_one = round_with(found.fault, found.synchronous_standby_names, found.synchronous_commit)
-        v = verdict.of_rounds([calm_one, found])
+        v = verdict.judge_rounds([calm_one, found])
         assert not v.is_good and i18n.text(v.sentence).startswith("LOST 1 of 200 acknowledged commits")
         assert v.sentence.args["losing"] == 1 and v.why is not None and v.why.id == f"drill-why-{word}"
 
@@ -256,30 +256,30 @@ def test_a_verdict_says_what_was_lost_and_why() -> None:
 def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
     broken = round_with()
     broken.error = "the load did not begin"
-    v = verdict.of_rounds([broken, round_with()])
+    v = verdict.judge_rounds([broken, round_with()])
     assert not v.is_good and v.acknowledged == 200 and v.most_losing == pytest.approx(0.95)
-    assert verdict.of_rounds([broken]).sentence == message("drill-no-round", why=Name("the load did not begin"))
+    assert verdict.judge_rounds([broken]).sentence == message("drill-no-round", why=Name("the load did not begin"))
 
 
 def test_what_a_round_has_lost_counts_however_it_went_on() -> None:
     broken = round_with(lost=[acknowledged(0, 9)])
     broken.error = "the cluster could not be mended"
-    v = verdict.of_rounds([round_with(), broken])
+    v = verdict.judge_rounds([round_with(), broken])
     assert v.lost == 1 and i18n.text(v.sentence) == "LOST 1 of 200 acknowledged commits, in 1 of 2 rounds"
 
 
 def test_who_is_not_served_again_waits_longer_than_all_others() -> None:
     r = round_with()
     r.outages = [Outage(n, 0, n * S) for n in range(1, 20)] + [Outage(20, 0, None)]
-    v = verdict.of_rounds([r])
+    v = verdict.judge_rounds([r])
     assert (v.outage_p50_s, v.outage_p95_s, v.outage_max_s, v.not_back) == (10.0, 19.0, None, 1)
     assert not v.is_good and not v.is_as_expected
 
 
 def test_a_fault_that_must_lose_and_does_not_is_not_as_expected() -> None:
-    assert not verdict.of_rounds([round_with("stale-promotion")]).is_as_expected
-    assert verdict.of_rounds([round_with("stale-promotion", lost=[acknowledged(0, 9)])]).is_as_expected
-    assert not verdict.of_rounds([round_with(lost=[acknowledged(0, 9)])]).is_as_expected
+    assert not verdict.judge_rounds([round_with("stale-promotion")]).is_as_expected
+    assert verdict.judge_rounds([round_with("stale-promotion", lost=[acknowledged(0, 9)])]).is_as_expected
+    assert not verdict.judge_rounds([round_with(lost=[acknowledged(0, 9)])]).is_as_expected
 
 
 def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
@@ -287,23 +287,23 @@ def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
     # Commits that wait for two, or a third standby that has them, outlive what one of two does not.
     for standbys, waits_for in ((2, 2), (3, 1)):
         kept = replace(round_with("double-failure"), standbys=standbys, waits_for=waits_for)
-        assert verdict.of_rounds([kept]).is_as_expected
+        assert verdict.judge_rounds([kept]).is_as_expected
     # Behind a warning, and no others.
     warned = round_with("cancel-sync-wait", lost=[acknowledged(0, 9, warned=True)])
-    assert verdict.of_rounds([warned]).is_as_expected
-    silent = verdict.of_rounds([warned, round_with("cancel-sync-wait", lost=lost)])
+    assert verdict.judge_rounds([warned]).is_as_expected
+    silent = verdict.judge_rounds([warned, round_with("cancel-sync-wait", lost=lost)])
     assert not silent.is_as_expected and "drill-note-silent" in reports.ids(words.notes(silent))
     asynchronous = round_with("cancel-sync-wait", sync="", lost=lost)
-    assert verdict.of_rounds([asynchronous]).is_as_expected
+    assert verdict.judge_rounds([asynchronous]).is_as_expected
     # Of another tool's cluster a name says nothing.
     foreign = replace(round_with("double-failure", lost=lost), standbys=0, waits_for=0)
-    assert not verdict.of_rounds([foreign]).is_as_expected
-    assert verdict.of_rounds([replace(foreign, audit=round_with().audit)]).is_as_expected
+    assert not verdict.judge_rounds([foreign]).is_as_expected
+    assert verdict.judge_rounds([replace(foreign, audit=round_with().audit)]).is_as_expected
 
 
 def test_tables_that_a_failover_has_torn_are_a_defect() -> None:
     torn = replace(round_with(), inconsistent=["TPC-C 3.3.2.1, W_YTD is the sum: 1 times, e.g. warehouse 1"])
-    v = verdict.of_rounds([torn])
+    v = verdict.judge_rounds([torn])
     assert not v.is_good and not v.is_as_expected and any("3.3.2.1" in n for n in reports.words(words.notes(v)))
 
 
@@ -391,7 +391,7 @@ def test_one_pgdyno_at_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_odd_is_not_good(trouble: dict[str, object]) -> None:
-    assert not verdict.of_rounds([round_with(**trouble)]).is_good
+    assert not verdict.judge_rounds([round_with(**trouble)]).is_good
 
 
 def test_of_two_primaries_the_later_timeline_counts() -> None:
@@ -427,18 +427,18 @@ def test_what_two_primaries_have_apart_is_counted() -> None:
     assert {m: [e.sequence for e in of] for m, of in apart.items()} == {"node1": [6, 7], "node2": [8]}
     assert copies.divided(entries, [old, follows]) == {}
     r = replace(round_with(), divided={"node1": 2, "node2": 1}, other_primaries=["node1"], split_brain=True)
-    v = verdict.of_rounds([r])
+    v = verdict.judge_rounds([r])
     assert i18n.text(v.sentence).startswith(
         "SPLIT BRAIN: 3 of 100 acknowledged commits are on one of two primaries only, in 1"
     )
     assert not v.is_sound and "drill-note-split-brain" in reports.ids(words.notes(v))
     # Of a round that never became whole it is all there is to tell.
     r.error = "not whole"
-    assert verdict.of_rounds([r]).sentence.id == "drill-split-brain"
+    assert verdict.judge_rounds([r]).sentence.id == "drill-split-brain"
 
 
 def test_two_primaries_that_took_no_writes_could_have() -> None:
-    v = verdict.of_rounds([replace(round_with(), other_primaries=["node1"])])
+    v = verdict.judge_rounds([replace(round_with(), other_primaries=["node1"])])
     assert not v.is_sound and "drill-note-two-primaries" in reports.ids(words.notes(v))
 
 
@@ -456,7 +456,7 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
     assert found.watched_s == pytest.approx(8.0) and found.after_tps == pytest.approx(300.0)
     assert found.during_tps == pytest.approx(30 * 5 / 2)
     found.audit = Audit(100, 0, 0, 0)
-    v = verdict.of_rounds([found])
+    v = verdict.judge_rounds([found])
     said = " ".join(reports.words(words.timing(v, Options())))
     assert "3,000 before the fault, 75 until all were served again, 300 behind that" in said, said
     assert "1 round did not reach 90% of the commits/s of before within the 8.0 s" in said, said
@@ -465,7 +465,7 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
 def test_who_was_never_served_waited_at_least_so_long() -> None:
     r = round_with()
     r.outages = [Outage(0, 0, None, 7 * S)]
-    assert any("for at least 7.00 s" in n for n in reports.words(words.notes(verdict.of_rounds([r]))))
+    assert any("for at least 7.00 s" in n for n in reports.words(words.notes(verdict.judge_rounds([r]))))
 
 
 def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_an_interval_of_pairs_holds_the_truth(rho: float, least: float) -> None:
     rng = np.random.default_rng(5)
     held = 0
     for _ in range(600):
-        found = duet.of_pairs(list(noise(rng, 60, rho, 0.07)))
+        found = duet.pair_ratio(list(noise(rng, 60, rho, 0.07)))
         assert found is not None
         c = duet.compared([[found]], 60, 1.0, 1.0)
         held += c.low <= 1 <= c.high
@@ -98,21 +98,21 @@ def test_the_time_that_is_asked_for_tells() -> None:
     rng = np.random.default_rng(7)
     told = asked = 0
     for _ in range(200):
-        first = duet.of_pairs(list(rng.normal(0, 0.1, 20)))
+        first = duet.pair_ratio(list(rng.normal(0, 0.1, 20)))
         assert first is not None
         c = duet.compared([[first]], 20, 1.0, 1.0)
         if c.verdict is Verdict.UNKNOWN:
             assert c.more
             asked += 1
-            then = duet.of_pairs(list(rng.normal(0, 0.1, 20 + c.more)))
+            then = duet.pair_ratio(list(rng.normal(0, 0.1, 20 + c.more)))
             assert then is not None
             told += duet.compared([[then]], 20 + c.more, 1.0, 1.0).verdict is Verdict.SAME
     assert told / asked > 0.85
 
 
 def test_few_pairs_say_nothing() -> None:
-    assert duet.of_pairs([0.1] * 19) is None
-    equal = duet.of_pairs([0.0] * 30)
+    assert duet.pair_ratio([0.1] * 19) is None
+    equal = duet.pair_ratio([0.0] * 30)
     assert equal is not None
     assert duet.compared([[equal]], 30, 1.0, 1.0).verdict is Verdict.SAME
 

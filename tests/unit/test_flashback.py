@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.errors import RefusedError, TargetError
 from pgdyno.replication import flashback
 
@@ -34,7 +34,7 @@ def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_serv
         raise TargetError("server closed the connection unexpectedly")
         yield
 
-    monkeypatch.setattr(flashback, "_as_superuser", lambda _: None)
-    monkeypatch.setattr(targets, "administrative", cut)
+    monkeypatch.setattr(flashback, "_superuser", lambda _: None)
+    monkeypatch.setattr(administration, "connect", cut)
     with pytest.raises(RefusedError, match="the WAL ends before that: its last transaction is of 2026-11-25"):
         flashback._start(new)

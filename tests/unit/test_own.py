@@ -20,7 +20,7 @@ from pgdyno.load.own import statistics
 from pgdyno.load.own.draw import Drawer, permuted, zipf
 from pgdyno.load.own.drawn import CHUNK, Digit, Drawn, Filling, Pick
 from pgdyno.load.own.files import SqlFile
-from pgdyno.load.own.touched import Touched, asked, variables
+from pgdyno.load.own.touched import Touched, requested_properties, variables
 from pgdyno.run.workloads import compiled
 
 ROWS = 2 * CHUNK
@@ -139,7 +139,7 @@ def test_what_a_workload_touches_is_given_to_its_scripts() -> None:
         "Odd_first": "11", "Odd_last": "11",
     }  # fmt: skip
     scripts = ["\\set a random(:orders_first, :order_lines_last)\n\\pick people p_\nselect :p_c_last;"]
-    assert asked(scripts) == [("orders", "first"), ("order_lines", "last")]
+    assert requested_properties(scripts) == [("orders", "first"), ("order_lines", "last")]
 
 
 def read(tmp_path: Path, text: str) -> SqlFile:

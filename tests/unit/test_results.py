@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pgdyno.cli import as_json, thresholds
 from pgdyno.diagnosis import explain
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.finding import Cause, Finding
+from pgdyno.diagnosis.finding import Finding
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge import axes
 from pgdyno.report import view
@@ -60,7 +61,7 @@ def test_each_cause_is_judged_once_for_all_outputs(
     monkeypatch.setattr(made, "_record", RunRecorder(), raising=False)
     outcome = made.finish(Outcome(0))
     assert outcome.analysis is not None and outcome.view is not None and outcome.reports, outcome.error
-    as_json.of_run(outcome.analysis, 0, "")
+    as_json.run_as_json(outcome.analysis, 0, "")
     thresholds.met(outcome.analysis, [thresholds.threshold("TPS < 1")])
     view.build(outcome.analysis, lang="zh")
     assert set(calls.values()) == {1}, calls

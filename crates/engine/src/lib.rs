@@ -11,6 +11,7 @@ mod backlog;
 pub mod client;
 pub mod driver;
 pub mod error;
+pub mod events;
 pub mod plan;
 mod policy;
 pub mod run;
@@ -22,8 +23,8 @@ pub mod workload;
 
 pub use backlog::Place;
 pub use error::EngineError;
+pub use events::EventKind;
 pub use plan::{Duet, Limit, LogPlan, OnError, Plan, Protocol, Rate, Voice};
 pub use run::{Observation, Observer, Summary, run};
-pub use worker::EventKind;
 pub use workload::Workload;
 pub use workload::script::{Scheduled, Script, ScriptWorkload, Side};

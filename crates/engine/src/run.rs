@@ -6,8 +6,9 @@ use crate::driver::portable::Portable;
 #[cfg(target_os = "linux")]
 use crate::driver::{epoll::Epoll, uring::Uring};
 use crate::error::EngineError;
+use crate::events::{Report, RunEvent};
 use crate::plan::{DriverKind, Plan, Voice};
-use crate::worker::{Report, RunEvent, STOP_NOW, StopFlag, Streams, Worker};
+use crate::worker::{STOP_NOW, StopFlag, Streams, Worker};
 use crate::workload::Workload;
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_record::{Interval, Phase, TransactionLog};

@@ -2,7 +2,8 @@
 
 use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::{Sim, SimServer};
-use pgdyno_engine::worker::{Report, StopFlag, Worker};
+use pgdyno_engine::events::Report;
+use pgdyno_engine::worker::{StopFlag, Worker};
 use pgdyno_engine::{Limit, OnError, Plan, run};
 use pgdyno_ledger::{LedgerWorkload, Options};
 use pgdyno_record::Outcomes;

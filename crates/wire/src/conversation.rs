@@ -12,13 +12,14 @@
 //! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
 use crate::ask::{Ask, Queue, What};
-use crate::backend::{self, DataRow, Message, ServerError, TransactionStatus, next_message, tag};
+use crate::backend::{self, DataRow, Message, TransactionStatus, next_message, tag};
 use crate::conn::Config;
 use crate::error::WireError;
 use crate::event::{CommandTag, Event, Fate, Refusal};
 use crate::frontend;
 use crate::handshake::Handshake;
 use crate::opening::{Attempt, Opening};
+use crate::server_error::ServerError;
 use crate::tls::Link;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Why a connection could not be made or kept.
 
-use crate::backend::ServerError;
+use crate::server_error::ServerError;
 use std::fmt;
 
 /// Error while interpreting the bytes of a server. Each error states its cause; most suggest a remedy.

@@ -1,7 +1,7 @@
 //! What a conversation tells of a server, as it happens.
 
-use crate::backend::ServerError;
 use crate::handshake::SessionInfo;
+use crate::server_error::ServerError;
 
 /// Event of a conversation. `L` is the caller's label for its requests.
 #[derive(Debug)]

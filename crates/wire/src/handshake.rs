@@ -1,10 +1,11 @@
 //! From the startup message to the first ReadyForQuery: authentication, then parameters.
 
 use crate::auth::Auth;
-use crate::backend::{self, Message, ServerError, tag};
+use crate::backend::{self, Message, tag};
 use crate::conn::Config;
 use crate::error::WireError;
 use crate::frontend;
+use crate::server_error::ServerError;
 use crate::tls::Link;
 use std::sync::Arc;
 

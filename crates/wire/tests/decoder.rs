@@ -1,6 +1,7 @@
 //! The decoder against whole, split, joined and broken input.
 
-use pgdyno_wire::backend::{self, ServerError, next_message};
+use pgdyno_wire::ServerError;
+use pgdyno_wire::backend::{self, next_message};
 use pgdyno_wire::frontend;
 use proptest::prelude::*;
 

@@ -99,9 +99,9 @@ def compare(
     normal.
     """
     logs = {name: {u: math.log(v) for u, v in units.items()} for name, units in figures.items()}
-    estimates = _in_blocks(logs, pairs) if blocked else _by_themselves([logs[n] for pair in pairs for n in pair])
+    estimates = _blocked(logs, pairs) if blocked else _unpaired([logs[n] for pair in pairs for n in pair])
     further = {
-        name: _by_themselves([{u: math.log(v) for u, v in units.items()} for units in series])
+        name: _unpaired([{u: math.log(v) for u, v in units.items()} for units in series])
         for name, series in (also or {}).items()
     }
     estimates += [v for of in further.values() for v in of]
@@ -124,13 +124,13 @@ def _variance(x: Sequence[float] | Array) -> float:
     return float(np.var(x, ddof=1))
 
 
-def _by_themselves(logs: Sequence[dict[int, float]]) -> list[Variance]:
+def _unpaired(logs: Sequence[dict[int, float]]) -> list[Variance]:
     # A configuration may be in several pairs.
     known = [list(x.values()) for x in {id(x): x for x in logs}.values()]
     return [Variance(max(_variance(x), _FLOOR), len(x) - 1) for x in known if len(x) > 1]
 
 
-def _in_blocks(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[Variance]:
+def _blocked(logs: _Logs, pairs: Sequence[tuple[Hashable, Hashable]]) -> list[Variance]:
     """Estimate the variances of configurations within their blocks.
 
     The estimates come from the residuals of configuration and block, over configurations that are compared with each
@@ -205,7 +205,7 @@ def _compared(
     apart = 1 / n + 1 / m
     parts = apart + shared
     if further or min(n, m) < 2:
-        own = _pooled([*further, *_by_themselves([a, b])], parts)
+        own = _pooled([*further, *_unpaired([a, b])], parts)
     elif paired:
         own = Variance(max(_variance(np.subtract(y, x)) / n, _FLOOR * apart), n - 1)
     else:

@@ -30,7 +30,7 @@ class Difference:
     degrees: float
 
 
-def of_pairs(differences: Sequence[float]) -> Difference | None:
+def pair_ratio(differences: Sequence[float]) -> Difference | None:
     """Estimate ln(B / A) from the differences of the logarithms of pairs of slices, in order.
 
     The estimate allows for the correlation of neighbours. None means too few pairs.
@@ -47,7 +47,7 @@ def of_pairs(differences: Sequence[float]) -> Difference | None:
     return Difference(float(x.mean()), variance * tau / n, max(1.0, n / tau - 1))
 
 
-def of_figures(a: float, b: float, error_a: float, error_b: float) -> Difference:
+def figure_ratio(a: float, b: float, error_a: float, error_b: float) -> Difference:
     """Return the difference from one figure of each side and the standard errors of their logarithms.
 
     The two errors count as about independent.

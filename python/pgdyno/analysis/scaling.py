@@ -101,7 +101,7 @@ def fit(
     error = math.sqrt(float((residuals**2).mean()))
     rng = np.random.default_rng(_SEED)
     grid = np.unique(np.concatenate([n, np.geomspace(max(1.0, n.min()), until or 2 * n.max(), 60)]))
-    of_levels, within = _by_level(n, residuals, distinct)
+    of_levels, within = _grouped_by_level(n, residuals, distinct)
     where = np.searchsorted(np.unique(n), n)
     parameters, curves, laws = [], [], []
     for _ in range(resamples):
@@ -136,7 +136,7 @@ def _band(middle: Array, curves: Array) -> list[Interval]:
     ]
 
 
-def _by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:
+def _grouped_by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array, Array]:
     """Split the residuals into the error that a level has in common and the errors of its repetitions.
 
     The law misses whole levels, and repetitions of one level do not show this. Both errors are as large as they would

@@ -123,7 +123,7 @@ def from_a_list(name: str, d: Distribution, place: str) -> Draw:
 def from_values(name: str, values: Sequence[str], place: str, remark: str = "") -> Draw:
     """One of some values, each as often as the others."""
     if len(set(values)) == 1:
-        return Draw((), as_literal(values[0]), remark)
+        return Draw((), literal_of(values[0]), remark)
     listed = Listed(f"{place}{name}", ("value",), [(v,) for v in values])
     return Draw((f"\\pick {listed.name} {name}_",), f":{name}_value", remark, listed=listed)
 
@@ -140,7 +140,7 @@ def spread(of: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [of[i * len(of) // _VALUES] for i in range(_VALUES)] if len(of) > _VALUES else of
 
 
-def as_literal(value: str) -> str:
+def literal_of(value: str) -> str:
     """Return a value as a literal for a script's statement."""
     # A colon before a name would begin a variable; the time 10:00 has none.
     return re.sub(r":(?=[^\W\d])", "'||chr(58)||'", literal(value))

@@ -158,9 +158,9 @@ def _changes(plan: dict[str, Any]) -> Iterator[float]:
         yield from _changes(p)
 
 
-def differs(here: float, in_production: float) -> bool:
+def differs(here: float, harms_production: float) -> bool:
     """Return True if a statement would touch more than ten times as many rows as it did in production.
 
     This is also the case if it would touch one row and touched none in production.
     """
-    return here > TIMES * max(in_production, _NONE)
+    return here > TIMES * max(harms_production, _NONE)

@@ -178,7 +178,7 @@ def general(text: str, casts: Casts = Casts.NUMBERS) -> tuple[str, list[str]]:
     #: Tokens without blanks and comments that were seen, and for each open parenthesis whether it is a type's.
     seen: list[_Token] = []
     sized: list[bool] = []
-    in_list: list[int] = []
+    list_member: list[int] = []
     real = [n for n, t in enumerate(tokens) if t.kind not in ("blank", "comment")]
     following = {a: tokens[b] for a, b in pairwise(real)}
     for n, t in enumerate(tokens):
@@ -197,12 +197,12 @@ def general(text: str, casts: Casts = Casts.NUMBERS) -> tuple[str, list[str]]:
             sized.append(_is_sized(seen))
         elif t.text == ")" and sized:
             sized.pop()
-            in_list = [d for d in in_list if d <= len(sized)]
+            list_member = [d for d in list_member if d <= len(sized)]
         elif word == "by" and seen and seen[-1].text.lower() in ("order", "group", "partition"):
-            in_list.append(len(sized))
-        elif word in _ENDS and in_list and in_list[-1] == len(sized):
-            in_list.pop()
-        if t.kind not in ("string", "number") or _stays(t, seen, following.get(n), sized, in_list):
+            list_member.append(len(sized))
+        elif word in _ENDS and list_member and list_member[-1] == len(sized):
+            list_member.pop()
+        if t.kind not in ("string", "number") or _stays(t, seen, following.get(n), sized, list_member):
             out.append(t.text)
         else:
             values.append(t.value)
@@ -232,12 +232,12 @@ def _is_sized(seen: list[_Token]) -> bool:
     return before in ("::", "as") or before in _SIZED
 
 
-def _stays(t: _Token, seen: list[_Token], after: _Token | None, sized: list[bool], in_list: list[int]) -> bool:
+def _stays(t: _Token, seen: list[_Token], after: _Token | None, sized: list[bool], list_member: list[int]) -> bool:
     before = seen[-1].text.lower() if seen else ""
     if sized and sized[-1]:
         return True
     if t.kind == "number":
-        is_position = in_list and in_list[-1] == len(sized) and before in ("by", ",")
+        is_position = list_member and list_member[-1] == len(sized) and before in ("by", ",")
         behind = after.text.lower() if after is not None else ""
         alone = behind in ("", ",", ")", "asc", "desc", "nulls") or behind in _ENDS
         return bool(is_position and alone and t.text.isdigit()) or before in ("first", "next")
@@ -259,10 +259,10 @@ def _type_before(t: _Token, seen: list[_Token]) -> str:
     return word if word in _TYPES and before not in (".", "as", "AS", "::") else ""
 
 
-def _drop_type(out: list[str], words: int) -> None:
+def _drop_type(out: list[str], count: int) -> None:
     """Remove the words of a type, and the blanks after them, from the end of the output."""
-    while words and out:
-        words -= not out.pop().isspace()
+    while count and out:
+        count -= not out.pop().isspace()
 
 
 def _type_of(number: str) -> str:

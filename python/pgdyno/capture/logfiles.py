@@ -89,15 +89,15 @@ class Reader:
                 with _opened(path) as f:
                     name = path.name.removesuffix(".gz")
                     if name.endswith(".json"):
-                        yield from self._of_json(path, f)
+                        yield from self._read_json(path, f)
                     elif name.endswith(".csv"):
-                        yield from self._of_csv(path, f)
+                        yield from self._read_csv(path, f)
                     else:
-                        yield from self._of_stderr(path, f)
+                        yield from self._read_stderr(path, f)
             except (OSError, EOFError) as e:
                 raise UsageError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
 
-    def _of_csv(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+    def _read_csv(self, path: Path, lines: TextIO) -> Iterator[Statement]:
         csv.field_size_limit(_LONGEST)
         short = 0
         for number, row in enumerate(csv.reader(lines), 1):
@@ -115,7 +115,7 @@ class Reader:
             raise UsageError(f"{path}: entry 1 has too few columns: it is no csvlog of PostgreSQL's")
         self._cut += short > 0
 
-    def _of_json(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+    def _read_json(self, path: Path, lines: TextIO) -> Iterator[Statement]:
         wrong: UsageError | None = None
         for number, line in enumerate(lines, 1):
             if wrong is not None:
@@ -134,7 +134,7 @@ class Reader:
 
     # ------------------------------------------------------------ stderr
 
-    def _of_stderr(self, path: Path, lines: TextIO) -> Iterator[Statement]:
+    def _read_stderr(self, path: Path, lines: TextIO) -> Iterator[Statement]:
         head = [line for _, line in zip(range(_TRIED), lines, strict=False)]
         pattern = self._pattern(head)
         if pattern is None:
@@ -183,7 +183,7 @@ class Reader:
         """
         best, most = None, 0
         for prefix in dict.fromkeys((self._prefix, *_PREFIXES)):
-            pattern = re.compile(_of_prefix(prefix) + languages.LEVEL.pattern, re.DOTALL)
+            pattern = re.compile(_read_prefix(prefix) + languages.LEVEL.pattern, re.DOTALL)
             fitting = sum(pattern.match(line) is not None for line in lines)
             if fitting > most:
                 best, most = pattern, fitting
@@ -237,7 +237,7 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8", errors="replace", newline="")
 
 
-def _of_prefix(prefix: str) -> str:
+def _read_prefix(prefix: str) -> str:
     """Convert a log_line_prefix into a regular expression.
 
     A number between % and the letter pads the value.

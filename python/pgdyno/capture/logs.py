@@ -18,7 +18,7 @@ from pgdyno.capture.draws import Distribution, Draw, Listed
 from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.pace import Pace, at_once, packed, think_time
 from pgdyno.capture.relations import Relations
-from pgdyno.capture.secrets import by_chance, holds_none
+from pgdyno.capture.secrets import holds_none, looks_random
 from pgdyno.capture.statements import (
     Capture,
     Captured,
@@ -69,7 +69,7 @@ class _Seen:
     idle: list[list[float | None]] = field(default_factory=list)
 
 
-def of_log(
+def read_log(
     paths: Sequence[Path],
     database: str,
     catalog: Catalog,
@@ -344,7 +344,7 @@ class _Values:
             return parameters.alone(n, self._described(), catalog)
         if not catalog.may_be_written(use, type_):
             if catalog.column(use) is None and type_ in ("text", "character varying", "uuid"):
-                return Draw((), by_chance(type_), "what it is of is not known: drawn by chance (--with-values)")
+                return Draw((), looks_random(type_), "what it is of is not known: drawn by chance (--with-values)")
             return parameters.alone(n, self._described(), catalog)
         of = Distribution.of(values)
         integers = type_ in INTEGERS and draws.are_integers(of)
@@ -460,7 +460,7 @@ def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dic
     for n, type_ in enumerate(s.types, 1):
         use, each = s.uses.get(n), s.of(n)
         if _is_unsure(text, use, type_) and any(v is not None for v in each):
-            found[n] = Draw((), by_chance(type_), "it may be a secret: drawn by chance")
+            found[n] = Draw((), looks_random(type_), "it may be a secret: drawn by chance")
             continue
         if n in together:
             found[n] = together[n]

@@ -31,7 +31,7 @@ class Pace:
     busy: float = 0.0
 
     def times(self, factor: float) -> Pace:
-        """Multiply what is carried out in a second."""
+        """Multiply the executions per second."""
         return Pace(self.tps * factor, self.seconds, math.ceil(self.sessions * factor), self.busy * factor)
 
     @property

@@ -14,7 +14,7 @@ from pgdyno.capture import bounds, draws, picks, sql
 from pgdyno.capture.catalog import INTEGERS, Catalog, Table
 from pgdyno.capture.described import NotKnownError, Statement
 from pgdyno.capture.draws import PARTS, Draw
-from pgdyno.capture.secrets import by_chance
+from pgdyno.capture.secrets import looks_random
 
 #: Values of a list, at most.
 _LONGEST_LIST = 200
@@ -117,11 +117,11 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
     Raise NotKnownError if no value can represent it.
     """
     use, type_, name = s.uses.get(n), s.type(n), f"{s.prefix}{n}"
-    if use is not None and (fixed := _of_no_column(use, s, name)) is not None:
+    if use is not None and (fixed := _without_column(use, s, name)) is not None:
         return fixed
     column = catalog.column(use)
     if use is None or column is None:
-        return by_type(name, type_)
+        return type_draw(name, type_)
     table = catalog.tables[use.table]
     if (use.inserted and is_new(table, use.column, s)) or (use.how == "set" and table.is_unique(use.column)):
         return new_key(name, table, use.column, type_)
@@ -158,7 +158,7 @@ def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
         return there
     name, type_ = f"{s.prefix}{n}_u", s.type(n)
     # NULL surely finds no row that could be changed; another value is looked for as production's was.
-    other = f"null::{type_}" if s.changes else "-1" if type_ in INTEGERS else by_chance(type_)
+    other = f"null::{type_}" if s.changes else "-1" if type_ in INTEGERS else looks_random(type_)
     if round(s.hits * PARTS) == 0:
         return Draw((), other, "a value that is not there, as in production")
     # A subquery, so that its value is known before rows are looked for.
@@ -168,7 +168,7 @@ def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
     return replace(there, lines=lines, expression=chosen, remark=why)
 
 
-def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
+def _without_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
     match use.how:
         case "limit":
             known = s.rows is not None and s.rows >= 1
@@ -191,7 +191,7 @@ def _of_no_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
     return None
 
 
-def by_type(name: str, type_: str) -> Draw:
+def type_draw(name: str, type_: str) -> Draw:
     """Draw a parameter of which only the type is known.
 
     Raise NotKnownError if no value can represent it.
@@ -207,7 +207,7 @@ def by_type(name: str, type_: str) -> Draw:
 def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
     """Draw a value that the column very likely does not have."""
     if type_ not in INTEGERS:
-        return Draw((), _NEW.get(type_, by_chance(type_)), "a new key, by chance")
+        return Draw((), _NEW.get(type_, looks_random(type_)), "a new key, by chance")
     high = _LARGEST[type_]
     low = f":{table.name}_last + 1" if table.key == column else f"{high // 2}"
     return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
@@ -248,10 +248,10 @@ def _key(name: str, table: Table, hits: float, catalog: Catalog) -> Draw | None:
 def _picked_alone(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
     use = s.uses[n]
     if not catalog.has_rows(table):
-        made = by_type(f"{s.prefix}{n}", s.type(n))
+        made = type_draw(f"{s.prefix}{n}", s.type(n))
         return Draw(made.lines, made.expression, f"{table.shown} has no rows to draw from")
     if not table.columns[use.column].is_plain:
-        made = by_type(f"{s.prefix}{n}", s.type(n))
+        made = type_draw(f"{s.prefix}{n}", s.type(n))
         return Draw(made.lines, made.expression, f"{table.shown} may call its owner's functions when it is read")
     return picks.picked(table, {n: use}, s, catalog)[n]
 

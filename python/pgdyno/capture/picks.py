@@ -34,7 +34,9 @@ def picked(
     documents = {columns[n] for n, use in numbers.items() if use.how == "member"}
     for n, use in sorted(numbers.items()):
         value = f":{prefix}{variable_of(columns[n])}"
-        expression = _as_used(value, use, s.type(n), table.columns[columns[n]].type, is_member=columns[n] in documents)
+        expression = _used_form(
+            value, use, s.type(n), table.columns[columns[n]].type, is_member=columns[n] in documents
+        )
         lines = (f"\\pick {sample} {prefix}",) if n == first else ()
         needs = ((sample, table.shown, columns[n], not without),)
         out[n] = Draw(lines, expression, remark if n == first else "", needs)
@@ -54,7 +56,7 @@ def _column_in(table: Table, use: sql.Use, catalog: Catalog) -> str:
     return use.column
 
 
-def _as_used(value: str, use: sql.Use, type_: str, column_type: str, *, is_member: bool = False) -> str:
+def _used_form(value: str, use: sql.Use, type_: str, column_type: str, *, is_member: bool = False) -> str:
     """Return the expression of a parameter, given a column's value."""
     typed = f"({value}::{column_type})"
     key = (

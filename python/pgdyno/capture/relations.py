@@ -43,10 +43,10 @@ class Relations:
         self.keep(of, values, made)
         return made
 
-    def keep(self, of: tuple[str, str] | None, values: Sequence[str | None], made: Draw) -> None:
+    def keep(self, of: tuple[str, str] | None, values: Sequence[str | None], draw: Draw) -> None:
         """Add a parameter that later parameters may depend on."""
         if of is not None:
-            self._known.append(_Known(of, values, made))
+            self._known.append(_Known(of, values, draw))
 
     def is_related(self, of: tuple[str, str] | None, values: Sequence[str | None]) -> bool:
         """Return True if a parameter depends on an earlier one."""
@@ -65,8 +65,8 @@ def _is_equal(a: Sequence[str | None], b: Sequence[str | None]) -> bool:
     if list(a) != list(b) or None in a:
         return False
     counts = Counter(a).values()
-    by_chance = sum((n / len(a)) ** 2 for n in counts)
-    return len(a) * math.log(by_chance) < _CHANCE
+    looks_random = sum((n / len(a)) ** 2 for n in counts)
+    return len(a) * math.log(looks_random) < _CHANCE
 
 
 def _after(k: _Known, values: Sequence[str | None], name: str) -> Draw | None:

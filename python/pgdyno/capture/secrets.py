@@ -25,7 +25,7 @@ def is_measured(type_: str) -> bool:
     return _MEASURED.match(type_) is not None
 
 
-def by_chance(type_: str) -> str:
+def looks_random(type_: str) -> str:
     """Return an expression for a random value that is evaluated once per statement.
 
     It is a subquery of its own, so that an index can be used.

@@ -254,7 +254,7 @@ def _use(p: exp.Expression, names: Mapping[str, str], columns: Mapping[str, Coll
     if isinstance(parent, exp.Limit | exp.Offset | exp.Fetch):
         return Use(how="offset" if isinstance(parent, exp.Offset) else "limit")
     if isinstance(parent, exp.Tuple):
-        return _in_a_tuple(parent, node, names, columns)
+        return _is_in_tuple(parent, node, names, columns)
     if isinstance(parent, _UNITS) or (isinstance(parent, exp.Anonymous) and str(parent.this).lower() == "date_part"):
         return Use(how="unit")
     if isinstance(parent, exp.ToChar | exp.TimeToStr):
@@ -317,7 +317,7 @@ def _through(other: Any) -> str:
     return named.get(type(other), "")
 
 
-def _in_a_tuple(
+def _is_in_tuple(
     values: exp.Tuple, node: exp.Expression, names: Mapping[str, str], columns: Mapping[str, Collection[str]]
 ) -> Use | None:
     at = next(i for i, e in enumerate(values.expressions) if e is node)
@@ -352,5 +352,5 @@ def _owner(column: str, names: Mapping[str, str], columns: Mapping[str, Collecti
 
 
 def tables(tree: exp.Expression) -> set[str]:
-    """Their names, with the schema where it is said."""
+    """Their names, with the schema if it is given."""
     return {".".join(p.name for p in (t.args.get("db"), t.this) if p is not None) for t in tree.find_all(exp.Table)}

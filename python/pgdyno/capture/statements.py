@@ -54,7 +54,7 @@ _CHANGES = re.compile(r"(?:update|delete|merge)\b|with\b.*[()]\s*(?:update|delet
 
 @dataclass(frozen=True)
 class Captured:
-    """A script: its name, its text, how often it was carried out, and what it could not keep."""
+    """A script: its name, its text, how often it was executed, and what it could not keep."""
 
     name: str
     text: str
@@ -110,7 +110,7 @@ class Capture:
     notes: Sequence[str] = ()
     #: In place of a rate: sessions' transactions at their times.
     replay: Replayed | None = None
-    #: How much was carried out in a second; None: not known.
+    #: Executions per second; None: not known.
     pace: Pace | None = None
     #: What the scripts pick from: by the sample's name its table, as SQL names it, columns, and whether these may be
     #: NULL.
@@ -134,7 +134,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def of_server(
+def read_server(
     conn: Connection, *, seconds: float, top: int, read_only: bool, with_values: Sequence[str] = ()
 ) -> Capture:
     """Capture the statements that a server ran since its statistics were reset.
@@ -293,12 +293,12 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     changes = _CHANGES.match(sql.bare(text)) is not None
     tables = [catalog.tables[t] for t in sql.tables(tree) if t in catalog.tables] if tree is not None else []
     is_of_one = tree is not None and len(sql.tables(tree)) == 1
-    by_key = is_of_one and _finds_one(text, uses, types, catalog)
+    finds_one = is_of_one and _finds_one(text, uses, types, catalog)
     known = _constants(constants, lexical.highest(given), uses, types, catalog)
     finds = is_of_one and tree is not None and sql.returns_what_it_finds(tree)
     # Where a key finds one row at most, it finds none as often as in production.
-    hits = min(1.0, c.rows_per_call) if by_key and (changes or finds) else 1.0
-    if finds and not by_key and not _OR.search(text):
+    hits = min(1.0, c.rows_per_call) if finds_one and (changes or finds) else 1.0
+    if finds and not finds_one and not _OR.search(text):
         hits = _hits(c, uses, catalog)
     statement = described.Statement(
         uses,
@@ -322,7 +322,7 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     own_types = catalog.types(prepared)
     if isinstance(own_types, str):
         return f"with what is drawn the server does not take it: {own_types}"
-    here = _rows(prepared, own_types, catalog, by_key=by_key)
+    here = _rows(prepared, own_types, catalog, finds_one=finds_one)
     if finds and parameters.is_calibrated(statement):
         # Its parameters are drawn so that they find as many; a generic plan knows nothing of that.
         here = None if changes else c.rows_per_call
@@ -367,7 +367,7 @@ def _constants(
         if use is not None and use.how in ("equal", "list", "new", "set") and _names_one(use, catalog):
             continue
         if sql.is_word(use, value) or catalog.may_be_written(use, type_):
-            written = value if type_ in (*INTEGERS, "numeric") else draws.as_literal(value)
+            written = value if type_ in (*INTEGERS, "numeric") else draws.literal_of(value)
             found[n] = Draw((), written)
     return found
 
@@ -420,13 +420,13 @@ def _is_key(use: sql.Use, types: Sequence[str], number: int, catalog: Catalog) -
     return is_unique and use.how == "equal" and types[number - 1] in INTEGERS
 
 
-def _rows(text: str, types: Sequence[str], catalog: Catalog, *, by_key: bool) -> float | None:
+def _rows(text: str, types: Sequence[str], catalog: Catalog, *, finds_one: bool) -> float | None:
     """Estimate the number of rows that a statement touches with the parameters that the script draws.
 
     The estimate counts one value for a list and one row for a key.
     """
     here = catalog.planner.rows(text, len(types))
-    if by_key:
+    if finds_one:
         return min(1.0, here if here is not None else 1.0)
     return here / _ELEMENTS if here is not None and any(t.endswith("[]") for t in types) else here
 

@@ -20,6 +20,7 @@ from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tpcc import began, dataset_in, show_checked
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
@@ -124,7 +125,7 @@ def _tested(target: Target, sets: int, isolation: str, stream: RunStream) -> lis
         statements |= {name: _renamed(sql, sets) for name, sql in found}
 
     def connect() -> Connection:
-        conn = targets.administrative(target, patience_s=None)
+        conn = administration.connect(target, patience_s=None)
         # The statements are the workload's own, which name their tables by the search path.
         conn.execute(f"set search_path to {find.schema_sql(conn)}".encode())
         return conn
@@ -138,7 +139,7 @@ def _renamed(sql: str, sets: int) -> str:
 
 
 def _checked(target: Target, sets: int, stream: RunStream) -> list[Checked]:
-    with targets.administrative(target, patience_s=None) as conn:
+    with administration.connect(target, patience_s=None) as conn:
         schema = find.schema_sql(conn)
         return list(checked(conn, sets, CONSISTENCY, partial(began, stream), schema=schema))
 

@@ -16,7 +16,7 @@ from pgdyno.report import replication, tpcc, verdicts, view
 from pgdyno.results.analysis import RunAnalysis
 
 
-def of_run(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str, Any]:
+def run_as_json(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str, Any]:
     """Return a run as data for machines: times in nanoseconds, sizes in bytes."""
     if run is None:
         return {"exit_code": exit_code, "error": error}

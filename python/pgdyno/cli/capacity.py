@@ -51,7 +51,7 @@ def main(
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
         outcome = replace(outcome, exit_code=EXIT_WITH_CAVEATS if bad or found.threshold is None else 0)
     if json_output:
-        as_json.write(as_json.of_run(outcome.analysis, outcome.exit_code, outcome.error))
+        as_json.write(as_json.run_as_json(outcome.analysis, outcome.exit_code, outcome.error))
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()

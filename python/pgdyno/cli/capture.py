@@ -15,6 +15,7 @@ from pgdyno.capture import logs, statements
 from pgdyno.capture.catalog import Catalog
 from pgdyno.capture.statements import Capture
 from pgdyno.capture.write import write
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
@@ -61,7 +62,7 @@ def _captured(
     with_values: Sequence[str],
     replay: bool,
 ) -> tuple[Capture, str, str]:
-    with closing(targets.administrative(target)) as conn:
+    with closing(administration.connect(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         with contextlib.suppress(psycopg.Error):
             # What a capture asks is no work of production's. Only superusers may say so.
@@ -70,9 +71,11 @@ def _captured(
             catalog = Catalog(conn, with_values)
             row = conn.execute("select pg_catalog.current_setting('log_line_prefix')").fetchone()
             prefix = str(row[0]) if row is not None else ""
-            found = logs.of_log(log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix, replay=replay)
+            found = logs.read_log(
+                log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix, replay=replay
+            )
             source = ", ".join(p.name for p in log)
         else:
-            found = statements.of_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)
+            found = statements.read_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)
             source = f"database {target.dbname}"
         return found, found.of, source

@@ -19,8 +19,7 @@ from rich.table import Table
 from pgdyno.cli import console
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
-from pgdyno.cluster import binaries, datadir, templates
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration, binaries, datadir, templates
 from pgdyno.cluster.clone import Copied
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.layout import DATABASE
@@ -228,12 +227,12 @@ def drop(name: str, store: Path | None) -> int:
 
 def _contents(target: Target) -> tuple[list[str], str, list[str]]:
     """Datasets in all databases, version, and settings that make other bytes of the same rows."""
-    with targets.administrative(target) as conn:
+    with administration.connect(target) as conn:
         databases = conn.execute("select datname from pg_database where datallowconn and not datistemplate").fetchall()
         version, checksums = _shown(conn, "server_version"), _shown(conn, "data_checksums")
     names = set()
     for (dbname,) in databases:
-        with targets.administrative(replace(target, dbname=dbname)) as conn:
+        with administration.connect(replace(target, dbname=dbname)) as conn:
             comments = conn.execute(
                 "select distinct pg_catalog.obj_description(oid, 'pg_class'::name) from pg_catalog.pg_class "
                 "where relkind in ('r', 'p')"

@@ -144,7 +144,7 @@ def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[Run
     if found.is_of_searches or len(left) != 1 or len(right) != 1:
         return []
     rows = [r for r in found.rows if r.figure is not runs.LOAD]
-    explained = findings.of_comparisons(RunAnalysis(left[0]), RunAnalysis(right[0]), rows, _EXPLAINED)
+    explained = findings.comparison_reasons(RunAnalysis(left[0]), RunAnalysis(right[0]), rows, _EXPLAINED)
     return [message("labelled", label=Name(r.pair.label), text=why) for r, why in explained]
 
 
@@ -163,7 +163,7 @@ def _answer(found: runs.RunComparison) -> list[Text]:
         return [Message(_BEARS[row.comparison.verdict], args)]
     if not found.is_of_single_starts:
         a = message("a-in-these-starts") if found.are_single_runs else Name("A")
-        return answer.of_rows(found.rows, lambda _: (a, Name("B")))
+        return answer.comparison_sentences(found.rows, lambda _: (a, Name("B")))
     if not found.rows:
         return [message("nothing-to-compare")]
     first = [r for r in found.rows if r.figure is found.rows[0].figure]

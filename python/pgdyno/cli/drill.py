@@ -58,14 +58,14 @@ def main(
     fault: str | None,
     rounds: int,
     *,
-    in_modes: bool,
+    all_modes: bool,
     clients: int,
     before_s: float,
     after_s: float,
     answer_timeout_s: float,
     fence: bool,
     pooled: bool,
-    beside: tuple[str, int, int],
+    background: tuple[str, int, int],
     may_break: bool,
     runs: Path,
     json_output: bool,
@@ -77,7 +77,7 @@ def main(
     Exit code 1 means that commits were lost or that something is wrong.
     """
     if folder.is_file():
-        if beside[0] or pooled:
+        if background[0] or pooled:
             raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
         found = _foreign(
             folder,
@@ -87,14 +87,14 @@ def main(
                 clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=False
             ),
             runs,
-            in_modes=in_modes,
+            all_modes=all_modes,
             may_break=may_break,
             quiet=quiet,
         )
         return _end(found, json_output=json_output, lang=lang)
     cluster = ReplicatedCluster(folder)
-    names = _faults(fault, cluster, in_modes)
-    workload = Beside(*beside) if beside[0] else None
+    names = _faults(fault, cluster, all_modes)
+    workload = Beside(*background) if background[0] else None
     if workload is not None:
         workload.refuse_unknown()
     options = Options(
@@ -122,7 +122,7 @@ def main(
                 "a pgdyno cluster link slows links of this cluster: what a fault cuts would go on through it",
                 "End that one first; slow-standby and slow-standbys slow links themselves.",
             )
-        if state.of_member(cluster.primary).role != "primary":
+        if state.member_state(cluster.primary).role != "primary":
             raise ClusterError(
                 f"{cluster.primary.name}, the primary, does not run or does not answer",
                 f"pgdyno cluster start {folder}; pgdyno cluster status {folder} shows how it stands.",
@@ -135,7 +135,7 @@ def main(
                 )
         stream = _stream(quiet=quiet)
         stack.callback(stream.close)
-        in_these = modes.MODES if in_modes else ()
+        in_these = modes.MODES if all_modes else ()
         try:
             found = drills.run(cluster, names, rounds, options, place, stream, in_these, command=command_line())
         except (KeyboardInterrupt, Terminated):
@@ -192,7 +192,7 @@ def _foreign(
     options: Options,
     runs: Path,
     *,
-    in_modes: bool,
+    all_modes: bool,
     may_break: bool,
     quiet: bool,
 ) -> Drill:
@@ -202,7 +202,7 @@ def _foreign(
     only = next(iter(description.faults)) if len(description.faults) == 1 else "kill-primary"
     names = list(description.faults) if fault == "all" else [n.strip() for n in (fault or only).split(",")]
     foreign.refuse_unknown(description, names)
-    if in_modes:
+    if all_modes:
         raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
     if not may_break:
         raise RefusedError(
@@ -242,12 +242,12 @@ def _end(found: Drill, *, json_output: bool, lang: str = "en") -> int:
 def show(found: Drill, lang: str = "en") -> None:
     """Print the verdict of a drill first, then the figures behind it."""
     say = i18n.writer(lang)
-    modes_found = words.by_mode(found)
-    in_modes = any(mode.name for mode in modes_found)
+    modes_found = words.verdicts_by_mode(found)
+    all_modes = any(mode.name for mode in modes_found)
     for mode, verdicts in modes_found.items():
-        if in_modes:
+        if all_modes:
             colour = "green" if all(v.is_good for v in verdicts) else "red"
-            answer = say(words.of_mode(verdicts))
+            answer = say(words.mode_sentence(verdicts))
             _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
             _show_verdicts(verdicts, found.options, say)
@@ -255,7 +255,7 @@ def show(found: Drill, lang: str = "en") -> None:
         _out.print(Text(line, style="red"))
     if found.stopped:
         _out.print(Text(say(message("drill-stopped", why=Name(found.stopped))), style="red"))
-    if in_modes:
+    if all_modes:
         _out.print("", _table_of_modes(modes_found, say), "", sep="\n")
         for mode, verdicts in modes_found.items():
             for note in dict.fromkeys(say(n) for v in verdicts for n in words.notes(v)):
@@ -277,16 +277,16 @@ def _show_verdicts(verdicts: list[Verdict], options: Options, say: Say) -> None:
             _out.print(f"  {say(line)}")
 
 
-def _table_of_modes(by_mode: dict[Mode, list[Verdict]], say: Say) -> Table:
+def _table_of_modes(grouped: dict[Mode, list[Verdict]], say: Say) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column(say(message("column-protection-mode")), no_wrap=True)
     table.add_column(say(message("column-commits-s")), justify="right", no_wrap=True)
-    faults = list(dict.fromkeys(v.fault for verdicts in by_mode.values() for v in verdicts))
+    faults = list(dict.fromkeys(v.fault for verdicts in grouped.values() for v in verdicts))
     for fault in faults:
         # Broken where words end, so that four of them fit.
         parts = [*fault.replace("-", "- ").split(), say(message("column-lost")), say(message("column-outage"))]
         table.add_column("\n".join(parts), justify="right", no_wrap=True)
-    for mode, verdicts in by_mode.items():
+    for mode, verdicts in grouped.items():
         row = [mode.name, f"{statistics.median(v.tps for v in verdicts):,.0f}"]
         for fault in faults:
             v = next((v for v in verdicts if v.fault == fault), None)
@@ -313,8 +313,8 @@ def _table(verdicts: list[Verdict], say: Say) -> Table:
     return table
 
 
-def _faults(text: str | None, cluster: ReplicatedCluster, in_modes: bool) -> list[str]:
-    if text is None and in_modes:
+def _faults(text: str | None, cluster: ReplicatedCluster, all_modes: bool) -> list[str]:
+    if text is None and all_modes:
         # Those that tell modes apart.
         return [n for n in modes.FAULTS if cluster.network is not None or not FAULTS[n].needs_network]
     text = text or "kill-primary"

@@ -38,7 +38,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
         raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
-    diagnosis = Diagnosis.of_all([run.diagnosis_of(g) for g in chosen])
+    diagnosis = Diagnosis.merged([run.diagnosis_of(g) for g in chosen])
     found, not_judged = diagnosis.findings, diagnosis.not_judged
     if json_output:
         d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(run, chosen)}

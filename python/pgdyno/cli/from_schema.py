@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pgdyno.cli import console
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.new import head_of
 from pgdyno.cli.progress import stream_for
-from pgdyno.cluster import binaries
+from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.errors import LocalError, TargetError, UsageError
@@ -34,7 +33,7 @@ select c.oid::pg_catalog.regclass::pg_catalog.text,
 from pg_catalog.pg_class c where c.relkind in ('r', 'p') and not c.relispartition"""
 
 
-def main(path: Path, source: str, head: str, tail: str) -> int:
+def main(path: Path, source: str, head: Callable[[Path], str], tail: str) -> int:
     """Make the schema in a private server, look at it, and write the experiment. Raise UsageError, TargetError."""
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
     is_database = not Path(source).exists() and ("=" in source or "://" in source)
@@ -66,7 +65,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
                 claim=None,
                 stream=stream,
             )
-            with closing(targets.administrative(cluster.target, patience_s=None)) as conn:
+            with closing(administration.connect(cluster.target, patience_s=None)) as conn:
                 found = outlined(conn, sizes, shapes)
     except BaseException:
         if is_database:
@@ -75,7 +74,7 @@ def main(path: Path, source: str, head: str, tail: str) -> int:
     finally:
         stream.close()
     name = os.path.relpath(schema, path.parent or ".")
-    text = head_of(path, head) + _dataset(kind, name, found, sizes is not None) + _workloads(found) + tail
+    text = head(path) + _dataset(kind, name, found, sizes is not None) + _workloads(found) + tail
     with path.open("x", encoding="utf-8") as f:
         f.write(text)
     rows = sum(t.rows for t in found.filled)
@@ -94,7 +93,7 @@ def _dumped(conninfo: str, schema: Path) -> tuple[dict[str, int], dict[str, dict
     The sizes are estimated row counts. The shapes describe the columns.
     """
     target = targets.resolve(conninfo, named="--from")
-    with closing(targets.administrative(target)) as conn:
+    with closing(administration.connect(target)) as conn:
         sizes = {str(name): int(n) for name, n in conn.execute(_SIZES).fetchall()}
         shapes = statistics.read(conn)
     folder = binaries.wheel_folder()
@@ -125,7 +124,7 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
     for t in found.filled:
         out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
         out += [f"# {_line(text)}" for text in t.columns]
-        out += [f"columns.{key_of(name)} = {_inline(how)}" for name, how in t.said.items()]
+        out += [f"columns.{key_of(name)} = {_inline(how)}" for name, how in t.requested.items()]
         out += [f"# {_line(text)}" for text in t.notes]
         out += [f"# their default in all rows: {_line(', '.join(t.constants))}"] if t.constants else []
     for table, why in found.empty.items():

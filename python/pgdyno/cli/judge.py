@@ -130,13 +130,13 @@ def scale(
         raise UsageError(f'--figure: there is no "{figure}"', "There are tps and qps.")
     if source is None:
         with resources.as_file(resources.files("pgdyno") / "experiments" / f"{EXAMPLE}.csv") as path:
-            found = scaling.of_csv(path, "cores", y or "read_only_qps", "hot_rows", until)
+            found = scaling.fit_csv(path, "cores", y or "read_only_qps", "hot_rows", until)
         title: Line = message("scaling-example", name=Name(EXAMPLE), figure=Name(y or "read_only_qps"))
     elif source.is_dir():
-        found = scaling.of_run(source, axis, figure, until)
+        found = scaling.fit_run(source, axis, figure, until)
         title = message("scaling-of", source=Name(str(source)), y=Name(figure), x=Name(axis))
     else:
-        found = scaling.of_csv(source, x, y, group, until)
+        found = scaling.fit_csv(source, x, y, group, until)
         last, first = (Name(n) if n else message(id) for n, id in ((y, "last-column"), (x, "first-column")))
         title = message("scaling-of", source=Name(str(source)), y=last, x=first)
     say = i18n.writer(lang)

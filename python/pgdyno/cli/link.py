@@ -24,7 +24,7 @@ _TICK_S = 0.1
 def main(
     folder: Path, between: str, *, round_trip_ms: float, rate: str, cut: bool, seconds: float | None
 ) -> int:  # fmt: skip
-    """Until so many seconds have gone, or Ctrl-C; then all is as it was."""
+    """Wait for a number of seconds, or for Ctrl-C; then restore the link."""
     if cut == bool(round_trip_ms or rate):
         raise UsageError(
             "what is to become of the link?", "--round-trip-ms 2, --rate 10MB (a second), both, or --cut alone."

@@ -79,7 +79,7 @@ def main(
     if analysis is not None and is_over and is_among(analysis.comparisons.rows, failing):
         exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: the verdict was reached"
     if json_output:
-        as_json.write(as_json.of_run(analysis, exit_code, reason))
+        as_json.write(as_json.run_as_json(analysis, exit_code, reason))
     elif analysis is not None and any(t.summary for t in analysis.data.trials):
         out = console.output()
         out.print()

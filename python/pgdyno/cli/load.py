@@ -134,7 +134,7 @@ def _disk_of(folder: Path, written: int) -> float | None:
 def _over_connections(
     dataset: Dataset,
     conninfo: str,
-    in_server: bool,
+    on_server: bool,
     connections: int | None,
     connect_timeout_s: float,
     force: bool,
@@ -152,7 +152,7 @@ def _over_connections(
             target,
             dataset,
             found,
-            in_server=in_server,
+            on_server=on_server,
             connections=connections,
             connect_timeout_s=connect_timeout_s,
             claim=claim,

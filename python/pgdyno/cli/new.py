@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from pgdyno.errors import UsageError
@@ -129,7 +130,7 @@ def main(path: Path, kind: str, source: str | None = None) -> int:
         # It starts a server, whose modules take long to import.
         from pgdyno.cli import from_schema
 
-        return from_schema.main(path, source, _HEAD, _TAIL)
+        return from_schema.main(path, source, partial(head_of, head=_HEAD), _TAIL)
     if kind not in _DATASETS:
         raise UsageError(f'--kind: there is no "{kind}"', f"There are {', '.join(_DATASETS)}.")
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")

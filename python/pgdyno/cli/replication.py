@@ -55,9 +55,9 @@ def create(
             "Leave --network out: the members share this machine's network then, and links cannot be cut.",
         )
     settings = settings_of(given, clients, pg_bin, members=standbys + 1)
-    in_namespaces = networks.is_possible() if network is None else network
+    use_namespaces = networks.is_possible() if network is None else network
     began = time.monotonic()
-    if network is None and not in_namespaces and os.geteuid() == 0:
+    if network is None and not use_namespaces and os.geteuid() == 0:
         _say("no network namespaces: the programs ip (iproute2) and setpriv are not here, so links cannot be cut")
     if pooler:
         # Before anything is made.
@@ -68,7 +68,7 @@ def create(
             standbys,
             sync,
             settings,
-            in_namespaces=in_namespaces,
+            use_namespaces=use_namespaces,
             archive=archive,
             pooler=pooler,
             disk_bytes=_disk_bytes(disk),
@@ -198,7 +198,7 @@ def switchover(folder: Path, to: str) -> int:
 def failover(folder: Path, to: str, *, force: bool) -> int:
     """Perform a failover from a dead primary."""
     with at_work(folder) as cluster, watching("base backup") as watch:
-        found = state.of_member(cluster.primary)
+        found = state.member_state(cluster.primary)
         if found.role != "stopped" and not force:
             how = (
                 "lives and takes writes" if found.role == "primary" else f"lives, and does not answer ({found.reason})"
@@ -217,7 +217,7 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
 def rejoin(folder: Path, member: str | None) -> int:
     """Standbys again."""
     with at_work(folder) as cluster, watching("base backup") as watch:
-        if state.of_member(cluster.primary).role != "primary":
+        if state.member_state(cluster.primary).role != "primary":
             raise RefusedError(
                 f"{cluster.primary.name} is the primary and does not run",
                 f"pgdyno cluster failover {folder} promotes a standby, pgdyno cluster start {folder} starts all.",
@@ -266,7 +266,7 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
 
 def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     """Raise ClusterError if an operation on the cluster was begun and not ended."""
-    if left := leftovers.begun(cluster):
+    if left := leftovers.unfinished_operations(cluster):
         raise ClusterError(
             f"{cluster.base}: {'; '.join(left)}",
             f"pgdyno cluster status {cluster.base} shows how it stands, pgdyno cluster repair {cluster.base} ends it.",

@@ -41,7 +41,7 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
         return drill.report(path, json_output=json_output, lang=lang)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
-        as_json.write(as_json.of_run(RunAnalysis(data), 0, i18n.text(heading.error(data) or Name(""))))
+        as_json.write(as_json.run_as_json(RunAnalysis(data), 0, i18n.text(heading.error(data) or Name(""))))
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(f"{path} has no finished trial: there is nothing to report")

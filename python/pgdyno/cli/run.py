@@ -191,7 +191,7 @@ def main(
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))
     if json_output:
-        as_json.write(as_json.of_run(outcome.analysis, outcome.exit_code, outcome.error))
+        as_json.write(as_json.run_as_json(outcome.analysis, outcome.exit_code, outcome.error))
     elif outcome.data is not None and report_format == "sysbench":
         if lines is not None and lines.error is not None:
             raise lines.error

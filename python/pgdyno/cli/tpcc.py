@@ -15,6 +15,7 @@ from rich.text import Text
 from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
@@ -37,7 +38,7 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
     stream = stream_for(console.errors(), quiet=quiet)
     with stoppable():
         try:
-            with targets.administrative(target, patience_s=None) as conn:
+            with administration.connect(target, patience_s=None) as conn:
                 name, sets = dataset_in(conn, target)
                 stream.emit(Noted(f"{name} in {target.where}"))
                 wanted = [*CONSISTENCY, *(POPULATION if population else [])]

@@ -24,7 +24,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
     The name of an axis sets that axis. A name that the experiment's scripts use sets a variable. Any other name sets a
     server setting. Raise UsageError if an option is not valid.
     """
-    of_tpcc = set(Tpcc.model_fields) if any(w.tpcc for w in experiment.workloads.values()) else set()
+    tpcc_workload = set(Tpcc.model_fields) if any(w.tpcc for w in experiment.workloads.values()) else set()
     scripts = " ".join(s.text or "" for w in experiment.workloads.values() for s in w.scripts)
     out: dict[str, Any] = {}
     for option, texts in (("--set", fixed), ("--vary", varied)):
@@ -45,7 +45,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
                 )
             if name in _AXES:
                 out[name] = [_as(_AXES[name], v, f"{option} {text}") for v in values]
-            elif name in of_tpcc or re.search(rf"(?<!:):{re.escape(name)}\b", scripts):
+            elif name in tpcc_workload or re.search(rf"(?<!:):{re.escape(name)}\b", scripts):
                 out.setdefault("variables", {})[name] = [_number(v) for v in values]
             else:
                 out.setdefault("settings", {})[name] = values

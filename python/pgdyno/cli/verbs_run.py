@@ -76,28 +76,28 @@ def run(
     raise typer.Exit(code)
 
 
-def _adjusting(said: dict[str, Any]) -> Callable[[Experiment], tuple[Experiment, list[str]]]:
+def _adjusting(given: dict[str, Any]) -> Callable[[Experiment], tuple[Experiment, list[str]]]:
     """Return what the options of `run` make of an experiment."""
     from pgdyno.cli import run as verb
 
     same = ("protocol", "repetitions", "restarts", "order", "rate", "workers", "driver", "seed")
     run_options = options.given(
-        **{name: said[name] for name in same},
-        duration_s=said["duration"],
-        warmup_s=verb.warmup(said["warmup"]),
-        interval_s=said["interval"],
-        collect=verb.names(said["collect"]),
-        connect_timeout_s=said["connect_timeout"],
+        **{name: given[name] for name in same},
+        duration_s=given["duration"],
+        warmup_s=verb.warmup(given["warmup"]),
+        interval_s=given["interval"],
+        collect=verb.names(given["collect"]),
+        connect_timeout_s=given["connect_timeout"],
     )
-    if said["rate"] == 0:
+    if given["rate"] == 0:
         # Of an experiment that has one.
         run_options["rate"] = None
     axes = options.given(
-        clients=verb.numbers("--clients", said["clients"], int),
-        hot_set=verb.numbers("--hot-set", said["hot_set"], float),
+        clients=verb.numbers("--clients", given["clients"], int),
+        hot_set=verb.numbers("--hot-set", given["hot_set"], float),
     )
-    fixed, varied = said["set_"] or [], said["vary"] or []
-    return lambda e: verb.adjusted(e, said["scale"], run_options, axes, said["shrink"], fixed, varied)
+    fixed, varied = given["set_"] or [], given["vary"] or []
+    return lambda e: verb.adjusted(e, given["scale"], run_options, axes, given["shrink"], fixed, varied)
 
 
 def _with_options_of(verb: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -112,17 +112,17 @@ def _with_options_of(verb: Callable[..., None]) -> Callable[[Callable[..., None]
 
 
 @_with_options_of(run)
-def plan(**said: Any) -> None:
+def plan(**given: Any) -> None:
     """Show what `run` would do with the same options: servers, bytes, trials, time. Nothing is changed."""
     from pgdyno.cli import plan as planning
     from pgdyno.run.provision import Options
 
     names = ("target", "embedded", "keep", "force", "replace", "pg_bin", "templates")
     code = planning.main(
-        said["experiment"],
-        servers=Options(*(said[name] for name in names)),
-        adjust=_adjusting(said),
-        json_output=said["json_output"],
+        given["experiment"],
+        servers=Options(*(given[name] for name in names)),
+        adjust=_adjusting(given),
+        json_output=given["json_output"],
     )
     raise typer.Exit(code)
 

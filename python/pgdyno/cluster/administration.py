@@ -15,7 +15,7 @@ from psycopg.waiting import Ready, Wait
 
 from pgdyno.cluster import waiting
 from pgdyno.cluster.remedies import remedy_for
-from pgdyno.cluster.target import LOCK_S, Target, bounded, clean
+from pgdyno.cluster.target import LOCK_S, STATEMENT_S, Target, bounded, clean
 from pgdyno.errors import TargetError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, signals_held
@@ -148,8 +148,12 @@ def _look_up_safely(conn: _Connection, target: Target) -> None:
         conn.execute(f"set search_path to {SAFE_PATH}")
 
 
-def connect(target: Target, patience_s: float | None) -> psycopg.Connection[tuple[Any, ...]]:
-    """See `target.administrative`."""
+def connect(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return a connection for administrative SQL; the caller closes it.
+
+    No statement waits for a lock longer than LOCK_S, and none takes longer than `patience_s`. None means no limit, for
+    statements whose time depends on the number of rows (indexes).
+    """
     try:
         with bounded(target):
             conn = _Connection.connect(

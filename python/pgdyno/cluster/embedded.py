@@ -81,7 +81,7 @@ class EmbeddedCluster(HeldCluster):
     def keep_as_loaded(self) -> None:
         """Keep a copy of the current data; the server is stopped during the copy."""
         self.stop()
-        clone.tree(self.data, self._as_loaded, self.account, sync_once=True)
+        clone.tree(self.data, self._loaded_copy, self.account, sync_once=True)
         self.start()
 
     def restore_as_loaded(self) -> int:
@@ -94,12 +94,12 @@ class EmbeddedCluster(HeldCluster):
             removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()
         if not removed:
             raise LocalError(f"{self.data} could not be removed whole", "Look into the folder's permissions.")
-        copied = clone.tree(self._as_loaded, self.data, self.account, sync_once=True)
+        copied = clone.tree(self._loaded_copy, self.data, self.account, sync_once=True)
         self.start()
         return copied.copied_bytes
 
     @property
-    def _as_loaded(self) -> Path:
+    def _loaded_copy(self) -> Path:
         return self.data.with_name("as-loaded")
 
     def _process(self, hold: Hold | None) -> ServerProcess:

@@ -19,11 +19,11 @@ def sweep() -> list[Path]:
     gone: list[Path] = []
 
     def remove(left: Leftover) -> bool:
-        with contextlib.suppress(OSError, PgdynoError), owner_of(left.made.path).rights():
+        with contextlib.suppress(OSError, PgdynoError), owner_of(left.owned.path).rights():
             if not _remove(left):
                 return False
-            if not left.made.is_there():
-                gone.append(left.made.path)
+            if not left.owned.is_there():
+                gone.append(left.owned.path)
             return True
         return False
 
@@ -33,7 +33,7 @@ def sweep() -> list[Path]:
 
 def _remove(left: Leftover) -> bool:
     if left.kind == scratch.KIND:
-        return scratch.remove_abandoned(left.made)
+        return scratch.remove_abandoned(left.owned)
     if left.kind == managed.KIND:
-        return managed.remove_abandoned(left.made, existed=left.existed)
-    return left.kind == registry.FOLDER and left.made.remove(last=left.last)
+        return managed.remove_abandoned(left.owned, existed=left.existed)
+    return left.kind == registry.FOLDER and left.owned.remove(last=left.last)

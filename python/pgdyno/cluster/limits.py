@@ -1,4 +1,4 @@
-"""A server as small as an instance: a control group with so many processors and so much memory. Only root may."""
+"""A server as small as an instance: a control group with limits on processors and memory. Only root may."""
 
 from __future__ import annotations
 

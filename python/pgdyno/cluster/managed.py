@@ -231,15 +231,15 @@ class ManagedCluster:
         self.remember(programs)
 
 
-def remove_abandoned(made: Made, *, existed: bool) -> bool:
+def remove_abandoned(owned: Made, *, existed: bool) -> bool:
     """Remove the parts of a cluster that a killed pgdyno had begun to create.
 
     Also remove the folder, unless it existed before.
     """
-    if (made.path / _UNFINISHED).exists():
-        ManagedCluster(made.path).sweep()
-    if not existed and not any(made.path.iterdir()):
-        made.path.rmdir()
+    if (owned.path / _UNFINISHED).exists():
+        ManagedCluster(owned.path).sweep()
+    if not existed and not any(owned.path.iterdir()):
+        owned.path.rmdir()
     return True
 
 

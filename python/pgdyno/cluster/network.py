@@ -29,7 +29,7 @@ from pgdyno import _core
 from pgdyno.cluster.account import Account
 from pgdyno.errors import LocalError, RefusedError
 
-#: Of the block for benchmarks of networks (RFC 2544): nobody's own network is there.
+#: Of the block for benchmarks of networks (RFC 2544): no real network uses it.
 _BLOCK = "198.18"
 #: This machine's place in each network: where clients are.
 _OURS = 254
@@ -66,7 +66,7 @@ class Network:
         self.hosts = list(hosts)
 
     @classmethod
-    def of_folder(cls, folder: Path, hosts: Sequence[str]) -> Network:
+    def for_folder(cls, folder: Path, hosts: Sequence[str]) -> Network:
         """Return a new network that belongs to a folder (see `remove_of`).
 
         Raise RefusedError if no network number is free.
@@ -192,11 +192,11 @@ class Network:
     def _of(self, host: str) -> str:
         return self.address(host) if host else self.client
 
-    def _neighbour(self, host: str, words: str, *, check: bool = True) -> None:
+    def _neighbour(self, host: str, command: str, *, check: bool = True) -> None:
         if host:
-            _ip(f"-n {self.namespace(host)} neigh {words} dev eth0", check=check)
+            _ip(f"-n {self.namespace(host)} neigh {command} dev eth0", check=check)
         else:
-            _ip(f"neigh {words} dev {self._bridge}", check=check)
+            _ip(f"neigh {command} dev {self._bridge}", check=check)
 
     def launch(self, host: str, account: Account, dies_by: str = "") -> list[str]:
         """Return the words to put before a command so that it runs on a host, as an account.
@@ -325,7 +325,7 @@ def free_number() -> int:
 
 
 def taken() -> set[int]:
-    """Numbers of networks that are in use here."""
+    """Numbers of the networks in use here."""
     used = []
     for route in json.loads(_ip("-j -4 route show table all") or "[]"):
         if route.get("dst", "default") != "default":
@@ -346,9 +346,9 @@ def _names() -> list[str]:
     return [line.split()[0] for line in _ip("netns list").splitlines() if line]
 
 
-def _ip(words: str, *, check: bool = True) -> str:
-    done = subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
+def _ip(command: str, *, check: bool = True) -> str:
+    done = subprocess.run(["ip", *command.split()], capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         reason = " ".join(done.stderr.split())
-        raise LocalError(f"`ip {words}` failed: {reason}", "Without --network the members share this machine's.")
+        raise LocalError(f"`ip {command}` failed: {reason}", "Without --network the members share this machine's.")
     return done.stdout

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.administration import is_pooled
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
@@ -28,7 +28,7 @@ class Pooler:
     prepares: bool
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Description of the pooler in words."""
         if not self.by_transaction:
             return "a pooler, by session"
@@ -44,7 +44,7 @@ def find(target: Target) -> Pooler | None:
     with ExitStack() as stack:
         # Where there is no session left it waits, and is not waited for long.
         target = replace(target, connect_timeout_s=min(target.connect_timeout_s, _PATIENCE_S))
-        first = stack.enter_context(contextlib.closing(targets.administrative(target, patience_s=_PATIENCE_S)))
+        first = stack.enter_context(contextlib.closing(administration.connect(target, patience_s=_PATIENCE_S)))
         if not is_pooled(first):
             return None
         name, statement = b"pgdyno_pooled", b"select pg_catalog.pg_backend_pid()"
@@ -53,7 +53,7 @@ def find(target: Target) -> Pooler | None:
         try:
             for _ in range(_MOST):
                 # Whoever is in a transaction keeps its session.
-                other = stack.enter_context(contextlib.closing(targets.administrative(target, patience_s=_PATIENCE_S)))
+                other = stack.enter_context(contextlib.closing(administration.connect(target, patience_s=_PATIENCE_S)))
                 other.execute("begin")
                 if _process(other) == used:
                     break

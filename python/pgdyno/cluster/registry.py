@@ -35,7 +35,7 @@ class Leftover:
     """Leftover of a killed pgdyno process: its kind, and the folder as it was created."""
 
     kind: str
-    made: Made
+    owned: Made
     #: The folder was there before; what was made is in it.
     existed: bool
     #: The file that is removed last.
@@ -45,9 +45,9 @@ class Leftover:
 class Entry:
     """A temporary thing of ours, written down until it is `done`."""
 
-    def __init__(self, kind: str, made: Made, *, existed: bool = False, last: str = "") -> None:
+    def __init__(self, kind: str, owned: Made, *, existed: bool = False, last: str = "") -> None:
         self._file: TextIO | None = None
-        facts = {"kind": kind, "path": str(made.path.absolute()), "device": made.device, "inode": made.inode}
+        facts = {"kind": kind, "path": str(owned.path.absolute()), "device": owned.device, "inode": owned.inode}
         facts |= {"existed": existed, "last": last, "machine": os.uname().nodename}
         with contextlib.suppress(OSError):
             folder = _folder()
@@ -92,7 +92,7 @@ def sweep(remove: Callable[[Leftover], bool]) -> None:
                         continue
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     leftover = _read(file) if path.suffix == ".json" else None
-                    if leftover is None or not leftover.made.is_there() or remove(leftover):
+                    if leftover is None or not leftover.owned.is_there() or remove(leftover):
                         path.unlink(missing_ok=True)
 
 
@@ -120,12 +120,12 @@ def _read(file: TextIO) -> Leftover | None:
     try:
         facts = json.load(file)
         path, last, kind = str(facts["path"]), str(facts["last"]), str(facts["kind"])
-        made = Made(Path(path), int(facts["device"]), int(facts["inode"]))
+        owned = Made(Path(path), int(facts["device"]), int(facts["inode"]))
         elsewhere = facts["machine"] != os.uname().nodename
-        if "\0" in path + last or (kind == FOLDER and not _NAMES.search(made.path.name)):
+        if "\0" in path + last or (kind == FOLDER and not _NAMES.search(owned.path.name)):
             return None
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
     if elsewhere:
         raise ValueError("of another machine")
-    return Leftover(kind, made, bool(facts["existed"]), last)
+    return Leftover(kind, owned, bool(facts["existed"]), last)

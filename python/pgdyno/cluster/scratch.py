@@ -87,21 +87,21 @@ def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
             remove_abandoned(Made.at(folder))
 
 
-def remove_abandoned(made: Made) -> bool:
+def remove_abandoned(owned: Made) -> bool:
     """Remove a folder of pgdyno's whose owner is dead, with its running server and its mounts.
 
     Return True if the folder is gone, or if pgdyno must not remove it.
     """
-    status = made.path.lstat()
-    if not made.is_there() or status.st_uid != os.geteuid() or not (made.path / OWNER).exists():
+    status = owned.path.lstat()
+    if not owned.is_there() or status.st_uid != os.geteuid() or not (owned.path / OWNER).exists():
         return True
-    if not _is_abandoned(made.path):
+    if not _is_abandoned(owned.path):
         return False
-    for folder in (made.path, *made.path.glob("standby*")):
+    for folder in (owned.path, *owned.path.glob("standby*")):
         _kill_postmaster(folder)
-    network.remove_of(made.path)
-    _unmount(made.path)
-    return made.remove(last=OWNER)
+    network.remove_of(owned.path)
+    _unmount(owned.path)
+    return owned.remove(last=OWNER)
 
 
 def _is_abandoned(folder: Path) -> bool:

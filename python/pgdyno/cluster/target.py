@@ -21,7 +21,7 @@ from pgdyno.errors import TargetError
 from pgdyno.format import one_line, printable
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
 #: How long an administrative statement waits for a lock.
 LOCK_S = 30.0
@@ -382,15 +382,3 @@ def _connect(conn: libpq.Connection, given_up: threading.Event) -> None:
 def clean(message: str) -> str:
     """Return a server's message in one line."""
     return one_line(message).removeprefix("connection is bad: ").removeprefix("connection failed: ")
-
-
-def administrative(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:
-    """Return a connection for administrative SQL; the caller closes it.
-
-    No statement waits for a lock longer than LOCK_S, and none takes longer than `patience_s`. None means no limit, for
-    statements whose time depends on the number of rows (indexes).
-    """
-    # What it needs takes long to import, and pgbench does without it.
-    from pgdyno.cluster import administration
-
-    return administration.connect(target, patience_s)

@@ -106,14 +106,14 @@ def _published(version: str) -> str:
     return str(max(fitting, key=_numbers))
 
 
-def _npm(*words: str, cwd: str | None = None) -> str:
+def _npm(*arguments: str, cwd: str | None = None) -> str:
     try:
-        done = subprocess.run(["npm", *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(["npm", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
     except subprocess.TimeoutExpired as e:
         raise ClusterError("npm did not answer within 5 minutes", "Is its registry reachable?") from e
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())[:300]
-        raise ClusterError(f"npm {words[0]} failed: {reason}", "Is its registry reachable? npm ping tells.")
+        raise ClusterError(f"npm {arguments[0]} failed: {reason}", "Is its registry reachable? npm ping tells.")
     return done.stdout
 
 

@@ -48,11 +48,11 @@ def tell(target: Target, *, backend: int = 0, application: str = "", age_s: floa
         return False
     for kind, event, query, blocking, standbys in rows:
         statement = clean(" ".join(str(query).split()))[:60]
-        report(f"{target.where}: {statement}: it waits {_words(kind, event, list(blocking or []), str(standbys))}")
+        report(f"{target.where}: {statement}: it waits {_reason(kind, event, list(blocking or []), str(standbys))}")
     return bool(rows)
 
 
-def _words(kind: str, event: str, blocking: list[int], standbys: str) -> str:
+def _reason(kind: str, event: str, blocking: list[int], standbys: str) -> str:
     if event == "SyncRep":
         return (
             f"until a standby confirms its commit (synchronous_standby_names = '{clean(standbys)}'). Does one of them "

@@ -5,6 +5,7 @@ It never stalls the load. A sample that is late or fails is a gap, and the gap i
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
+from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
 from pgdyno.model import EventKind
 from pgdyno.stream.events import Body, Happened, SamplesTaken
@@ -58,7 +60,7 @@ class Collection:
     def __init__(
         self,
         sources: Sequence[Source],
-        asked: Asked | None,
+        server: Asked | None,
         emitter: Emitter,
         *,
         period_s: float = 1.0,
@@ -73,7 +75,7 @@ class Collection:
         time.
         """
         self._local = list(sources)
-        self._asked = asked
+        self._asked = server
         self._emitter = emitter
         self._period_s = period_s
         self._wait_period_s = min(wait_period_s, period_s)
@@ -194,40 +196,45 @@ class Collection:
         try:
             found = act()
         except Exception as e:
-            words = one_line(e) or type(e).__name__
+            text = one_line(e) or type(e).__name__
             if self._asked is not None and self._asked.is_lost:
-                self._lose(words)
+                self._lose(text)
                 return None
             # Whatever a server or a kernel of another kind answers: the others go on.
             self._failures[name] = self._failures.get(name, 0) + 1
             # One that takes long to fail holds up the others: it gets no larger a part of the time than others.
             self._retry[name] = time.time() + max(self._period_s * 0.5, _REST * (time.time() - began))
-            self._tell(name, f"{name}: {words}")
+            self._tell(name, f"{name}: {text}")
             if self._failures[name] == _PATIENCE:
                 self._tell(f"{name} no more", f"{name}: left alone after {_PATIENCE} failures in a row")
             return None
         self._failures[name] = 0
         return found
 
-    def _lose(self, words: str) -> None:
+    def _lose(self, text: str) -> None:
         if not self._is_lost:
             self._is_lost = True
-            self._happened(EventKind.OWN_CONNECTION_LOST, f"pgdyno's own, by which it reads the server: {words}")
+            self._happened(EventKind.OWN_CONNECTION_LOST, f"pgdyno's own, by which it reads the server: {text}")
 
-    def _happened(self, kind: EventKind, words: str) -> None:
+    def _happened(self, kind: EventKind, text: str) -> None:
         start_ns = self._start_ns()
         at_ns = time.time_ns() - start_ns if start_ns else 0
         with self._passing:
             if not self._is_closed:
-                self._emitter.emit(Happened(kind, words, at_ns), origin="sources")
+                self._emit(Happened(kind, text, at_ns), "sources")
 
     def _pass_on(self, name: str, start_ns: int, end_ns: int, rows: list[Row]) -> None:
         with self._passing:
             if not self._is_closed:
-                self._emitter.emit(SamplesTaken(name, start_ns, end_ns, rows), origin=f"source:{name}")
+                self._emit(SamplesTaken(name, start_ns, end_ns, rows), f"source:{name}")
 
-    def _tell(self, what: str, words: str) -> None:
+    def _emit(self, body: Body, origin: str) -> None:
+        with contextlib.suppress(PgdynoError):
+            # A full disk ends the trial where its intervals are written.
+            self._emitter.emit(body, origin=origin)
+
+    def _tell(self, what: str, text: str) -> None:
         with self._passing:
             if what not in self._noted and not self._is_closed:
                 self._noted.add(what)
-                self._emitter.emit(Happened(EventKind.NOT_RECORDED, words), origin="sources")
+                self._emit(Happened(EventKind.NOT_RECORDED, text), "sources")

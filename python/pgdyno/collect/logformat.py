@@ -32,7 +32,7 @@ class Record:
     message: str
 
 
-def of_lines(prefix: str, zone: str) -> Reader:
+def read_lines(prefix: str, zone: str) -> Reader:
     """Return the reader for a log with this log_line_prefix and log_timezone.
 
     Raise ValueError with the reason if such a log cannot be read.
@@ -60,7 +60,7 @@ def of_lines(prefix: str, zone: str) -> Reader:
     return read
 
 
-def of_csv(zone: str) -> Reader:
+def read_csv(zone: str) -> Reader:
     """Return the reader for csvlog.
 
     Raise ValueError if such a log cannot be read.
@@ -83,7 +83,7 @@ def of_csv(zone: str) -> Reader:
     return read
 
 
-def of_json(zone: str) -> Reader:
+def read_json(zone: str) -> Reader:
     """Return the reader for jsonlog.
 
     Raise ValueError if such a log cannot be read.

@@ -1,6 +1,6 @@
-"""The plans of a workload's statements, before and after a trial: generic, and carried out once with values of its own.
+"""The plans of a workload's statements, before and after a trial: generic, and executed once with values of its own.
 
-A statement is carried out (EXPLAIN ANALYZE) only on a server that is ours alone, within a transaction that is rolled
+A statement is executed (EXPLAIN ANALYZE) only on a server that is ours alone, within a transaction that is rolled
 back, and only if it can be repeated: a SELECT (read only), or an INSERT, UPDATE or DELETE of a plain table, that calls
 no function of somebody's making.
 """
@@ -52,7 +52,7 @@ select c.relkind in ('r', 'p') and not c.relhasrules
       and (a.attidentity <> ''
            or regexp_replace(pg_get_expr(d.adbin, d.adrelid), '\m(now|clock_timestamp)\(\)', '', 'g') ~ '\w\(')))
 from pg_class c where c.oid = to_regclass(%s)"""
-#: How long one statement may take to be planned, or carried out.
+#: How long one statement may take to be planned, or executed.
 _PLAN_MS, _CARRY_OUT_MS = 2_000, 5_000
 _TOTAL_S = 10.0
 #: What a statement is prepared with, to see its generic plan.
@@ -79,7 +79,7 @@ class Plan:
     shape: str
     #: Scans that read whole tables: table, rows that it is estimated to have, whether rows are filtered out.
     scans: list[tuple[str, float, bool]] = field(default_factory=list)
-    #: Where it was carried out: time, blocks, temporary blocks; of the scan that threw away most, its rows and those.
+    #: If it was executed: time, blocks, temporary blocks; of the scan that threw away most, its rows and those.
     facts: Mapping[str, float] = field(default_factory=dict)
 
 

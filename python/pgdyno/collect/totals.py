@@ -202,7 +202,7 @@ def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: byt
 
 
 def _hide_secrets(totals: Totals) -> None:
-    """Statements that are not normalised (ALTER ROLE ... PASSWORD) may hold what is nobody's business."""
+    """Statements that are not normalised (ALTER ROLE ... PASSWORD) may hold secrets."""
     if (statements := totals.counted.get("statements")) is not None:
         totals.counted["statements"] = {
             k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])

@@ -53,9 +53,9 @@ _USES: dict[str, tuple[Unit, Callable[[Observed], float | None]]] = {
     "whole-pages": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
     "whole-share": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
     "pages-missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),
-    "device-read": ("bytes", lambda e: _of_device(e, "read_bytes_per_s")),
-    "device-written": ("bytes", lambda e: _of_device(e, "write_bytes_per_s")),
-    "device-requests": ("", lambda e: _of_device(e, "reads_per_s", "writes_per_s")),
+    "device-read": ("bytes", lambda e: _device_use(e, "read_bytes_per_s")),
+    "device-written": ("bytes", lambda e: _device_use(e, "write_bytes_per_s")),
+    "device-requests": ("", lambda e: _device_use(e, "reads_per_s", "writes_per_s")),
     "temporary": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
 }
 _PAGE = 8192
@@ -76,7 +76,7 @@ def whole_pages_share(e: Observed) -> float | None:
     return min(1.0, pages * _PAGE / wal) if pages is not None and wal else None
 
 
-def _of_device(e: Observed, *columns: str) -> float | None:
+def _device_use(e: Observed, *columns: str) -> float | None:
     """Return the sum of columns of the busiest device, per transaction.
 
     None means that the device is not visible. Writes of other programs to this device count as well.

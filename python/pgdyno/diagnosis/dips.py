@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.causes.row_locks import is_foreign
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import Message, Name, message
@@ -83,7 +83,7 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
     all_of = sum(float(w["processes"]) for w in overlapping("waits") if w["ours"])
     if all_of and locked / all_of > 0.5 and not found:
         found.append(message("dip-row-locks"))
-    if any(a < end and b > start for a, b in in_checkpoint(r)):
+    if any(a < end and b > start for a, b in checkpoint_spans(r)):
         found.append(message("dip-checkpoint"))
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
         found.append(message("dip-autovacuum"))

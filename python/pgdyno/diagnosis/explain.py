@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import every_cause
-from pgdyno.diagnosis.finding import Cause, Confidence, Finding, Kind, MissingColumnError, NotJudged
+from pgdyno.diagnosis.finding import Confidence, Finding, Kind, MissingColumnError, NotJudged
 from pgdyno.diagnosis.observed import Observed
 
 _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
@@ -23,7 +24,7 @@ class Diagnosis:
     not_judged: list[NotJudged] = field(default_factory=list)
 
     @classmethod
-    def of_all(cls, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
+    def merged(cls, diagnoses: Sequence[Diagnosis]) -> Diagnosis:
         """Return one diagnosis of several configurations, in their order.
 
         A cause that fails in several of them for one reason is named once.
@@ -36,7 +37,7 @@ class Diagnosis:
         return [*(f.as_json() for f in self.findings), *(n.as_json() for n in self.not_judged)]
 
 
-def of_configuration(observed: Observed) -> Diagnosis:
+def find_causes(observed: Observed) -> Diagnosis:
     """Judge every cause in one configuration: troubles of some size first, then limits, each by what it costs."""
     return _judged(observed, every_cause())
 

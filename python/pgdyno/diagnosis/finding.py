@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pgdyno import i18n
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity, Share, Unit
-
-if TYPE_CHECKING:
-    from pgdyno.diagnosis.observed import Observed
 
 
 class Kind(Enum):
@@ -149,13 +145,13 @@ class NotJudged:
         return {"kind": "not judged", **asdict(self)}
 
 
-@dataclass(frozen=True)
-class Cause:
-    """Something that findings are about: one module in pgdyno.diagnosis.causes, which has it as `CAUSE`."""
+class CauseName(Protocol):
+    """Part of a cause that a finding needs."""
 
-    name: str
-    kind: Kind
-    #: What it is, in a line.
-    title: str
-    #: None: nothing shows it.
-    judge: Callable[[Observed], Finding | None]
+    @property
+    def name(self) -> str:
+        """Name of the cause."""
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of its findings."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
-from pgdyno.diagnosis.finding import Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.message import Message
 from pgdyno.model import Caveat, Event, TrialRecord
@@ -398,7 +398,7 @@ class Observed:
     # ------------------------------------------------------------ what becomes of it
 
     def finding(
-        self, cause: Cause, sentence: Message, cost: Share, of: str, confidence: Confidence, remedy: Message,
+        self, cause: CauseName, sentence: Message, cost: Share, of: str, confidence: Confidence, remedy: Message,
         facts: Iterable[Fact] = (), kind: Kind | None = None,
     ) -> Finding:  # fmt: skip
         """Return a finding about this configuration, of the cause's kind unless `kind` is given."""

@@ -25,7 +25,7 @@ def shortened(statement: str) -> str:
     return text if len(text) <= _STATEMENT else f"{text[:_STATEMENT]}…"
 
 
-def mostly(name: str, share: float) -> Message | None:
+def dominant_share(name: str, share: float) -> Message | None:
     """Return the dominant owner and its share, or None if unknown."""
     return message("mostly-of", share=Quantity(share, "share"), name=Name(name)) if name else None
 

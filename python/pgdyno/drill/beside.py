@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno import _core, engine
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.drill.load import Load
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load import find, loader
@@ -49,7 +49,7 @@ class Beside:
         """Its tables, unless they are there, of that size. Raises RefusedError, TargetError."""
         target = cluster.target_of(cluster.primary)
         wanted = Dataset(_TPCC if self._is_tpcc else "tpcb", self.scale)
-        with targets.administrative(target) as conn:
+        with administration.connect(target) as conn:
             try:
                 found = find.look(conn, target, wanted, force=False, replace=False)
             except RefusedError as e:
@@ -85,7 +85,7 @@ class Beside:
         tables = _BALANCES.get(self.script, {})
         if not tables:
             return {}
-        with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
+        with administration.connect(cluster.target_of(cluster.primary), patience_s=None) as conn:
             schema = find.schema_sql(conn)
             ask = ", ".join(
                 f"(select coalesce(sum({column}), 0) from {schema}.{table})"
@@ -109,7 +109,7 @@ class Beside:
                 for table in now
                 if now[table] != before.get(table, now[table])
             ]
-        with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
+        with administration.connect(cluster.target_of(cluster.primary), patience_s=None) as conn:
             schema = find.schema_sql(conn)
             found = list(conditions.checked(conn, 1, conditions.CONSISTENCY, schema=schema))
         return [f"TPC-C {c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}" for c in found if not c.holds]

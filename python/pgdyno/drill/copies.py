@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Entry, Key
@@ -28,7 +28,7 @@ def read(members: Mapping[str, Target], run: int) -> list[Copy]:
     found = []
     for name, target in members.items():
         try:
-            with targets.administrative(target) as conn:
+            with administration.connect(target) as conn:
                 row = conn.execute("select pg_catalog.pg_is_in_recovery()").fetchone()
                 found.append(Copy(name, row is not None and not row[0], frozenset(ledger.rows(conn, run))))
         except (PgdynoError, psycopg.Error):

@@ -17,7 +17,7 @@ import psycopg
 from pydantic import TypeAdapter
 
 from pgdyno import home
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.process import environment
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
@@ -65,7 +65,7 @@ class Drill:
     @property
     def verdicts(self) -> list[tuple[Mode, Verdict]]:
         """Verdicts, one for each mode and fault."""
-        return [(mode, verdict.of_rounds(rounds)) for mode, _, rounds in self.rounds if rounds]
+        return [(mode, verdict.judge_rounds(rounds)) for mode, _, rounds in self.rounds if rounds]
 
     @property
     def defects(self) -> list[str]:
@@ -169,7 +169,7 @@ def run(
     options: Options,
     folder: Path,
     stream: RunStream,
-    in_modes: Sequence[Mode] = (),
+    all_modes: Sequence[Mode] = (),
     *,
     command: str = "",
 ) -> Drill:
@@ -185,7 +185,7 @@ def run(
     if options.beside is not None:
         options.beside.prepare(cluster, stream)
     folder.mkdir(parents=True)
-    every = [(mode, name) for mode in in_modes or [own] for name in faults]
+    every = [(mode, name) for mode in all_modes or [own] for name in faults]
     drill = Drill(
         folder,
         cluster.base.name,
@@ -238,7 +238,7 @@ def run_foreign(
     """
     foreign.refuse_unknown(cluster.description, list(faults))
     cluster.wait_whole(cluster.description.whole_s)
-    with targets.administrative(cluster.members[0].target) as conn:
+    with administration.connect(cluster.members[0].target) as conn:
         row = conn.execute("select current_setting('server_version')").fetchone()
     folder.mkdir(parents=True)
     names = [m.name for m in cluster.members]
@@ -284,7 +284,7 @@ def _facts(primary: Target, command: str) -> dict[str, str]:
         "command": command,
         "machine": f"{machine['cpu']}, {machine['cores'] or '?'} cores, {size(machine['memory_bytes'])}",
     }
-    with contextlib.suppress(PgdynoError, psycopg.Error), targets.administrative(primary) as conn:
+    with contextlib.suppress(PgdynoError, psycopg.Error), administration.connect(primary) as conn:
         rows = conn.execute(
             "select name, current_setting(name) from pg_catalog.pg_settings where name = any(%s)", [list(_SETTINGS)]
         ).fetchall()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.network import Links, Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
@@ -89,7 +89,7 @@ class Scene:
 
     def look(self) -> None:
         """Read the ledger on the primary, as any client could."""
-        with targets.administrative(self.primary.local, patience_s=10) as conn:
+        with administration.connect(self.primary.local, patience_s=10) as conn:
             self.seen |= set(ledger.rows(conn, self.run))
         self.happened(f"{len(self.seen):,} rows were read on {self.primary.name}")
 
@@ -184,7 +184,7 @@ def _disk_full(s: Scene) -> None:
     took = disks.fill(folder)
     s.happened(f"{s.primary.name}: its disk is full ({took >> 20} MB taken)")
     time.sleep(6)
-    lives = state.of_member(s.primary).role == "primary"
+    lives = state.member_state(s.primary).role == "primary"
     panicked = b"PANIC:" in s.primary.log.read_bytes()[size:]
     how = "has gone down" if not lives else "lives, and refuses what needs space"
     s.happened(f"{s.primary.name}: {how}{' (PANIC: no room for WAL)' if panicked else ''}")
@@ -222,7 +222,7 @@ def _cancel_sync_wait(s: Scene) -> None:
     cancelled = 0
     for _ in range(5):
         time.sleep(0.4)
-        with targets.administrative(s.primary.local, patience_s=10) as conn:
+        with administration.connect(s.primary.local, patience_s=10) as conn:
             row = conn.execute(cancel.encode()).fetchone()
             cancelled += int(row[0]) if row else 0
     s.happened(f"{cancelled} waits for a standby cancelled (pg_cancel_backend)")

@@ -24,6 +24,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from pgdyno import conninfo as conninfos
 from pgdyno import files
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill import ledger
@@ -134,7 +135,7 @@ class _Member:
     def _look_on(self) -> None:
         while not self._over.is_set():
             try:
-                with targets.administrative(self.target, patience_s=_ANSWER_S) as conn:
+                with administration.connect(self.target, patience_s=_ANSWER_S) as conn:
                     while not self._over.is_set():
                         row = conn.execute(self._ASK.encode()).fetchone()
                         assert row is not None
@@ -234,7 +235,7 @@ def play(cluster: ForeignCluster, fault: str, number: int, options: Options, fol
     folder.mkdir(parents=True)
     run = time.time_ns() // 1_000_000
     try:
-        with targets.administrative(primary.target) as conn:
+        with administration.connect(primary.target) as conn:
             ledger.create(conn)
             names, commit = (_setting(conn, n) for n in ("synchronous_standby_names", "synchronous_commit"))
     except psycopg.errors.InsufficientPrivilege as e:
@@ -329,7 +330,7 @@ def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
     found.new_primary = primary.name
     found.rejoined = {m.name: "follows" for m in cluster.members if m is not primary}
     entries = ledger.read(load.records)
-    with targets.administrative(primary.target) as conn:
+    with administration.connect(primary.target) as conn:
         there = ledger.look(conn, run)
     found.audit = ledger.audit(entries, there.rows, fault_ns=found.fault_ns, changed=there.changed, states=there.states)
     lost = {e.key for e in found.audit.lost}
@@ -338,7 +339,7 @@ def _audit(cluster: ForeignCluster, run: int, found: Round, load: Load) -> None:
     cluster.wait_caught_up(about.whole_s)
     for m in cluster.members:
         if m is not primary:
-            with targets.administrative(m.target) as conn:
+            with administration.connect(m.target) as conn:
                 if ledger.look(conn, run) != there:
                     found.differing.append(m.name)
 

@@ -188,7 +188,7 @@ def are_served(folder: Path, clients: int, since_ns: int) -> bool:
     return True
 
 
-def _by_client(entries: list[Entry]) -> dict[int, list[Entry]]:
+def _per_client(entries: list[Entry]) -> dict[int, list[Entry]]:
     found: dict[int, list[Entry]] = {}
     for e in entries:
         found.setdefault(e.client, []).append(e)
@@ -239,7 +239,7 @@ def audit(
             last[e.client] = max(e.sequence, last.get(e.client, 0))
     recorded = {e.key for e in entries}
     # A client that was killed could not write down how its last transaction ended; nobody else writes.
-    may_be_next = {client: max(e.sequence for e in own) + 1 for client, own in _by_client(entries).items()}
+    may_be_next = {client: max(e.sequence for e in own) + 1 for client, own in _per_client(entries).items()}
     unrecorded = sorted(present - recorded)
     return Audit(
         acknowledged=len(by_outcome["acknowledged"]),

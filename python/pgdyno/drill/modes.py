@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.errors import PgdynoError
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -101,7 +101,7 @@ def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) ->
     waits = True
     while not over.wait(_LOOK_S):
         try:
-            with targets.administrative(cluster.primary.local, patience_s=2.0) as conn:
+            with administration.connect(cluster.primary.local, patience_s=2.0) as conn:
                 row = conn.execute(_LOOK, [cluster.record.members]).fetchone()
                 if row is None or row[0]:
                     continue

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from pgdyno import home
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.drill import copies, ledger
 from pgdyno.drill.beside import Beside
@@ -154,7 +154,7 @@ def play(
     found.run = time.time_ns() // 1_000_000
     # What is there if pgdyno is killed within: the clients' records lie beside it.
     save(folder, replace(found, error=KILLED))
-    with targets.administrative(cluster.target_of(cluster.primary)) as conn:
+    with administration.connect(cluster.target_of(cluster.primary)) as conn:
         ledger.create(conn)
     cluster.wait_caught_up()
     scene = Scene(cluster, found.run)
@@ -344,7 +344,7 @@ def _play(scene: Scene, fault: Fault, options: Options, load: Load, found: Round
 def _look_for_two(scene: Scene, found: Round) -> None:
     """Record every other member that is a primary after the new one was promoted."""
     for m in scene.cluster.others(scene.cluster.primary):
-        if m.name not in found.other_primaries and state.of_member(m).role == "primary":
+        if m.name not in found.other_primaries and state.member_state(m).role == "primary":
             found.other_primaries.append(m.name)
             scene.happened(f"{m.name} is a primary as well")
 
@@ -378,7 +378,7 @@ def _mend(cluster: ReplicatedCluster, found: Round) -> None:
     if cluster.network is not None:
         cluster.network.mend_all()
     primary = cluster.primary
-    if state.of_member(primary).role != "primary":
+    if state.member_state(primary).role != "primary":
         primary.stop()
         primary.start()
     for m in cluster.others(primary):
@@ -396,7 +396,7 @@ def write_lost(path: Path, lost: list[ledger.Entry]) -> None:
 
 def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -> None:
     entries = ledger.read(load.records)
-    with targets.administrative(cluster.primary.local) as conn:
+    with administration.connect(cluster.primary.local) as conn:
         there = ledger.look(conn, scene.run)
     found.audit = ledger.audit(
         entries, there.rows, fault_ns=found.fault_ns, seen=scene.seen, changed=there.changed, states=there.states
@@ -409,9 +409,9 @@ def _audit(cluster: ReplicatedCluster, scene: Scene, found: Round, load: Load) -
 def _compare(cluster: ReplicatedCluster, scene: Scene, found: Round) -> None:
     """Compare the rows of all members, and record the members whose rows differ from the primary's."""
     cluster.wait_caught_up()
-    with targets.administrative(cluster.primary.local) as conn:
+    with administration.connect(cluster.primary.local) as conn:
         there = ledger.look(conn, scene.run)
     for m in cluster.others(cluster.primary):
-        with targets.administrative(m.local) as conn:
+        with administration.connect(m.local) as conn:
             if ledger.look(conn, scene.run) != there:
                 found.differing.append(m.name)

@@ -166,7 +166,7 @@ def counted_rounds(n: int) -> Message:
     return counted("n-rounds", n)
 
 
-def of_rounds(rounds: Sequence[Round]) -> Verdict:
+def judge_rounds(rounds: Sequence[Round]) -> Verdict:
     """Return the verdict on rounds with the same fault and configuration."""
     first = rounds[0]
     counted = [r for r in rounds if not r.error and r.audit is not None]

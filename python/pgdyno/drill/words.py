@@ -29,7 +29,7 @@ _SLOWER = 0.9
 _NOTABLE_S = 0.5
 
 
-def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
+def verdicts_by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
     """Return the verdicts of each mode.
 
     The mode has no name if the drill kept the configuration of the cluster.
@@ -43,13 +43,13 @@ def by_mode(drill: Drill) -> dict[Mode, list[Verdict]]:
 def answers(drill: Drill) -> list[Answer]:
     """Return one sentence for each mode, or for each fault."""
     found = []
-    for mode, verdicts in by_mode(drill).items():
+    for mode, verdicts in verdicts_by_mode(drill).items():
         if mode.name:
             why: list[Text] = []
             for v in verdicts:
                 why += [n for n in notes(v) if n not in why]
             label = Name(f"{mode.name} ({mode.settings})")
-            found.append(Answer(Name(mode.name), message("labelled", label=label, text=of_mode(verdicts)), why))
+            found.append(Answer(Name(mode.name), message("labelled", label=label, text=mode_sentence(verdicts)), why))
             continue
         for v in verdicts:
             sentence = message("labelled", label=Name(v.fault), text=v.sentence)
@@ -57,7 +57,7 @@ def answers(drill: Drill) -> list[Answer]:
     return found
 
 
-def of_mode(verdicts: list[Verdict]) -> Message:
+def mode_sentence(verdicts: list[Verdict]) -> Message:
     """Return a sentence about the losses of a mode, over all faults."""
     lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
     if lost:

@@ -37,16 +37,16 @@ def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -
     every = _pairs(groups)
     pairs, left_out = every[:_MOST], max(0, len(every) - _MOST)
     m = data.manifest
-    by_start = starts([t for g in groups for t in g.trials]) > 1
+    per_start = starts([t for g in groups for t in g.trials]) > 1
     seconds = m.run.seconds_of_a_trial
     if not m.run.is_duet:
         blocked = m.run.order != "written" and not m.batched
-        rows = compared(pairs, FIGURES, blocked=blocked, seconds=seconds, margin=margin, by_start=by_start)
+        rows = compared(pairs, FIGURES, blocked=blocked, seconds=seconds, margin=margin, per_start=per_start)
         return AxisComparisons(rows, left_out)
-    by_slices = duets.compared(data, pairs, level=level_for(len(pairs) * len(FIGURES)), margin=margin)
-    known = {(id(r.pair), r.figure.name) for r in by_slices}
-    rest = compared(pairs, FIGURES, blocked=True, seconds=seconds, margin=margin, by_start=by_start)
-    rows = [*by_slices, *(r for r in rest if (id(r.pair), r.figure.name) not in known)]
+    from_slices = duets.compared(data, pairs, level=level_for(len(pairs) * len(FIGURES)), margin=margin)
+    known = {(id(r.pair), r.figure.name) for r in from_slices}
+    rest = compared(pairs, FIGURES, blocked=True, seconds=seconds, margin=margin, per_start=per_start)
+    rows = [*from_slices, *(r for r in rest if (id(r.pair), r.figure.name) not in known)]
     order = {id(p): n for n, p in enumerate(pairs)}
     rows.sort(key=lambda r: (order[id(r.pair)], FIGURES.index(r.figure)))
     return AxisComparisons(rows, left_out, m.run.order == "simultaneous", not m.managed)

@@ -37,7 +37,7 @@ class Row:
     #: Of measuring, that would tell; None: there is a verdict, or it cannot be said.
     seconds: float | None = None
     #: It stands on pairs of slices of a duet.
-    by_slices: bool = False
+    from_slices: bool = False
     #: Both sides were under load at once; and the servers ran already.
     together: bool = False
     running: bool = False
@@ -62,17 +62,17 @@ def starts(trials: Sequence[TrialRecord]) -> int:
     return len({t.plan.start for t in trials})
 
 
-def figures_of(trials: Sequence[TrialRecord], figure: Figure, *, by_start: bool) -> dict[int, float]:
+def figures_of(trials: Sequence[TrialRecord], figure: Figure, *, per_start: bool) -> dict[int, float]:
     """Return the value of a figure by unit.
 
-    With `by_start` a unit is a start of the server (or a run), otherwise a repetition. Several values of a unit are
+    With `per_start` a unit is a start of the server (or a run), otherwise a repetition. Several values of a unit are
     combined into their geometric mean.
     """
     found: dict[int, list[float]] = {}
     for t in trials:
-        value = figure.of_trial(t)
+        value = figure.trial_value(t)
         if value is not None:
-            found.setdefault(t.plan.start if by_start else t.plan.repetition, []).append(math.log(value))
+            found.setdefault(t.plan.start if per_start else t.plan.repetition, []).append(math.log(value))
     return {unit: math.exp(statistics.fmean(logs)) for unit, logs in found.items()}
 
 
@@ -83,7 +83,7 @@ def compared(
     blocked: bool,
     seconds: float,
     margin: float = MARGIN,
-    by_start: bool = False,
+    per_start: bool = False,
     also: Sequence[Group] = (),
     shared: float = 0.0,
 ) -> list[Row]:
@@ -92,7 +92,7 @@ def compared(
     A figure that one side does not have has no row. `seconds` is the duration of a trial. `also` holds other groups,
     which only show the spread between units. `shared` has the same meaning as for analysis.compare.
 
-    With `by_start` the units are starts of the server. The common part of repetitions says nothing about the next
+    With `per_start` the units are starts of the server. The common part of repetitions says nothing about the next
     start.
     """
     found = _with_figures(pairs, figures)
@@ -106,10 +106,11 @@ def compared(
             pair = pairs[n]
             # By identity: two runs have configurations of the same name.
             for g in (pair.a, pair.b):
-                known[id(g)] = figures_of(g.trials, figure, by_start=by_start)
+                known[id(g)] = figures_of(g.trials, figure, per_start=per_start)
             names.append((id(pair.a), id(pair.b)))
         others: dict[Hashable, list[Figures]] = {
-            id(p.a): [figures_of(g.trials, figure, by_start=by_start) for g in also if g.key == p.a.key] for p in pairs
+            id(p.a): [figures_of(g.trials, figure, per_start=per_start) for g in also if g.key == p.a.key]
+            for p in pairs
         }
         better = bool(figure.higher_is_better)
         comparisons = compare(
@@ -128,13 +129,13 @@ def _with_figures(pairs: Sequence[Pair], figures: Sequence[Figure]) -> dict[str,
     """
 
     def mean(g: Group, figure: Figure) -> float:
-        known = [v for t in g.trials if (v := figure.of_trial(t)) is not None]
+        known = [v for t in g.trials if (v := figure.trial_value(t)) is not None]
         return statistics.fmean(known) if known else 0.0
 
     def worth(p: Pair, figure: Figure) -> bool:
         a, b = mean(p.a, figure), mean(p.b, figure)
         # A mean of those that are not nothing would be too high.
-        nothing = figure.is_cost and any(figure.of_trial(t) is None for t in [*p.a.trials, *p.b.trials])
+        nothing = figure.is_cost and any(figure.trial_value(t) is None for t in [*p.a.trials, *p.b.trials])
         return min(a, b) > 0 and max(a, b) >= figure.least and not nothing
 
     return {f.name: [n for n, p in enumerate(pairs) if worth(p, f)] for f in figures}

@@ -39,11 +39,11 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
         value_a, value_b = _value(a, figure), _value(b, figure) if b is not None else None
         if b is None or value_a is None or value_b is None:
             continue
-        differences = _of_slices(data, a, b)
+        differences = _slice_rows(data, a, b)
         if level_change([math.exp(d) for d in differences]):
             # What changed on one side alone has no one ratio.
             continue
-        found = duet.of_pairs(differences) if figure is TPS else _of_trials(a, b, figure, value_a, value_b)
+        found = duet.pair_ratio(differences) if figure is TPS else _trial_rows(a, b, figure, value_a, value_b)
         if found is None:
             continue
         n += len(differences)
@@ -66,14 +66,14 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
             / len(units)
         )
     together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
-    return Row(pair, figure, c, seconds, by_slices=True, together=together, running=running)
+    return Row(pair, figure, c, seconds, from_slices=True, together=together, running=running)
 
 
 def _value(t: TrialRecord, figure: Figure) -> float | None:
     """Return a figure of a trial. Levels of throughput that both sides have cancel out, slice by slice."""
     if figure is TPS and t.summary is not None:
         return t.summary.tps or None
-    return figure.of_trial(t)
+    return figure.trial_value(t)
 
 
 def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
@@ -85,7 +85,7 @@ def _measured(data: RunData, t: TrialRecord) -> dict[int, IntervalRow]:
     return {r.index // a_pair: r for r in data.series[t.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns}
 
 
-def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
+def _slice_rows(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
     """Differences of the logarithms of throughput, of each pair of slices that is whole."""
     x, y = _measured(data, a), _measured(data, b)
     for rows in (x, y):
@@ -101,7 +101,7 @@ def _of_slices(data: RunData, a: TrialRecord, b: TrialRecord) -> list[float]:
     return [log_tps(y[n]) - log_tps(x[n]) for n in sorted(set(x) & set(y))]
 
 
-def _of_trials(a: TrialRecord, b: TrialRecord, figure: Figure, value_a: float, value_b: float) -> Difference | None:
+def _trial_rows(a: TrialRecord, b: TrialRecord, figure: Figure, value_a: float, value_b: float) -> Difference | None:
     """Return the difference that follows from the figure's own interval within each trial.
 
     Return None if a trial has no such interval.
@@ -112,7 +112,7 @@ def _of_trials(a: TrialRecord, b: TrialRecord, figure: Figure, value_a: float, v
         if half is None:
             return None
         errors.append(half / student_975(30) / value)
-    return duet.of_figures(value_a, value_b, *errors)
+    return duet.figure_ratio(value_a, value_b, *errors)
 
 
 def _turn_s(data: RunData, t: TrialRecord) -> float:

@@ -97,7 +97,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
         for g in groups_of(data):
             for figure in figures:
                 # A repetition without a commit has no latency: it would count as a very good one.
-                known = [v for t in g.trials if (v := figure.of_trial(t)) is not None]
+                known = [v for t in g.trials if (v := figure.trial_value(t)) is not None]
                 _, runs, values = found.setdefault((g.key, figure.name), (label_of(g), [], []))
                 if known:
                     runs.append(path.name)

@@ -130,8 +130,8 @@ def compare_runs(
     others = [[data for data in alike if data.path not in disturbed] for alike in others]
     apart += [replace(x, is_compared=True) for side in (a, b) for x in loud(side)]
     known = [alike for alike in others if len(alike) >= _FEWEST]
-    by_run = bool(known) or min(len(a), len(b)) > 1 or max(len(a), len(b)) >= _FEWEST
-    left, right = ({g.key: g for g in _together(x, by_run)} for x in (a, b))
+    per_run = bool(known) or min(len(a), len(b)) > 1 or max(len(a), len(b)) >= _FEWEST
+    left, right = ({g.key: g for g in _together(x, per_run)} for x in (a, b))
     common = [k for k in left if k in right]
     if not common:
         raise UsageError(
@@ -141,13 +141,13 @@ def compare_runs(
     pairs = [Pair(left[k], right[k], label_of(left[k])) for k in common]
     starts_a, starts_b = (min(starts(side[k].trials) for k in common) for side in (left, right))
     # Else each says by its own starts how far starts lie apart.
-    further = known if by_run else [[data] for alike in others for data in alike]
-    also = [g for alike in further for g in _together(alike, by_run) if g.key in left and starts(g.trials) > 1]
-    by_start = by_run or min(starts_a, starts_b) > 1 or bool(also)
+    further = known if per_run else [[data] for alike in others for data in alike]
+    also = [g for alike in further for g in _together(alike, per_run) if g.key in left and starts(g.trials) > 1]
+    per_start = per_run or min(starts_a, starts_b) > 1 or bool(also)
     seconds = a[0].manifest.run.seconds_of_a_trial
-    shared = 0.0 if by_run or not by_start else _OF_A_RUN * (1 / len(a) + 1 / len(b))
+    shared = 0.0 if per_run or not per_start else _OF_A_RUN * (1 / len(a) + 1 / len(b))
     rows = compared(
-        pairs, wanted, blocked=False, seconds=seconds, margin=margin, by_start=by_start, also=also, shared=shared
+        pairs, wanted, blocked=False, seconds=seconds, margin=margin, per_start=per_start, also=also, shared=shared
     )
     rows += _loads(a, b, pairs[0], margin)
     found = RunComparison(
@@ -163,7 +163,7 @@ def compare_runs(
         ],
         [label_of(left[k]) for k in left if k not in right],
         [label_of(right[k]) for k in right if k not in left],
-        not by_run,
+        not per_run,
     )
     if not found.is_of_single_starts:
         return found
@@ -227,7 +227,7 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
     where = f"{groups[0].workload} c={groups[0].clients} ({objective})"
     pair = Pair(groups[0], groups[len(a)], where)
     single = min(map(len, sides)) < 2
-    comparison = _of_single_searches(sides, margin) if single else _of_searches(sides, margin)
+    comparison = _compare_single_searches(sides, margin) if single else _compare_searches(sides, margin)
     row = Row(pair, CAPACITY, comparison)
     counts = len(sides[0]), len(sides[1])
     found = RunComparison([row], *counts, 0, differences(a[0].manifest, b[0].manifest), is_of_searches=True)
@@ -239,12 +239,12 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
     return replace(found, warnings=warnings, are_single_runs=counts == (1, 1))
 
 
-def _of_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
+def _compare_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
     figures: dict[Hashable, Figures] = {n: {i: c.rate for i, c in enumerate(side)} for n, side in enumerate(sides)}
     return compare(figures, [(0, 1)], blocked=False, margin=margin)[0]
 
 
-def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
+def _compare_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> Comparison:
     """Compare single searches of each side.
 
     The interval covers only these searches. They do not show how much two searches on one server differ.
@@ -259,17 +259,17 @@ def _of_single_searches(sides: Sequence[Sequence[Capacity]], margin: float) -> C
     return Comparison(n[0], n[1], means[0], means[1], ratio, ratio / reach, ratio * reach, margin=margin)
 
 
-def _together(runs: Sequence[RunData], by_run: bool) -> list[Group]:
+def _together(runs: Sequence[RunData], per_run: bool) -> list[Group]:
     """Return the configurations of several runs.
 
-    With `by_run` the units are runs, because starts of one run share an hour. Otherwise the units are starts.
+    With `per_run` the units are runs, because starts of one run share an hour. Otherwise the units are starts.
     """
     found: dict[Key, list[TrialRecord]] = {}
     units: dict[tuple[int, int], int] = {}
     for number, data in enumerate(runs):
         for g in groups_of(data):
             for t in g.trials:
-                unit = units.setdefault((number, 0 if by_run else t.plan.start), len(units) + 1)
+                unit = units.setdefault((number, 0 if per_run else t.plan.start), len(units) + 1)
                 found.setdefault(g.key, []).append(replace(t, plan=replace(t.plan, start=unit)))
     return [Group(trials) for trials in found.values()]
 

@@ -25,7 +25,7 @@ class Fitted:
     reason: str = ""
 
 
-def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
+def fit_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
     """Return one curve for each configuration of the other axes; `figure` is tps or qps."""
     data = reading.read(path)
     found: dict[str, tuple[list[float], list[float]]] = {}
@@ -61,7 +61,7 @@ def of_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitt
     return [_fitted(label, *points, until) for label, points in found.items()]
 
 
-def of_csv(path: Path, x: str | None, y: str | None, group: str | None, until: float | None) -> list[Fitted]:
+def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: float | None) -> list[Fitted]:
     """Return curves from the columns of a file.
 
     The columns are the level, the throughput, and the group that separates curves. The defaults are the first column,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.administration import is_pooled
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
@@ -35,7 +35,7 @@ class Claim:
         session is at work there.
         """
         self.target = target
-        self.conn = targets.administrative(target)
+        self.conn = administration.connect(target)
         #: The process of the session that holds it; None: the server knows no such locks.
         self.holder: int | None = None
         # A lock would stay with a session of the server's that is somebody else's next.
@@ -66,7 +66,7 @@ class Claim:
         except psycopg.Error:
             self.conn.close()
         if self.conn.closed:
-            self.conn = targets.administrative(self.target)
+            self.conn = administration.connect(self.target)
         self._take()
 
     def guard(self) -> list[str]:

@@ -9,8 +9,7 @@ from itertools import pairwise
 import psycopg
 
 from pgdyno import _core
-from pgdyno.cluster import target as targets
-from pgdyno.cluster import waiting
+from pgdyno.cluster import administration, waiting
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, PgdynoError, TargetError
@@ -18,8 +17,9 @@ from pgdyno.load import drop as dropping
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.load.drop import BATCH
-from pgdyno.load.find import Connection, Table, find
+from pgdyno.load.find import Connection, find
 from pgdyno.load.result import Loaded
+from pgdyno.load.standing import Table
 from pgdyno.load.statistics import HandedOver
 from pgdyno.stream.events import DatasetDone, DatasetProgress
 from pgdyno.stream.stream import RunStream
@@ -57,7 +57,7 @@ class Connected:
         dataset: Dataset,
         schema: str,
         *,
-        in_server: bool,
+        on_server: bool,
         connections: int,
         split: bool,
         connect_timeout_s: float,
@@ -65,7 +65,7 @@ class Connected:
     ) -> None:
         self.target = target
         self.dataset = dataset
-        self.in_server = in_server
+        self.on_server = on_server
         self.connections = connections
         self.split = split
         self.stream = stream
@@ -83,7 +83,7 @@ class Connected:
         """
         data = self.dataset
         done = Loaded(
-            "server" if self.in_server else "copy",
+            "server" if self.on_server else "copy",
             data.rows,
             data.total_bytes,
             connections=self.connections,
@@ -152,7 +152,7 @@ class Connected:
                 continue
             split = self.split and rows >= WORTH_SPLITTING
             ranges = pieces(table.first, table.end, self.connections) if split else [(table.first, table.end)]
-            if self.in_server:
+            if self.on_server:
                 for first, end in ranges:
                     query = table.query.replace("{first}", str(first)).replace("{last}", str(end - 1))
                     # Columns at the end that the query leaves out stay NULL.
@@ -164,7 +164,7 @@ class Connected:
         return jobs
 
     def carry_out(self, jobs: Sequence[Sequence[Step]], watch: Watch = lambda *_: None) -> tuple[int, int]:
-        """Carries out jobs over our connections."""
+        """Execute jobs over our connections."""
         if not jobs:
             return 0, 0
         try:
@@ -184,7 +184,7 @@ class Connected:
 
     def _progress(self, phase: str, total: int) -> Watch:
         return lambda rows, sent: self.stream.emit(
-            DatasetProgress(phase, rows, 0 if self.in_server else total, sent, 0)
+            DatasetProgress(phase, rows, 0 if self.on_server else total, sent, 0)
         )
 
     def _remove(self) -> bool:
@@ -193,7 +193,7 @@ class Connected:
         Drop only tables that carry the mark of a load in progress. They got it in the transaction that created them.
         Another session may have created a table of the same name meanwhile, which may be the reason for the failure.
         """
-        with suppress(PgdynoError, psycopg.Error), targets.administrative(self.target) as conn:
+        with suppress(PgdynoError, psycopg.Error), administration.connect(self.target) as conn:
             for statement in self._begin:
                 conn.execute(statement.encode())
             for batch in dropping.batches(self._unfinished(conn)):
@@ -210,7 +210,7 @@ class Connected:
 
 
 def _batches(statements: Sequence[str], size: int = 500) -> list[list[Step]]:
-    """Transactions of so many statements."""
+    """Split statements into transactions."""
     return [["begin", *statements[i : i + size], "commit"] for i in range(0, len(statements), size)]
 
 

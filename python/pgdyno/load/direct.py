@@ -17,8 +17,7 @@ from typing import Protocol
 import psycopg
 
 from pgdyno import _core, home
-from pgdyno.cluster import datadir
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration, datadir
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
@@ -31,8 +30,9 @@ from pgdyno.load import drop as dropping
 from pgdyno.load import statistics
 from pgdyno.load.connected import FOR_INDEXES, Connected
 from pgdyno.load.dataset import Dataset, literal, quoted
-from pgdyno.load.find import Connection, Table
+from pgdyno.load.find import Connection
 from pgdyno.load.result import Loaded
+from pgdyno.load.standing import Table
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
 from pgdyno.stream.stream import RunStream
 
@@ -305,7 +305,7 @@ class Direct:
             self.server.target,
             data,
             self.schema,
-            in_server=False,
+            on_server=False,
             connections=min(self.threads, 8),
             split=False,
             connect_timeout_s=30.0,
@@ -375,7 +375,7 @@ class Direct:
 
     def _connection(self) -> Connection:
         # It also makes indexes.
-        return targets.administrative(self.server.target, patience_s=None)
+        return administration.connect(self.server.target, patience_s=None)
 
     def _tell(self, phase: str) -> None:
         self.stream.emit(DatasetProgress(phase, 0, 0, 0, 0))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
 from pgdyno.errors import UsageError
 from pgdyno.load.dataset import Dataset, literal
-
-if TYPE_CHECKING:
-    from pgdyno.load.find import Table
+from pgdyno.load.standing import Table
 
 #: Pages that are looked at for rows which the dataset cannot have: all of a smaller table.
 _PAGES = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.load.dataset import MARK, block, literal
-from pgdyno.load.find import Table
+from pgdyno.load.standing import Table
 
 #: Tables in a transaction: it locks each of them, and the server's table of locks has an end.
 BATCH = 500

@@ -13,8 +13,9 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, TargetError
 from pgdyno.format import one_line
 from pgdyno.load import entangled
-from pgdyno.load.dataset import MARK, NAMES, Dataset, Mark, mark_of, quoted
+from pgdyno.load.dataset import MARK, Dataset, mark_of, quoted
 from pgdyno.load.doubts import doubts
+from pgdyno.load.standing import Table
 from pgdyno.load.units import pg_size
 from pgdyno.search_path import schema_of
 
@@ -42,49 +43,6 @@ select c.oid, c.relname, c.relkind::text,
   pg_catalog.obj_description(c.oid, 'pg_class'::name)
 from whole join pg_catalog.pg_class c using (oid) join pg_catalog.pg_namespace n on n.oid = c.relnamespace, here
 order by c.relkind = 'p', c.oid"""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table that stands in a dataset's place, as it was when we looked."""
-
-    oid: int
-    name: str
-    #: As pg_class has it: "r", "p" and so on.
-    kind: str
-    #: Its name as SQL takes it, with its schema.
-    sql: str
-    #: With indexes and the like.
-    bytes: int
-    has_rows: bool
-    #: What its comment says; None where that is no mark of pgdyno's.
-    mark: Mark | None
-    #: It is in the schema where we looked.
-    is_here: bool = False
-
-    @property
-    def shown(self) -> str:
-        """Its name for people: without the schema where we looked."""
-        return self.sql.rpartition(".")[2] if self.is_here and '"' not in self.sql else self.sql
-
-    @property
-    def is_ours(self) -> bool:
-        """Return True if pgdyno created the table.
-
-        Its mark was written on this table and on no other. It can also be a table of the dataset in the mark.
-        """
-        if self.mark is None or self.kind not in ("r", "p") or not self.mark.is_of(self.name, self.oid):
-            return False
-        names = NAMES.get(self.mark.name.split(" ")[0])
-        return names is not None and names.fullmatch(self.name) is not None
-
-    @property
-    def is_usable(self) -> bool:
-        """Return True if the mark describes the table's content.
-
-        This includes tables from a dump, and tables from an old version of pgdyno.
-        """
-        return self.mark is not None and self.mark.table in ("", self.name)
 
 
 @dataclass(frozen=True)
@@ -201,8 +159,8 @@ def listed(tables: Sequence[Table]) -> str:
 def listed_names(names: Sequence[str]) -> str:
     """Every one of the names; those that differ in a number at the end as "feed0 to feed9 (10 tables)"."""
     runs: list[tuple[str, list[int]]] = []
-    for name in sorted(names, key=_by_number):
-        stem, number = _by_number(name)
+    for name in sorted(names, key=_numbered):
+        stem, number = _numbered(name)
         if runs and number >= 0 and runs[-1][0] == stem and runs[-1][1][-1] == number - 1:
             runs[-1][1].append(number)
         else:
@@ -215,7 +173,7 @@ def listed_names(names: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _by_number(name: str) -> tuple[str, int]:
+def _numbered(name: str) -> tuple[str, int]:
     """Split a name into its stem and the number at its end; the number is -1 if the name has none."""
     stem = name.rstrip("0123456789")
     digits = name[len(stem) :]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import UsageError
@@ -36,7 +36,7 @@ def over_connections(
     dataset: Dataset,
     found: Found,
     *,
-    in_server: bool = False,
+    on_server: bool = False,
     connections: int | None = None,
     connect_timeout_s: float = 10.0,
     claim: Claim | None = None,
@@ -50,7 +50,7 @@ def over_connections(
     local = _local_data(conn, target)
     if local is not None:
         refuse_if_too_small(local, round(dataset.total_bytes * _COPY_OVERHEAD), dataset.name)
-    if in_server and dataset.kind == "tpcc":
+    if on_server and dataset.kind == "tpcc":
         raise UsageError("tpcc's rows are made by pgdyno, not by SQL in the server", "Use --method copy.")
     n = connections or (min(8, host.cores()) if local is not None else _REMOTE_CONNECTIONS)
     split = n > 1 if connections else may_split(conn, dataset, n)
@@ -58,7 +58,7 @@ def over_connections(
         target,
         dataset,
         schema,
-        in_server=in_server,
+        on_server=on_server,
         connections=n,
         split=split,
         connect_timeout_s=connect_timeout_s,
@@ -106,7 +106,7 @@ def into_server(
 ) -> Loaded | None:
     """Load a dataset by the method direct; return None if it exists already."""
     target = server.target
-    with targets.administrative(target) as conn:
+    with administration.connect(target) as conn:
         found = find.look(conn, target, dataset, force=force, replace=replace)
         if found.holds(dataset):
             return None

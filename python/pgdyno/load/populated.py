@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError
@@ -12,7 +12,7 @@ from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.stream.events import CheckStarted, DatasetDone
 from pgdyno.stream.stream import RunStream
-from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, of_warehouses
+from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, warehouse_range
 
 
 def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> None:
@@ -21,8 +21,8 @@ def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> N
     Raise TargetError if they do not. The tables stay.
     """
     try:
-        with targets.administrative(target, patience_s=None) as conn:
-            wanted = [of_warehouses(dataset.size), *POPULATION, *CONSISTENCY]
+        with administration.connect(target, patience_s=None) as conn:
+            wanted = [warehouse_range(dataset.size), *POPULATION, *CONSISTENCY]
 
             def began(c: Condition, number: int, of: int) -> None:
                 stream.emit(CheckStarted(c.clause, number, of))

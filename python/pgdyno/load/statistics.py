@@ -47,7 +47,7 @@ def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.Colu
         "pg_catalog.pg_class c left join pg_catalog.pg_index i on i.indexrelid operator(pg_catalog.=) c.oid "
         f"where {whole} or i.indrelid operator(pg_catalog.=) {relation}"
     )
-    calls = ", ".join(f"({_of_column(schema, table, c)})" for c in columns)
+    calls = ", ".join(f"({_column_row(schema, table, c)})" for c in columns)
     return HandedOver(
         block(f"perform ({sizes} pg_catalog.pg_class c where {whole}); exception when others then null;"),
         block(
@@ -58,7 +58,7 @@ def handed_over(schema: str, table: str, rows: int, columns: Iterable[_core.Colu
     )
 
 
-def _of_column(schema: str, table: str, c: _core.ColumnStatistics) -> str:
+def _column_row(schema: str, table: str, c: _core.ColumnStatistics) -> str:
     words = [("schemaname", literal(schema)), ("relname", literal(table)), ("attname", literal(c.column)),
              ("inherited", "false"), ("null_frac", f"'{c.null_fraction!r}'::float4"),
              ("avg_width", f"{c.average_width}::int4"), ("n_distinct", f"'{c.distinct!r}'::float4")]  # fmt: skip
@@ -73,8 +73,8 @@ def _of_column(schema: str, table: str, c: _core.ColumnStatistics) -> str:
     return f"pg_catalog.pg_restore_attribute_stats({_arguments(words)})"
 
 
-def _arguments(words: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"'{name}', {value}" for name, value in words)
+def _arguments(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"'{name}', {value}" for name, value in pairs)
 
 
 def array(kind: str, values: Iterable[float | str]) -> str:

@@ -55,7 +55,7 @@ class Setup:
 
 
 def run(o: Options) -> int:
-    """Carries out a benchmark; returns the exit code."""
+    """Run a benchmark and return the exit code."""
     workload = compile_workload(o)
     files = _Files(o)
     try:
@@ -182,7 +182,7 @@ class _Files:
         self.histograms = self._open(o.histogram_log, o.histogram_log)
         self.path = o.json or Path()
         # What is there stays until there is something to replace it.
-        self.json = self._open(None if o.json is None else _beside(o.json), o.json)
+        self.json = self._open(None if o.json is None else _partial_path(o.json), o.json)
         #: Something could not be written.
         self.failed = False
 
@@ -228,7 +228,7 @@ class _Files:
             Path(self.json.name).unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
+def _partial_path(path: Path) -> Path:
     """Return the path at which a file is written until it is complete.
 
     Devices and pipes are written directly.

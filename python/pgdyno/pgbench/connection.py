@@ -25,7 +25,7 @@ class RefusedError(Exception):
 
 
 class Connection:
-    """A session that carries out one command after the other."""
+    """A session that runs one command after the other."""
 
     def __init__(self, conn: libpq.Connection) -> None:
         self.pgconn = conn

@@ -28,7 +28,7 @@ _TABLES = "pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers"
 
 
 def run(o: Options) -> int:
-    """Carries out the steps; returns the exit code."""
+    """Run the steps and return the exit code."""
     connection = open_connection(o)
     try:
         return _Initializer(o, connection).run()

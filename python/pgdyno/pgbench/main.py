@@ -12,7 +12,7 @@ from pgdyno.pgbench.messages import Exit, log
 
 
 def main(arguments: list[str]) -> int:
-    """Carries out a command line; returns the exit code. 0: done; 1: could not begin; 2: ended early or incomplete."""
+    """Run a command line and return the exit code. 0: done; 1: could not begin; 2: ended early or incomplete."""
     from pgdyno.pgbench import usage
 
     first = arguments[0] if arguments else ""

@@ -82,7 +82,7 @@ def text(o: Options, f: Figures) -> str:
             f"number of transactions actually processed: {f.committed}/{o.transactions * o.clients}",
         ]
     if f.total > 0:
-        lines += _totals(o, f) + _by_script(o, f)
+        lines += _totals(o, f) + _per_script(o, f)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -142,7 +142,7 @@ def _totals(o: Options, f: Figures) -> list[str]:
     return lines
 
 
-def _by_script(o: Options, f: Figures) -> list[str]:
+def _per_script(o: Options, f: Figures) -> list[str]:
     lines = []
     several = len(o.scripts) > 1
     weights = sum(s.weight for s in f.scripts)

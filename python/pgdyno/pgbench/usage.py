@@ -81,7 +81,7 @@ Options that pgbench does not have:
   --percentiles[=P,P,...]  report percentiles of latency (default: 50,95,99,99.9):
                            in the summary, per script, per command (-r), and at
                            the end of the lines of an aggregated log
-  --rate=FROM..TO/SECONDS  raise the rate from FROM to TO within so many seconds
+  --rate=FROM..TO/SECONDS  raise the rate from FROM to TO within SECONDS
   --reconnect              count lost connections, connect again, and go on
   --target=CONNINFO        a server to connect to, instead of the connection options;
                            repeat it to spread the clients over several servers

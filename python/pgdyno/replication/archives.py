@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
@@ -70,7 +70,7 @@ where last_failed_time > coalesce(last_archived_time, '-infinity')
 def failing(primary: Target) -> str:
     """Return how the archiver of a primary fails, in a sentence; empty: it does not, or cannot be asked."""
     try:
-        with targets.administrative(primary, patience_s=5.0) as conn:
+        with administration.connect(primary, patience_s=5.0) as conn:
             row = conn.execute(_FAILING).fetchone()
     except (PgdynoError, psycopg.Error):
         return ""

@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from pgdyno.cluster import administration
 from pgdyno.cluster import network as networks
-from pgdyno.cluster import target as targets
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting, reason
@@ -95,7 +95,7 @@ class ReplicatedCluster:
 
     def states(self) -> list[state.State]:
         """All members as they are now."""
-        return state.of_all(self.members)
+        return state.all_states(self.members)
 
     def target_of(self, member: Member) -> Target:
         """Return the target by which clients reach one member."""
@@ -241,7 +241,7 @@ class ReplicatedCluster:
 
     def setting(self, name: str) -> str:
         """Return the value of a setting on the primary."""
-        with targets.administrative(self.primary.local) as conn:
+        with administration.connect(self.primary.local) as conn:
             row = conn.execute("select current_setting(%s)", [name]).fetchone()
         return str(row[0]) if row else ""
 
@@ -284,7 +284,7 @@ class ReplicatedCluster:
         self._write_passfile(member)
         member.configure(alone, self._access())
         member.start()
-        with targets.administrative(member.local) as conn:
+        with administration.connect(member.local) as conn:
             for role, rights, password in (
                 (REPLICATION_ROLE, "replication", self.record.replication_password),
                 (CLIENT_ROLE, "in role pg_monitor", self.record.client_password),
@@ -429,7 +429,7 @@ class ReplicatedCluster:
 
     def is_streaming(self, member: Member) -> bool:
         """Return True if the primary streams to the member on the primary's own timeline."""
-        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+        with administration.connect(self.primary.local, patience_s=5.0) as conn:
             return self._streams(conn, member)
 
     def _streams(self, conn: psycopg.Connection[tuple[object, ...]], member: Member) -> bool:
@@ -448,7 +448,7 @@ class ReplicatedCluster:
         Raise ClusterError if that takes longer than `patience_s` seconds.
         """
         deadline = time.monotonic() + patience_s
-        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+        with administration.connect(self.primary.local, patience_s=5.0) as conn:
             while not self._streams(conn, member):
                 if time.monotonic() > deadline:
                     raise ClusterError(
@@ -470,7 +470,7 @@ class ReplicatedCluster:
         deadline = time.monotonic() + patience_s
         names = [m.name for m in self.others(self.primary) if m.process_id is not None]
         ask = "select count(*) from pg_stat_replication where application_name = any(%s) and write_lsn >= %s::pg_lsn"
-        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+        with administration.connect(self.primary.local, patience_s=5.0) as conn:
             # It must not wait for those that it asks about.
             conn.execute("set synchronous_commit to local")
             row = conn.execute("select pg_logical_emit_message(true, 'pgdyno', '')").fetchone()
@@ -487,7 +487,7 @@ class ReplicatedCluster:
         """
         deadline = time.monotonic() + patience_s
         ask = "select bool_and(replay_lsn >= %s::pg_lsn) from pg_stat_replication where state = 'streaming'"
-        with targets.administrative(self.primary.local, patience_s=5.0) as conn:
+        with administration.connect(self.primary.local, patience_s=5.0) as conn:
             row = conn.execute("select pg_current_wal_flush_lsn()").fetchone()
             now = row[0] if row else None
             while not (found := conn.execute(ask, [now]).fetchone()) or not found[0]:
@@ -502,7 +502,7 @@ def create(
     synchronous_standby_names: str,
     settings: Sequence[Setting],
     *,
-    in_namespaces: bool,
+    use_namespaces: bool,
     archive: bool = False,
     pooler: bool = False,
     disk_bytes: int = 0,
@@ -527,7 +527,7 @@ def create(
     record.refuse_others_folder(base)
     base.chmod(base.stat().st_mode | 0o111)
     network = None
-    if in_namespaces:
+    if use_namespaces:
         network = (secrets.token_hex(3), networks.free_number())
     own = {
         s.name: s

@@ -117,8 +117,8 @@ def _image(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.disk")
 
 
-def _run(words: list[str | Path]) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+def _run(command: list[str | Path]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     if done.returncode:
         reason = " ".join(done.stderr.partition("Usage:")[0].split())
-        raise LocalError(f"{Path(words[0]).name} failed: {reason}", "Leave --disk out, or use another machine.")
+        raise LocalError(f"{Path(command[0]).name} failed: {reason}", "Leave --disk out, or use another machine.")

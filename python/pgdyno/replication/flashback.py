@@ -18,8 +18,7 @@ import psycopg
 from psycopg import sql
 
 from pgdyno import home
-from pgdyno.cluster import clone
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration, clone
 from pgdyno.cluster.administration import is_plain_table
 from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.layout import write
@@ -165,7 +164,7 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
     folder = snapshots / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{member.name}"
     folder.mkdir(mode=0o700)
     try:
-        with targets.administrative(member.local, patience_s=None) as conn:
+        with administration.connect(member.local, patience_s=None) as conn:
             copied, start, stop, timeline, at = _copied(conn, member, folder / "data", watch)
         found = Snapshot(
             folder, member.name, at.isoformat(), start, stop, timeline, copied.shared_bytes, copied.copied_bytes,
@@ -250,7 +249,7 @@ def restore(
             new.stop()
         new.abandon()
         raise
-    stopped, last = _words(new.layout.log)
+    stopped, last = _reason(new.layout.log)
     found = Flashback(new.base, chosen.folder.name, stopped, last, time.monotonic() - began)
     _verify(cluster, new, found)
     return found
@@ -305,9 +304,9 @@ def _archive_all(cluster: ReplicatedCluster) -> None:
     the last segment is not archived in time.
     """
     primary = cluster.primary
-    if state.of_member(primary).role != "primary":
+    if state.member_state(primary).role != "primary":
         return
-    with targets.administrative(primary.local) as conn:
+    with administration.connect(primary.local) as conn:
         # A record of its own: a segment that nothing was written to is not switched.
         conn.execute("select pg_create_restore_point('pgdyno flashback')")
         last = _one(conn, "select pg_walfile_name(pg_switch_wal())")[0]
@@ -344,7 +343,7 @@ def _start(new: ManagedCluster) -> None:
     try:
         new.start()
         while new.process_id() is not None:
-            with targets.administrative(_as_superuser(new)) as conn:
+            with administration.connect(_superuser(new)) as conn:
                 if not _one(conn, "select pg_is_in_recovery()")[0]:
                     return
             time.sleep(0.05)
@@ -354,7 +353,7 @@ def _start(new: ManagedCluster) -> None:
             raise
     if "recovery ended before configured recovery target was reached" in new.layout.log.read_text(errors="replace"):
         raise RefusedError(
-            f"the WAL ends before that: its last transaction is of {_words(new.layout.log)[1] or 'unknown'}",
+            f"the WAL ends before that: its last transaction is of {_reason(new.layout.log)[1] or 'unknown'}",
             "--to latest takes all there is; --timeline names another history.",
         )
     raise ClusterError(f"the server has ended while it replayed: {last_words(new.layout.log)}")
@@ -369,12 +368,12 @@ def _has_ended(new: ManagedCluster) -> bool:
     return True
 
 
-def _as_superuser(new: ManagedCluster) -> Target:
+def _superuser(new: ManagedCluster) -> Target:
     # What the database's owner has set is not heeded: whatever is called is PostgreSQL's own.
     return replace(new.layout.target, options={"options": "-c search_path=pg_catalog"})
 
 
-def _words(log: Path) -> tuple[str, str]:
+def _reason(log: Path) -> tuple[str, str]:
     """Return the position at which recovery stopped, and the time of the last transaction, from the log."""
     text = log.read_text(errors="replace")
     stopped = re.findall(r"LOG:\s+(recovery stopping .*)", text)
@@ -388,17 +387,17 @@ def _verify(cluster: ReplicatedCluster, new: ManagedCluster, found: Flashback) -
              where c.relkind in ('r', 'p') and not c.relispartition
                and n.nspname not in ('pg_catalog', 'information_schema') order by 1, 2"""
     ours = "select run, client, count(*), max(sequence) from public.pgdyno_ledger group by 1, 2"
-    with targets.administrative(_as_superuser(new), patience_s=None) as conn:
+    with administration.connect(_superuser(new), patience_s=None) as conn:
         for schema, name in conn.execute(ask.encode()).fetchall():
             query = sql.SQL("select count(*) from {}").format(sql.Identifier(schema, name))
             row = conn.execute(query).fetchone()
             found.rows[f"{schema}.{name}"] = int(row[0]) if row else 0
-        if "public.pgdyno_ledger" not in found.rows or state.of_member(cluster.primary).role != "primary":
+        if "public.pgdyno_ledger" not in found.rows or state.member_state(cluster.primary).role != "primary":
             return
         if not is_plain_table(conn, "public.pgdyno_ledger"):
             return
         here = {(run, client): (n, last) for run, client, n, last in conn.execute(ours.encode()).fetchall()}
-    with targets.administrative(cluster.target_of(cluster.primary), patience_s=None) as conn:
+    with administration.connect(cluster.target_of(cluster.primary), patience_s=None) as conn:
         there = _one(conn, "select count(*) from public.pgdyno_ledger")[0]
         for (run, client), (n, last) in here.items():
             first = "select count(*) from public.pgdyno_ledger where run = %s and client = %s and sequence <= %s"

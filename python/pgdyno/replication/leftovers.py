@@ -12,7 +12,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
 
-def begun(cluster: ReplicatedCluster) -> list[str]:
+def unfinished_operations(cluster: ReplicatedCluster) -> list[str]:
     """Describe each operation that began and did not end.
 
     No other operation may begin until these have ended.
@@ -31,7 +31,7 @@ def every(cluster: ReplicatedCluster) -> list[str]:
 
     With any of them a drill would not find the state that it expects.
     """
-    found = begun(cluster)
+    found = unfinished_operations(cluster)
     if cluster.network is not None and cluster.network.is_up():
         for a, b in cluster.network.links_cut():
             found.append(f"the link between {a or 'clients'} and {b} is cut (by a pgdyno cluster link, or left so)")

@@ -15,8 +15,8 @@ from typing import Any
 
 from psycopg import sql
 
+from pgdyno.cluster import administration
 from pgdyno.cluster import network as networks
-from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import Hold
 from pgdyno.cluster.layout import DATABASE, PORT, SUPERUSER, Layout, write
@@ -68,7 +68,7 @@ class ReplicatedServer(EmbeddedCluster):
     def _process(self, hold: Hold | None) -> ServerProcess:
         assert self.binaries is not None
         if self._network is None and networks.is_possible():
-            network = Network.of_folder(self.base, [_PRIMARY, *self.names])
+            network = Network.for_folder(self.base, [_PRIMARY, *self.names])
             # Noted first: what is half made is removed as well.
             self._network = network
             with signals_held():
@@ -139,7 +139,7 @@ class ReplicatedServer(EmbeddedCluster):
     def _reload(self) -> None:
         """Reload the primary's configuration, and wait until synchronous_standby_names takes effect."""
         self._write_configuration()
-        with targets.administrative(self.target) as conn:
+        with administration.connect(self.target) as conn:
             conn.execute("select pg_reload_conf()")
         wanted = next((s.value for s in self.settings if s.name == _NAMES), "")
         deadline = time.monotonic() + _STREAMING_S
@@ -147,7 +147,7 @@ class ReplicatedServer(EmbeddedCluster):
         ask = "select current_setting(%s), coalesce(bool_or(sync_state <> 'async'), false) from pg_stat_replication"
         while True:
             # Settings of a session are those of when it last looked: a new one has the new ones.
-            with targets.administrative(self.target) as conn:
+            with administration.connect(self.target) as conn:
                 row = conn.execute(ask, [_NAMES]).fetchone()
             if row is not None and row == (wanted, bool(wanted)):
                 return
@@ -169,7 +169,7 @@ class ReplicatedServer(EmbeddedCluster):
         if self._standbys:
             return []
         if self._network is not None:
-            with targets.administrative(self.target) as conn:
+            with administration.connect(self.target) as conn:
                 conn.execute(sql.SQL("drop role if exists {}").format(sql.Identifier(_ROLE)))
                 words = sql.SQL("create role {} login replication password {}")
                 verifier = conn.pgconn.encrypt_password(self._password.encode(), _ROLE.encode(), b"scram-sha-256")
@@ -235,7 +235,7 @@ class ReplicatedServer(EmbeddedCluster):
     def _wait_streaming(self) -> None:
         deadline = time.monotonic() + _STREAMING_S
         ask = "select count(*) from pg_stat_replication where state = 'streaming' and application_name = any(%s)"
-        with targets.administrative(self.target) as conn:
+        with administration.connect(self.target) as conn:
             while conn.execute(ask, [self.names]).fetchone() != (len(self.names),):
                 self._refuse_late(deadline, "not all standbys stream")
                 time.sleep(0.02)

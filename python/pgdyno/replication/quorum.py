@@ -12,7 +12,7 @@ _FORM = re.compile(r"^\s*(?:(ANY|FIRST)\s+)?(?:(\d+)\s*)?(?:\(([^()]*)\)|([^()\d
 
 @dataclass(frozen=True)
 class Promise:
-    """A commit is answered when so many of `candidates` have it; 0: it waits for nobody."""
+    """A commit is acknowledged when a number of `candidates` have it; 0: it does not wait."""
 
     wanted: int
     #: Members that count.

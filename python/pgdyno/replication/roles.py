@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.process import carried_out, run_while_we_live
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError
 from pgdyno.replication import archives, disks, slots, state
@@ -53,7 +53,7 @@ def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named
     if named and despite_quorum:
         return cluster.member(named), [named]
     followers = [m for m in cluster.others(cluster.primary) if m.name in cluster.record.following]
-    standbys = [s for m in followers if (s := state.of_member(m)).role == "standby"]
+    standbys = [s for m in followers if (s := state.member_state(m)).role == "standby"]
     seen = [s.name for s in standbys]
     promise = cluster.promise
     if not standbys:
@@ -133,7 +133,7 @@ def _end_receiver(member: Member) -> None:
     """
     ask = "select pid from pg_stat_wal_receiver"
     try:
-        with targets.administrative(member.local, patience_s=2.0) as conn:
+        with administration.connect(member.local, patience_s=2.0) as conn:
             row = conn.execute(ask).fetchone()
             if row is None or not row[0]:
                 return
@@ -164,7 +164,7 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     chosen = cluster.member(to) if to else candidate(cluster)[0]
     if not cluster.is_streaming(chosen):
         raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
-    with targets.administrative(old.local) as conn:
+    with administration.connect(old.local) as conn:
         # So that stopping takes no time.
         conn.execute("checkpoint")
     with _clients_paused(cluster), cluster.doing("switchover", chosen.name):
@@ -208,14 +208,14 @@ def _lacks(old: Member, chosen: Member) -> str:
     high, low = facts["Latest checkpoint location"].strip().split("/")
     end = (int(high, 16) << 32) + int(low, 16)
     # The record that says so begins there: it must be behind that.
-    found = state.of_member(chosen).received or 0
+    found = state.member_state(chosen).received or 0
     return "" if found > end else f"it ends behind {end - found:,} bytes more"
 
 
 def promote(member: Member) -> float:
     """Promote a standby to primary, and return the seconds until it accepts writes."""
     began = time.monotonic()
-    with targets.administrative(member.local) as conn:
+    with administration.connect(member.local) as conn:
         row = conn.execute("select pg_is_in_recovery()").fetchone()
         if row and row[0]:
             done = conn.execute("select pg_promote(true, 60)").fetchone()
@@ -236,7 +236,7 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
         cluster.configure(member, cluster.primary)
         with contextlib.suppress(ClusterError):
             member.start(20.0)
-    if state.of_member(member).role == "standby":
+    if state.member_state(member).role == "standby":
         return follow(cluster, member, watch)
     member.stop()
     return _rewound_or_rebuilt(cluster, member, watch)
@@ -266,7 +266,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
     primary = cluster.primary
     if cluster.archive is not None:
         # What only it has: of a primary that was killed all that nobody had received, too.
-        timeline = state.of_member(primary).timeline or 0
+        timeline = state.member_state(primary).timeline or 0
         archives.save(
             member.data / "pg_wal", cluster.archive, member.cluster.account, timeline,
             was_primary=not member.is_marked_as_standby,
@@ -295,7 +295,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
 
 def _rewind(source: Member, member: Member) -> None:
     """pg_rewind: the member's data directory as the primary's was where they parted. Raises ClusterError."""
-    with targets.administrative(source.local) as conn:
+    with administration.connect(source.local) as conn:
         # pg_rewind reads the timeline from the control file, which a promotion does not write at once.
         conn.execute("checkpoint")
     socket, account = source.cluster.layout.socket, member.cluster.account
@@ -347,7 +347,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
             # Not promoted: the old one is still whole.
             chosen = cluster.primary
         chosen.start()
-        found = state.of_member(chosen)
+        found = state.member_state(chosen)
         if found.role == "standby":
             promote(chosen)
         said.append(f"started {chosen.name} as the primary")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 
 #: How long a slot may be used by somebody who has turned away.
@@ -16,7 +16,7 @@ def ensure(server: Target, name: str) -> None:
 
     The slot retains WAL from now on.
     """
-    with targets.administrative(server) as conn:
+    with administration.connect(server) as conn:
         there = conn.execute("select 1 from pg_replication_slots where slot_name = %s", [name]).fetchone()
         if there is None:
             conn.execute("select pg_create_physical_replication_slot(%s, true)", [name])
@@ -27,7 +27,7 @@ def drop(server: Target, name: str) -> None:
 
     Terminate the backend that still uses it: a pg_basebackup left by a killed pgdyno would continue to stream.
     """
-    with targets.administrative(server) as conn:
+    with administration.connect(server) as conn:
         conn.execute(
             "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = %s and active", [name]
         )
@@ -45,7 +45,7 @@ def drop_all(server: Target) -> None:
 def _drop(server: Target, which: str, values: list[str]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     drop_ = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active and "
-    with targets.administrative(server) as conn:
+    with administration.connect(server) as conn:
         while True:
             conn.execute((drop_ + which).encode(), values)
             left = conn.execute(f"select 1 from pg_replication_slots where {which}".encode(), values).fetchone()

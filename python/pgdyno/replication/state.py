@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.errors import PgdynoError
 from pgdyno.replication.member import Member
 
@@ -62,14 +62,14 @@ class State:
         return {**asdict(self), "lsn": self.lsn}
 
 
-def of_member(member: Member) -> State:
+def member_state(member: Member) -> State:
     """One member, without what only the primary knows."""
     state = State(member.name, "stopped", member.address, member.port)
     try:
         state.process = member.process_id
         if state.process is None:
             return state
-        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+        with administration.connect(member.local, patience_s=_PATIENCE_S) as conn:
             row = conn.execute(_STATE).fetchone()
         assert row is not None
         standby, received, replayed, state.timeline, seconds = row
@@ -84,22 +84,22 @@ def of_member(member: Member) -> State:
 def received_timeline(member: Member) -> int | None:
     """Return the timeline that a standby's WAL receiver streams now, or None if it does not stream."""
     try:
-        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+        with administration.connect(member.local, patience_s=_PATIENCE_S) as conn:
             row = conn.execute("select received_tli from pg_stat_wal_receiver where status = 'streaming'").fetchone()
     except (PgdynoError, psycopg.Error):
         return None
     return int(row[0]) if row and row[0] else None
 
 
-def of_all(members: list[Member]) -> list[State]:
+def all_states(members: list[Member]) -> list[State]:
     """All of them, with their lags behind the primary. Of several primaries that of the latest timeline counts."""
-    states = [of_member(m) for m in members]
+    states = [member_state(m) for m in members]
     primary = primary_of(states)
     if primary is None:
         return states
     member = next(m for m in members if m.name == primary.name)
     try:
-        with targets.administrative(member.local, patience_s=_PATIENCE_S) as conn:
+        with administration.connect(member.local, patience_s=_PATIENCE_S) as conn:
             known = {name: (state, sync) for name, state, sync in conn.execute(_STANDBYS).fetchall()}
     except (PgdynoError, psycopg.Error):
         known = {}

@@ -99,7 +99,7 @@ def _happened(r: Regimes) -> Listed:
     return listed(found, "comma")
 
 
-def of_run(run: RunAnalysis) -> list[Text]:
+def main_sentences(run: RunAnalysis) -> list[Text]:
     """Return the main result of a run in sentences.
 
     A capacity search reports its rate, a comparison its verdicts, and a matrix its best results.
@@ -112,7 +112,7 @@ def of_run(run: RunAnalysis) -> list[Text]:
         written = run.data.manifest.run.order == "written" or run.data.manifest.batched
         drift = [message("answer-drift-counts")] if written else []
         advice = _advice(run.data, found.rows)
-        return [*of_rows(found.rows, _values), *_unfinished(run.data), *drift, *advice, *_risk(found.rows)]
+        return [*comparison_sentences(found.rows, _values), *_unfinished(run.data), *drift, *advice, *_risk(found.rows)]
     return _levels(run)
 
 
@@ -129,7 +129,7 @@ def _values(pair: Pair) -> tuple[Text, Text]:
     return Name(f"{of}{a}"), Name(f"{of}{b}")
 
 
-def of_rows(rows: Sequence[Row], names: Callable[[Pair], tuple[Text, Text]]) -> list[Text]:
+def comparison_sentences(rows: Sequence[Row], names: Callable[[Pair], tuple[Text, Text]]) -> list[Text]:
     """Return a sentence for each of the clearest pairs, and one that counts the other pairs.
 
     Pairs whose verdict is not known come last. `names` returns the names of A and B in a pair.
@@ -165,7 +165,7 @@ def _sentence(rows: Mapping[str, Row], names: tuple[Text, Text]) -> Message:
         return message("answer-cost", b=b, word=verdicts.direction(c, row.figure), moved=_moved(row), where=where)
     # As a speed: of a latency its inverse.
     low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
-    rest: Args = {"where": where, "of": _of_these_starts(row), "more": _and_more(rows)}
+    rest: Args = {"where": where, "of": _limits(row), "more": _and_more(rows)}
     rest["negligible"] = message("answer-negligible", margin=verdicts.margin(c)) if c.is_negligible else None
     if low > 1:
         if low >= _FACTOR:
@@ -188,14 +188,14 @@ def _not_known(row: Row, a: Text, b: Text) -> Message:
     return message("answer-not-known", a=a, b=b, word=word, where=_where(row), between=between, more=more)
 
 
-def _of_these_starts(row: Row) -> Listed:
+def _limits(row: Row) -> Listed:
     """Return the text that limits the verdict of a duet to two servers that were started once.
 
     The limit matters because equal servers may differ by some percent.
     """
     a, b = row.pair.a.trials, row.pair.b.trials
-    parts: list[Message] = [message("answer-together")] if row.by_slices and row.together else []
-    if row.by_slices and starts(a) == 1 and a[0].place != b[0].place:
+    parts: list[Message] = [message("answer-together")] if row.from_slices and row.together else []
+    if row.from_slices and starts(a) == 1 and a[0].place != b[0].place:
         parts.append(message("answer-as-running") if row.running else message("answer-as-started"))
     return listed(parts, "none")
 
@@ -259,8 +259,8 @@ def _advice(data: RunData, rows: Sequence[Row]) -> list[Text]:
     if not unknown:
         return []
     run = data.manifest.run
-    by_slices = unknown[0].by_slices
-    if 1 < run.restarts < ENOUGH or (not by_slices and run.restarts == 1 and run.repetitions < ENOUGH):
+    from_slices = unknown[0].from_slices
+    if 1 < run.restarts < ENOUGH or (not from_slices and run.restarts == 1 and run.repetitions < ENOUGH):
         name, n = ("restarts", run.restarts) if run.restarts > 1 else ("repetitions", run.repetitions)
         # As many more as there were take as long as these have.
         so_far = run.seconds_of_a_trial * (data.manifest.trials or len(data.trials))
@@ -271,7 +271,7 @@ def _advice(data: RunData, rows: Sequence[Row]) -> list[Text]:
     factor = max(units_more(r.comparison) / min(r.comparison.n_a, r.comparison.n_b) + 1 for r in unknown)
     if run.restarts > 1:
         option = f"--restarts {math.ceil(run.restarts * factor)}"
-    elif by_slices:
+    elif from_slices:
         option = f"--duration {math.ceil((run.duration_s or 0) * factor)}"
     else:
         option = f"--repetitions {math.ceil(run.repetitions * factor)}"

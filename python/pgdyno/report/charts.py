@@ -57,7 +57,7 @@ def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
     say, drawn = i18n.writer(lang), _drawn(some, run.groups)
     return [
         *_standbys(run, lang),
-        *_by_configuration(run, say),
+        *_bar_charts(run, say),
         Chart(
             "throughput",
             message("chart-throughput"),
@@ -79,7 +79,7 @@ def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
     ]
 
 
-def _by_configuration(run: RunAnalysis, say: Say) -> list[Chart]:
+def _bar_charts(run: RunAnalysis, say: Say) -> list[Chart]:
     """QPS of scripts; of TPC-C new orders a minute: the same transactions may take few statements or many."""
     orders = {id(g): r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None}
     scripts, others = [g for g in run.groups if id(g) not in orders], [g for g in run.groups if id(g) in orders]

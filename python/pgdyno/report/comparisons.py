@@ -35,8 +35,8 @@ def table(found: AxisComparisons) -> Table:
                 ]
             )
         )  # fmt: skip
-    slices = [r for r in rows if r.by_slices]
-    note = _explained(found, slices or rows, by_slices=bool(slices)) if rows else []
+    slices = [r for r in rows if r.from_slices]
+    note = _explained(found, slices or rows, from_slices=bool(slices)) if rows else []
     if any(r.figure is MEMORY for r in rows):
         note.append(message("note-memory"))
     if found.left_out:
@@ -58,11 +58,11 @@ def figure_name(row: Row) -> Text:
     return message("figure-memory") if row.figure is MEMORY else Name(row.figure.name)
 
 
-def _explained(found: AxisComparisons, rows: Sequence[Row], *, by_slices: bool) -> list[Text]:
+def _explained(found: AxisComparisons, rows: Sequence[Row], *, from_slices: bool) -> list[Text]:
     c = rows[0].comparison
     several = starts(rows[0].pair.a.trials)
     unit = message("unit-starts") if several > 1 else message("unit-repetitions")
-    return duet_note(c, several, found) if by_slices else note(c, unit=unit, blocked=True)
+    return duet_note(c, several, found) if from_slices else note(c, unit=unit, blocked=True)
 
 
 def duet_note(c: Comparison, several: int, found: AxisComparisons) -> list[Text]:

@@ -66,7 +66,7 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
         by_key.setdefault(_key(f), []).append(f)
     for own in by_key.values():
         own.sort(key=lambda f: not f.is_largest)
-    return [Explained(names.configuration(g), [in_words(f) for f in by_key.get(_key(g), [])]) for g in chosen]
+    return [Explained(names.configuration(g), [finding_message(f) for f in by_key.get(_key(g), [])]) for g in chosen]
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
@@ -79,7 +79,7 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
-def in_words(f: Finding) -> FindingText:
+def finding_message(f: Finding) -> FindingText:
     """Return a finding as reports show it."""
     confidence = message(f"confidence-{f.confidence.value}")
     cost = message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence)
@@ -145,7 +145,7 @@ def _used(u: difference.Used) -> Message:
     return message("why-use", what=what, a=Quantity(u.a, u.unit), b=Quantity(u.b, u.unit))
 
 
-def of_comparisons(
+def comparison_reasons(
     left: RunAnalysis, right: RunAnalysis, rows: Sequence[Row], most: int = _PAIRS
 ) -> list[tuple[Row, Message]]:
     """Return the reasons for the first `most` pairs that differ in some figure.

@@ -51,7 +51,7 @@ def tables_for(tables: Sequence[Table], lang: str) -> dict[str, Any]:
         "large": {t.name for t in tables if len(t.cells) > LARGE or t.name == "trials"},
         "headings": {t.name: t.headings(lang) for t in tables},
         "texts": texts,
-        "tables": embedded({t.name: _as_data(t, texts[t.name], lang) for t in tables}),
+        "tables": embedded({t.name: _table_data(t, texts[t.name], lang) for t in tables}),
     }
 
 
@@ -67,7 +67,7 @@ def template(name: str) -> jinja2.Template:
     return env.get_template(name)
 
 
-def _as_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object]:
+def _table_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object]:
     """Return the data that the page's script needs of a table.
 
     A cell is its text, or its text and its trials. `values` holds the sort keys of cells that are not text.

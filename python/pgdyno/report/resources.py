@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
-from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.judge.groups import Group
@@ -121,7 +121,7 @@ def _figures(of: Mapping[str, Any]) -> list[float | None]:
 
 
 def _phases(e: Observed) -> list[tuple[Message, Callable[[Recorded, int, int], bool]]]:
-    spans = {id(r): in_checkpoint(r) for r in e.trials}
+    spans = {id(r): checkpoint_spans(r) for r in e.trials}
 
     def writes(r: Recorded, start: int, end: int) -> bool:
         return any(a < end and b > start for a, b in spans[id(r)])
@@ -168,7 +168,7 @@ def processes(run: RunAnalysis) -> Table:
         trials = run.observed(g.trials).trials
         first = message("phase-cold") if _begin_cold(run.data, g) else message("phase-warmup")
         for phase, of in ((first, Recorded.before), (message("phase-measured"), Recorded.rows)):
-            means = _by_kind([of(r, "processes") for r in trials])
+            means = _means_by_kind([of(r, "processes") for r in trials])
             for kind, (count, cpu, waiting, read, written) in sorted(means.items(), key=lambda x: -x[1][1]):
                 if cpu < _CPU and read + written < _BYTES:
                     continue
@@ -200,7 +200,7 @@ def _begin_cold(data: RunData, g: Group) -> bool:
 _PROCESS = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s")
 
 
-def _by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
+def _means_by_kind(trials: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
     """Return the means over time of the columns in `_PROCESS`, by kind of process.
 
     The means cover the samples of several trials.

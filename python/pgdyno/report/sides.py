@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.judge.compared import Pair
 from pgdyno.judge.groups import Group
@@ -43,7 +43,7 @@ def chart(run: RunAnalysis, pair: Pair, say: Say) -> dict[str, object] | None:
     throughput = [v for name, r in sides.items() for v in _throughput(name, r)]
     panels = [_panel(list(sides), say(message("axis-tps")), throughput, checkpoints, end, heads=True)]
     for title, of in _DEVICE:
-        found = [v for name, r in sides.items() for v in _of_device(name, r, devices[name], of)]
+        found = [v for name, r in sides.items() for v in _device_values(name, r, devices[name], of)]
         if any(v["v"] for v in found):
             most = 100 if title.id == "axis-utilisation" else None
             panels.append(_panel(list(sides), say(title), found, checkpoints, end, most=most))
@@ -72,7 +72,7 @@ def _throughput(name: str, r: Recorded) -> Values:
     return found
 
 
-def _of_device(name: str, r: Recorded, device: str, of: Callable[[dict[str, Any]], float]) -> Values:
+def _device_values(name: str, r: Recorded, device: str, of: Callable[[dict[str, Any]], float]) -> Values:
     rows = [row for row in r.rows("devices") if row["device"] == device]
     step = max(1, -(-len(rows) // _MOST))
     parts = [rows[i : i + step] for i in range(0, len(rows), step)]
@@ -87,7 +87,7 @@ def _checkpoints(name: str, r: Recorded) -> Values:
     zero = r.window[0]
     return [
         {"side": name, "from": round(max(0.0, (start - zero) / 1e9), 3), "until": round((end - zero) / 1e9, 3)}
-        for start, end in in_checkpoint(r)
+        for start, end in checkpoint_spans(r)
         if end > zero
     ]
 

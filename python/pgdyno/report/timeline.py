@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgdyno.diagnosis import dips
-from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.recorded import Recorded, Wait, is_outside, runs
 from pgdyno.message import Message, listed, message
 from pgdyno.model import IntervalRow
@@ -252,7 +252,7 @@ def _marks(r: Recorded, zero: int, say: Say) -> Values:
         event, words = say(_event("warm-up")), say(message("event-not-counted"))
         found.append({"s": begin, "until": 0.0, "event": event, "words": words})
     checkpoint = say(_event("checkpoint"))
-    for start, end in in_checkpoint(r):
+    for start, end in checkpoint_spans(r):
         found.append(_span(start, end, zero, checkpoint, checkpoint))
     for d in dips.dips_of(r):
         why = listed(dips.explained(r, d) or [message("dip-unexplained")])
@@ -263,9 +263,9 @@ def _marks(r: Recorded, zero: int, say: Say) -> Values:
     return found[:_MOST]
 
 
-def _span(start_ns: int, end_ns: int, zero: int, kind: str, words: str) -> dict[str, object]:
+def _span(start_ns: int, end_ns: int, zero: int, kind: str, text: str) -> dict[str, object]:
     start = max(0.0, (start_ns - zero) / 1e9)
-    return {"s": round(start, 3), "until": round(max(start, (end_ns - zero) / 1e9), 3), "event": kind, "words": words}
+    return {"s": round(start, 3), "until": round(max(start, (end_ns - zero) / 1e9), 3), "event": kind, "words": text}
 
 
 def _lines(

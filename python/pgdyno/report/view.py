@@ -167,7 +167,7 @@ def _answered(run: RunAnalysis) -> list[Text]:
         *answer.without_one_level(run),
         *tpcc.sentences(run),
         *replication.sentences(run),
-        *answer.of_run(run),
+        *answer.main_sentences(run),
         *_reasons(run),
         *fidelity.sentences(run),
         *fidelity.gained(run),
@@ -176,8 +176,8 @@ def _answered(run: RunAnalysis) -> list[Text]:
 
 def _reasons(run: RunAnalysis) -> list[Text]:
     rows = run.comparisons.rows if run.data.manifest.capacity is None else []
-    of_pairs = findings.of_comparisons(run, run, rows)
-    return [*(text for _, text in of_pairs), *findings.sentences(run.diagnosis.findings, run.groups)]
+    pair_ratio = findings.comparison_reasons(run, run, rows)
+    return [*(text for _, text in pair_ratio), *findings.sentences(run.diagnosis.findings, run.groups)]
 
 
 def _headline(run: RunAnalysis) -> list[Text]:

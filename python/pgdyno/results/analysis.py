@@ -39,7 +39,7 @@ class RunAnalysis:
     def diagnosis(self) -> Diagnosis:
         """Findings of all configurations, and the causes that could not be judged."""
         found = [self.diagnosis_of(g) for g in self.groups]
-        return Diagnosis.of_all(found)
+        return Diagnosis.merged(found)
 
     @cached_property
     def comparisons(self) -> AxisComparisons:
@@ -49,7 +49,7 @@ class RunAnalysis:
     def diagnosis_of(self, group: Group) -> Diagnosis:
         """Return the findings of one configuration."""
         numbers = ",".join(str(t.plan.number) for t in group.trials)
-        return self.once(f"diagnosis.{numbers}", lambda: explain.of_configuration(self.observed(group.trials)))
+        return self.once(f"diagnosis.{numbers}", lambda: explain.find_causes(self.observed(group.trials)))
 
     def observed(self, trials: Sequence[TrialRecord]) -> Observed:
         """Return what was sampled in some trials of one configuration."""

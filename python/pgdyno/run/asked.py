@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.collect.sources.base import Source
 from pgdyno.collect.sources.counters import Counters
 from pgdyno.collect.sources.locks import Locks
@@ -42,7 +42,7 @@ class AskedSources:
         self._wanted = wanted
         self._note = note
         self._sees_processes = sees_processes
-        self.conn = targets.administrative(site.target, patience_s=PATIENCE_S)
+        self.conn = administration.connect(site.target, patience_s=PATIENCE_S)
         self.sources: list[Source] = []
         self.waits: Waits | None = None
         self._make()
@@ -55,7 +55,7 @@ class AskedSources:
     def renew(self) -> None:
         """See `collection.Asked`."""
         quick = replace(self._site.target, connect_timeout_s=_RENEWED_S)
-        conn = targets.administrative(quick, patience_s=PATIENCE_S)
+        conn = administration.connect(quick, patience_s=PATIENCE_S)
         self.close()
         self.conn = conn
         self._make()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
@@ -37,7 +37,7 @@ def after_trial(
 
     try:
         # Each query reads whole tables: as long as that takes.
-        with targets.administrative(target, patience_s=None) as conn:
+        with administration.connect(target, patience_s=None) as conn:
             found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began, schema=find.schema_sql(conn)))
     except (psycopg.Error, PgdynoError) as e:
         for trial, _ in trials:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.collect import buffers, logformat, plans, statements, totals
 from pgdyno.collect.collection import Collection
@@ -81,7 +81,7 @@ class Collecting:
             self._note(one_line(e))
         if self._same_machine:
             try:
-                sources = self._of_machine()
+                sources = self._machine_sources()
             except OSError as e:
                 self._note(f"the server's machine: {e.strerror or e}")
         elif "machine" in self._wanted:
@@ -129,7 +129,7 @@ class Collecting:
             return
         self.stop()
         try:
-            with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
+            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
                 self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
             self._note(one_line(e))
@@ -237,12 +237,12 @@ class Collecting:
             raise ValueError("it is not a file that the server knows of (logging_collector is off)")
         if not language.startswith(("C", "POSIX", "en")) and language:
             raise ValueError(f"its messages are not in English (lc_messages = {language})")
-        reader = (partial(logformat.of_lines, prefix), logformat.of_csv, logformat.of_json)[form](zone)
+        reader = (partial(logformat.read_lines, prefix), logformat.read_csv, logformat.read_json)[form](zone)
         return Log(Path(data) / file, reader, None if file == own else name)
 
     # ------------------------------------------------------------ sources
 
-    def _of_machine(self) -> list[Source]:
+    def _machine_sources(self) -> list[Source]:
         """But for the server's processes, which are others once it was started again."""
         if "machine" not in self._wanted:
             return []
@@ -274,13 +274,13 @@ class Collecting:
 
     # ------------------------------------------------------------ writing
 
-    def _event(self, at_ns: int, kind: EventKind, words: str) -> None:
-        self._stream.emit(Happened(kind, words, at_ns))
+    def _event(self, at_ns: int, kind: EventKind, text: str) -> None:
+        self._stream.emit(Happened(kind, text, at_ns))
 
-    def _note(self, words: str) -> None:
-        if words not in self._gaps:
-            self._gaps.add(words)
-            self._event(0, EventKind.NOT_RECORDED, words)
+    def _note(self, text: str) -> None:
+        if text not in self._gaps:
+            self._gaps.add(text)
+            self._event(0, EventKind.NOT_RECORDED, text)
 
 
 def samples_of(scripts: Sequence[tuple[str, str, int]], workload: Any, seed: int) -> list[Sample]:

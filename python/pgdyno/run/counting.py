@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
 
@@ -40,7 +40,7 @@ class Counting:
 
     def begin(self) -> None:
         """Sessions that begin from now on are counted. Raises psycopg.Error, PgdynoError."""
-        with targets.administrative(self._target, patience_s=5) as conn:
+        with administration.connect(self._target, patience_s=5) as conn:
             self._counts = True
             self._tell(conn, "alter system set pg_stat_statements.track = 'top'")
         self._thread.start()
@@ -62,7 +62,7 @@ class Counting:
         if not self._counts:
             return
         try:
-            with targets.administrative(self._target, patience_s=5) as conn:
+            with administration.connect(self._target, patience_s=5) as conn:
                 self._tell(conn, "alter system set pg_stat_statements.track = 'none'")
             self._counts = False
         except (psycopg.Error, PgdynoError):

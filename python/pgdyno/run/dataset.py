@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError
@@ -105,7 +105,7 @@ def look(conn: Connection, target: Target, wanted: AnyDataset, *, force: bool, r
     if isinstance(wanted, OwnDataset):
         own.refuse_another(conn, target, wanted, force=force, replace=replace)
         if wanted.kind != "none":
-            entangled.refuse(conn, target, [t.oid for t in own.made(conn)])
+            entangled.refuse(conn, target, [t.oid for t in own.own_tables(conn)])
     else:
         find.look(conn, target, wanted, force=force, replace=replace)
 
@@ -126,7 +126,7 @@ def ensure_own(
     stream: RunStream,
 ) -> dict[str, Any]:
     """Load a user's own dataset unless it exists."""
-    with closing(targets.administrative(target)) as conn:
+    with closing(administration.connect(target)) as conn:
         there = own.holds(conn, wanted)
     if there:
         return _found(wanted, target, stream)
@@ -139,7 +139,7 @@ def empty_tables(conn: Connection, wanted: AnyDataset) -> list[str]:
 
     Only tables that pgdyno has created for the dataset count.
     """
-    tables = own.made(conn) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).ours
+    tables = own.own_tables(conn) if isinstance(wanted, OwnDataset) else find.find(conn, wanted).ours
     names = [t.sql if t.kind == "p" else f"only {t.sql}" for t in tables if t.kind != "f"]
     return [n for n in names if conn.execute(f"select from {n} limit 1".encode()).fetchone() is None]
 
@@ -183,7 +183,7 @@ def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, s
     done = loader.into_server(server, dataset, force=force, replace=replace, stream=stream)
     if done is not None:
         return _facts(dataset, done)
-    with closing(targets.administrative(server.target)) as conn:
+    with closing(administration.connect(server.target)) as conn:
         functions.renew(conn, dataset, stream)
     return _found(dataset, server.target, stream)
 

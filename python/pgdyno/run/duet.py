@@ -34,7 +34,7 @@ from pgdyno.run.trial import (
     until_steady,
 )
 from pgdyno.run.workers import workers_for_clients
-from pgdyno.run.workloads import of_tpcc
+from pgdyno.run.workloads import tpcc_workload
 from pgdyno.store.rundir import now_text
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted
 
@@ -50,7 +50,7 @@ _TRANSITION, _LEAST_S = 0.1, 0.03
 
 
 def slice_of(duration_s: float) -> float:
-    """Seconds of a slice, where nothing is said."""
+    """Return the seconds of a slice that has no length of its own."""
     return min(_LONGEST_S, max(_SHORTEST_S, duration_s / _SLICES))
 
 
@@ -267,7 +267,7 @@ def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Worklo
     # Compiled by themselves first: a mistake is said of its own side.
     counts = [len(t.compiled().commands) for t in trials]
     if a.tpcc is not None and b.tpcc is not None:
-        workload = of_tpcc([(a.tpcc, a.variables), (b.tpcc, b.variables)])
+        workload = tpcc_workload([(a.tpcc, a.variables), (b.tpcc, b.variables)])
     elif a.tpcc is None and b.tpcc is None:
         workload = _core.Workload({**b.variables, **a.variables})
         # A sample is of each side's own data; both sides have one of each name, as one workload has them.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import _core, engine
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.errors import TrialError
 from pgdyno.search_path import qualified
@@ -130,7 +130,7 @@ def _whole_in(cluster: HeldCluster, options: engine.Tpcc) -> set[tuple[int, int,
 
 def _select(cluster: HeldCluster, options: engine.Tpcc, sql: str) -> set[tuple[int, int, int, int]]:
     found = set()
-    with targets.administrative(cluster.target, patience_s=None) as conn:
+    with administration.connect(cluster.target, patience_s=None) as conn:
         for n in range(options.sets):
             names = {
                 "orders": qualified(conn, table("orders", n, options.sets)),

@@ -133,11 +133,11 @@ def _check_scripts(prepared: Prepared) -> None:
     for number, axes in enumerate(matrices):
         _check_tpcc(prepared.experiment, axes)
         variables = variables_for(Dataset("tpcb", 1), 1.0) | dict.fromkeys(axes.variables, "1")
-        for workload in _of_scripts(prepared.experiment, axes):
+        for workload in _script_variables(prepared.experiment, axes):
             if own:
                 # Known when the tables are there.
                 texts = [text for _, text, _ in prepared.scripts[workload]]
-                variables |= {f"{table}_{what}": "1" for table, what in touched.asked(texts)}
+                variables |= {f"{table}_{what}": "1" for table, what in touched.requested_properties(texts)}
             try:
                 compiled(prepared.scripts[workload], variables, samples=_samples(prepared.experiment, workload))
             except SpecError as e:
@@ -151,7 +151,7 @@ def _samples(experiment: Experiment, workload: str) -> list[Sample]:
     return [] if of is None else columns_only(of.samples)
 
 
-def _of_scripts(experiment: Experiment, axes: Axes) -> list[str]:
+def _script_variables(experiment: Experiment, axes: Axes) -> list[str]:
     """Return the names of the script sets to run: workloads that consist of scripts, and reads on standbys."""
     named = {name: experiment.workloads[name] for name in axes.workload or experiment.workloads}
     reads = [specs.standby_reads_of(name) for name, w in named.items() if w.standby_reads is not None]

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import binaries, datadir, limits, templates, versions
+from pgdyno.cluster import administration, binaries, datadir, limits, templates, versions
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.account import server_account
 from pgdyno.cluster.binaries import Binaries
@@ -280,7 +280,7 @@ class Provision:
         return made
 
     def _create_tablespaces(self, name: str, cluster: EmbeddedCluster, spaces: dict[str, Path]) -> None:
-        with targets.administrative(cluster.target) as conn:
+        with administration.connect(cluster.target) as conn:
             for space, folder in spaces.items():
                 location = str(folder).replace("'", "''")
                 try:

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from pgdyno import __version__
+from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
@@ -59,13 +60,13 @@ class Outcome:
         return self.analysis.data if self.analysis is not None else None
 
 
-def _same_machine(target: Target, by_address: object) -> bool:
+def _same_machine(target: Target, same_address: object) -> bool:
     """Return True if the server runs on this machine.
 
-    A Unix-domain socket always belongs to this machine. Otherwise `by_address` decides: the server reports whether
+    A Unix-domain socket always belongs to this machine. Otherwise `same_address` decides: the server reports whether
     both ends of the connection have the same address.
     """
-    return target.host.startswith(("/", "@")) or bool(by_address)
+    return target.host.startswith(("/", "@")) or bool(same_address)
 
 
 class Recorder:
@@ -189,7 +190,7 @@ class Recorder:
 
     def record_place(self, site: Site, facts: dict[str, Any]) -> None:
         wanted, place = site.dataset, site.place
-        with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
+        with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
             sizes = server.relation_sizes(conn, site.relations)
             described = relations.describe(conn, site.relations, is_ours=site.cluster is not None)
         before = self._before.get(place.label)

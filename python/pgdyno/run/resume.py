@@ -63,12 +63,12 @@ def refuse_another_server(before: Place | None, version: str, where: dict[str, A
         )
     if before.reached and where and before.reached != where:
         raise RefusedError(
-            f"the run was made on {_said(before.reached)}, and this is {_said(where)}",
+            f"the run was made on {_refusal(before.reached)}, and this is {_refusal(where)}",
             "Start a new run, or name the same one.",
         )
 
 
-def _said(where: dict[str, Any]) -> str:
+def _refusal(where: dict[str, Any]) -> str:
     if "cluster" in where:
         return f"the cluster {where['cluster']} (system identifier {where.get('system_identifier')})"
     return f'database "{where.get("dbname")}" at {where.get("host")} port {where.get("port")}'

@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import binaries, datadir
+from pgdyno.cluster import administration, binaries, datadir
 from pgdyno.cluster import network as networks
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.borrowed import BorrowedCluster
@@ -139,13 +139,13 @@ class Servers:
 
     # ------------------------------------------------------------ use
 
-    def reach(self, configuration: Configuration, beside: Configuration | None = None) -> Site:
+    def reach(self, configuration: Configuration, partner: Configuration | None = None) -> Site:
         """Start the configuration's server with its settings and suspend every other private server.
 
         The server of `beside` is not suspended. The dataset is not loaded yet.
         """
         site = self._sites.get(configuration.place)
-        kept = self._sites.get(beside.place) if beside is not None else None
+        kept = self._sites.get(partner.place) if partner is not None else None
         for other in self.sites:
             needed = [s.cluster for s in (site, kept) if s is not None]
             if other.cluster is not None and other.cluster not in needed:
@@ -200,7 +200,7 @@ class Servers:
                 stream=stream,
             )
         elif site.cluster is not None:
-            with targets.administrative(site.target) as conn:
+            with administration.connect(site.target) as conn:
                 by_files = _takes_files(conn, site.cluster)
                 if not by_files:
                     site.loaded = self._over_connections(conn, site, wanted, run, stream)
@@ -250,7 +250,7 @@ class Servers:
             conninfo = self._conninfo(place.target)
             if conninfo is not None:
                 target, options = self._resolved(place.target, conninfo), self.options
-                with targets.administrative(target) as conn:
+                with administration.connect(target) as conn:
                     if why := find.reads_only(conn, target):
                         self.reads_only[place.target] = why
                     wanted = self.dataset_of(place, folder=None)
@@ -307,9 +307,9 @@ class Servers:
                     elif not cluster.is_alive():
                         cluster.start()
                         stack.callback(cluster.put_aside)
-                    size = _size_there(stack.enter_context(targets.administrative(cluster.target)), guess)
+                    size = _size_there(stack.enter_context(administration.connect(cluster.target)), guess)
             elif conninfo is not None:
-                with targets.administrative(self._resolved(target, conninfo)) as conn:
+                with administration.connect(self._resolved(target, conninfo)) as conn:
                     size = _size_there(conn, guess)
             else:
                 continue
@@ -440,7 +440,7 @@ class Servers:
             self._borrowed[Path(base).resolve()] = cluster
         else:
             self._provision.run_with_settings(cluster, configuration)
-        with targets.administrative(cluster.target) as conn:
+        with administration.connect(cluster.target) as conn:
             row = conn.execute("select system_identifier::text from pg_control_system()").fetchone()
         reached = {"cluster": str(cluster.base), "system_identifier": row[0] if row else ""}
         return Site(place, cluster.target, wanted, cluster=cluster, reached=reached)
@@ -451,7 +451,7 @@ class Servers:
         """Another place of the same database may have replaced it."""
         if site.claim is not None:
             return dataset.is_there(site.claim.conn, site.dataset)
-        with targets.administrative(site.target) as conn:
+        with administration.connect(site.target) as conn:
             return dataset.is_there(conn, site.dataset)
 
     def _keep_as_loaded(self, site: Site) -> None:
@@ -461,7 +461,7 @@ class Servers:
             assert isinstance(site.cluster, EmbeddedCluster)
             site.cluster.keep_as_loaded()
         elif restore == "truncate":
-            with targets.administrative(site.target) as conn:
+            with administration.connect(site.target) as conn:
                 site.emptied = dataset.empty_tables(conn, site.dataset)
 
     def _over_connections(
@@ -496,7 +496,7 @@ class Servers:
         statements = self.experiment.all_datasets[site.place.dataset].setup
         if not statements:
             return
-        with targets.administrative(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
+        with administration.connect(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
             # All or nothing.
             for n, statement in enumerate(statements):
                 try:

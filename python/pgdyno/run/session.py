@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.cluster import pooler
+from pgdyno.cluster import administration, pooler
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.target import Target
@@ -36,7 +36,7 @@ from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.load.own.touched import asked, touched
+from pgdyno.load.own.touched import requested_properties, touched
 from pgdyno.load.units import pg_size
 from pgdyno.model import Caveat, EventKind, TrialRecord
 from pgdyno.replication.private import ReplicatedServer
@@ -65,7 +65,7 @@ _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def run_experiment(prepared: Prepared, options: Options, stream: RunStream) -> Outcome:
-    """Carries out an experiment. What happens is in the outcome, beside the run directory."""
+    """Run an experiment. The outcome has what happened, beside the run directory."""
     return Session(prepared, options, stream).run()
 
 
@@ -147,17 +147,17 @@ class Session:
 
     # ------------------------------------------------------------ places
 
-    def _at(self, servers: Servers, configuration: Configuration, beside: Configuration | None = None) -> Site:
+    def _at(self, servers: Servers, configuration: Configuration, other: Configuration | None = None) -> Site:
         """Return the configuration's server, running and loaded, beside the server of another one.
 
         The description of the server is recorded in the manifest.
         """
-        site = servers.reach(configuration, beside)
+        site = servers.reach(configuration, other)
         label = configuration.place.label
         if self.recorder.knows(label) and site.loaded:
             servers.load(site)
             return site
-        with targets.administrative(site.target, patience_s=targets.PATIENCE_S) as conn:
+        with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
             facts, missing = server.describe(conn)
         self._look_for_pooler(site, facts)
         # Before anything is written: a refusal leaves the record of a run that is continued as it was.
@@ -169,7 +169,7 @@ class Session:
         self._keep_to_the_tables(site)
         if isinstance(site.dataset, OwnDataset):
             texts = [text for scripts in self.prepared.scripts.values() for _, text, _ in scripts]
-            with targets.administrative(site.target) as conn:
+            with administration.connect(site.target) as conn:
                 site.touched = touched(conn, texts)
             self._refuse_missing(site, texts)
         self._take_samples(site, configuration.place.dataset)
@@ -182,7 +182,7 @@ class Session:
         wanted = {name: self.experiment.workloads[name].samples for name in sorted(used)}
         for name, of in wanted.items():
             if of and name not in site.samples:
-                with targets.administrative(site.target) as conn:
+                with administration.connect(site.target) as conn:
                     site.samples[name] = samples.take(conn, of, self.experiment.run.seed)
 
     def _keep_to_the_tables(self, site: Site) -> None:
@@ -231,7 +231,7 @@ class Session:
         """Raise SpecError if scripts refer to properties that a table does not have."""
         known = variables_for(site.dataset, 1.0, site.touched)
         axes = {name for axes in self.experiment.matrices for name in axes.variables}
-        for table, what in asked(texts):
+        for table, what in requested_properties(texts):
             name = f"{table}_{what}"
             if name not in known and name not in axes and not any(f"\\set {name} " in text for text in texts):
                 why = "has no integer key, or no rows" if f"{table}_rows" in known else "is not in the database"
@@ -249,22 +249,22 @@ class Session:
         if between is None:
             self._check_connections(facts)
             return
-        facts["pooler"] = between.words
+        facts["pooler"] = between.description
         # The server sees the pooler, not us.
         facts["same_machine"] = bool(facts.get("same_machine")) and site.target.is_local
-        self.stream.emit(Noted(f"between client and server is {between.words}"))
+        self.stream.emit(Noted(f"between client and server is {between.description}"))
         prepared = any(c.protocol == "prepared" for c in self.configurations) or any(
             self.experiment.workloads[c.workload].tpcc for c in self.configurations
         )
         if prepared and not between.prepares:
             raise TargetError(
-                f"{site.target.where} is {between.words}: the protocol prepared does not work there",
+                f"{site.target.where} is {between.description}: the protocol prepared does not work there",
                 "--protocol extended, pooling by session, or PgBouncer 1.21 or newer with max_prepared_statements.",
             )
         assert site.claim is not None
         if between.by_transaction and not dataset.is_there(site.claim.conn, site.dataset):
             raise RefusedError(
-                f"{site.target.where} is {between.words}: loading needs sessions of its own",
+                f"{site.target.where} is {between.description}: loading needs sessions of its own",
                 "Load without it: pgdyno load, with --target the server's own port. Then run through the pooler.",
             )
 
@@ -453,7 +453,7 @@ class Session:
         try:
             if site.claim is not None:
                 site.claim.renew()
-            with targets.administrative(site.target) as conn:
+            with administration.connect(site.target) as conn:
                 try:
                     dataset.refresh(conn, site.target, site.dataset)
                     self._restore(conn, site)
@@ -467,7 +467,7 @@ class Session:
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
-            with targets.administrative(site.target, patience_s=PATIENCE_S) as conn:
+            with administration.connect(site.target, patience_s=PATIENCE_S) as conn:
                 # What is missing now is said when it is asked for again.
                 counters, _ = activity.snapshot(conn, record)
                 counters |= machine_counters(site)

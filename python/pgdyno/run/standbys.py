@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from pgdyno import _core, engine
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
@@ -85,13 +85,13 @@ class BesideStandbys:
         self._beats: dict[int, float] = {}
         self._threads: list[threading.Thread] = []
 
-    def _note(self, words: str) -> None:
-        self._stream.emit(Happened(EventKind.NOT_RECORDED, words), origin="standbys")
+    def _note(self, text: str) -> None:
+        self._stream.emit(Happened(EventKind.NOT_RECORDED, text), origin="standbys")
 
     def begin(self) -> None:
         """Connect to the servers and start the heartbeat and the reads."""
         try:
-            with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
+            with administration.connect(self._primary, patience_s=_PATIENCE_S) as conn:
                 conn.execute(f"create table if not exists {TABLE} (beat bigint not null)".encode())
                 conn.execute(f"truncate only {TABLE}".encode())
                 conn.execute(f"insert into {TABLE} values (%s)".encode(), [self._first])
@@ -137,7 +137,7 @@ class BesideStandbys:
     # ------------------------------------------------------------ the heartbeat
 
     def _beat(self) -> None:
-        with targets.administrative(self._primary, patience_s=_PATIENCE_S) as conn:
+        with administration.connect(self._primary, patience_s=_PATIENCE_S) as conn:
             # It waits for no standby: what is measured is when they show it. And it is flushed at once: what is not is
             # not sent.
             conn.execute("set synchronous_commit = local")
@@ -158,7 +158,7 @@ class BesideStandbys:
         shown = self._first
         #: Beats that were seen before the primary has answered.
         early: list[tuple[int, float]] = []
-        with targets.administrative(target, patience_s=_PATIENCE_S) as conn:
+        with administration.connect(target, patience_s=_PATIENCE_S) as conn:
             while not self._over.is_set():
                 beat, when = self._shown(conn), time.monotonic()
                 early += [(n, when) for n in range(shown + 1, beat + 1)]
@@ -226,8 +226,8 @@ class BesideStandbys:
 class _Readers:
     """Observer that receives the engine's events for the readers."""
 
-    def __init__(self, beside: BesideStandbys, name: str) -> None:
-        self._beside = beside
+    def __init__(self, owner: BesideStandbys, name: str) -> None:
+        self._beside = owner
         self._name = name
 
     def started(self, start_ns: int, connect_ns: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from pgdyno import _core
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.collect import activity, processes
 from pgdyno.collect.others import others_at_work, words_for
 from pgdyno.errors import PgdynoError
@@ -127,7 +127,7 @@ class TrialSteps:
         """
         after: dict[str, float] = {}
         try:
-            with targets.administrative(self._site.target, patience_s=PATIENCE_S) as conn:
+            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
                 activity.wait_until_settled(conn)
                 after, missing = activity.snapshot(conn, self._run.record)
                 after |= machine_counters(self._site)

@@ -142,14 +142,14 @@ def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
     `sql` holds the numbers of the commands that are SQL statements.
     """
     tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
-    tags |= {hlog.statement(n): h for n, h in enumerate(_of_statements(i, sql))}
+    tags |= {hlog.statement(n): h for n, h in enumerate(_statement_latencies(i, sql))}
     scripts = i.scripts
     if len(scripts) > 1:
         tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
     return tags
 
 
-def _of_statements(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
+def _statement_latencies(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
     """Latencies of the commands that are SQL."""
     latency = i.command_latency
     return [latency[n] for n in sql]
@@ -460,12 +460,14 @@ def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
         return None
     elapsed_s = phases.elapsed_ns / 1e9
     sql = [n for n, c in enumerate(phases.commands) if c.is_sql]
-    latency, statements, scripts = measured.latency, _of_statements(measured, sql), measured.scripts
+    latency, statements, scripts = measured.latency, _statement_latencies(measured, sql), measured.scripts
     counted: list[Any] = [measured]
     if drain is not None:
         counted.append(drain)
         latency.merge(drain.latency)
-        for mine, theirs in zip([*statements, *scripts], [*_of_statements(drain, sql), *drain.scripts], strict=True):
+        for mine, theirs in zip(
+            [*statements, *scripts], [*_statement_latencies(drain, sql), *drain.scripts], strict=True
+        ):
             mine.merge(theirs)
     failed: dict[str, int] = {}
     for part in counted:

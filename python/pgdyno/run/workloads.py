@@ -26,7 +26,7 @@ def compiled(
     Raise SpecError, with file, line, column and caret, if a script has a mistake.
     """
     if tpcc is not None:
-        return of_tpcc([(tpcc, variables)])
+        return tpcc_workload([(tpcc, variables)])
     workload = _core.Workload(dict(variables))
     try:
         for sample in samples:
@@ -45,7 +45,7 @@ def compiled(
     return workload
 
 
-def of_tpcc(sides: Sequence[tuple[Tpcc, Mapping[str, str]]]) -> _core.Workload:
+def tpcc_workload(sides: Sequence[tuple[Tpcc, Mapping[str, str]]]) -> _core.Workload:
     """TPC-C, of one side or of two of a duet, each with its variables."""
     try:
         return _core.Workload.tpcc([_options(tpcc, variables) for tpcc, variables in sides])

@@ -98,11 +98,11 @@ class Dataset(Strict):
     files: list[str] = []
     #: tables that are filled;
     fill: dict[TableName, Fill] = {}
-    #: files that are carried out when the tables are full: indexes, constraints.
+    #: files that run when the tables are full: indexes, constraints.
     after: list[str] = []
     #: Of dump: a file or folder of pg_dump, in any of its formats.
     dump: str = ""
-    #: SQL that is carried out when the tables are there (functions, further tables); each must bear being repeated.
+    #: SQL that runs when the tables exist (functions, further tables); each must bear being repeated.
     setup: list[str] = []
 
     @property

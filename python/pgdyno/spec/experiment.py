@@ -144,7 +144,7 @@ class Tpcc(Strict):
 
 
 class StandbyReads(Strict):
-    """Reads on the standbys while the workload runs on the primary: a script, over so many connections."""
+    """Reads on the standbys while the workload runs on the primary: a script, over a number of connections."""
 
     script: Script
     #: Over all standbys.
@@ -208,7 +208,7 @@ class SampleOf(Strict):
     scheduled: bool = False
 
     @model_validator(mode="after")
-    def _of_a_table_or_here(self) -> SampleOf:
+    def _check_datasets(self) -> SampleOf:
         if (self.table is not None) + bool(self.values) + self.scheduled != 1:
             raise ValueError("give either table, or values, or scheduled")
         if wrong := [n for n, row in enumerate(self.values) if len(row) != len(self.columns)]:
@@ -319,7 +319,7 @@ class Run(Strict):
     warmup_limit_s: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 300.0
     interval_s: Annotated[float, Field(ge=0.01, le=10_000_000, allow_inf_nan=False)] = 1.0
     repetitions: Annotated[int, Field(ge=1, le=10_000)] = 3
-    #: How often the private servers are started anew, with so many repetitions each: what a server's start makes
+    #: How often the private servers are started anew, each with all repetitions: what a server's start makes
     #: of a figure (memory, files, plans) is part of its noise then.
     restarts: Annotated[int, Field(ge=1, le=1_000)] = 1
     #: Of the trials: "random" within each repetition, "interleaved" (A B A B), or "written" (A A B B). "duet": of two
@@ -379,7 +379,7 @@ class Experiment(Strict):
     dataset: Dataset | None = None
     datasets: dict[Name, Dataset] = {}
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)]
-    #: One matrix, or several that are carried out together.
+    #: One matrix, or several that run together.
     axes: Annotated[
         Annotated[Axes, Tag("alternative-one")]
         | Annotated[list[Axes], Field(min_length=1), Tag("alternative-several")],

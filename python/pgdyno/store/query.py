@@ -85,7 +85,7 @@ def write(found: Rows, output: Path) -> None:
 
 
 def run(text: str, runs: Path) -> Rows:
-    """Carries out a query. Raises UsageError where it is none, or would mix trials of open and closed loops unasked."""
+    """Run a query. Raise UsageError if it is none, or would mix trials of open and closed loops unasked."""
     if not text.strip(" ;\n\t"):
         raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):

@@ -101,10 +101,10 @@ def _body(f: dict[str, Any], trial: _Trial | None, trials: _Trials) -> Body | No
     if f["type"] == "trial-started":
         trial = trials.begin(f["trial"], f["folder"])
         return TrialStarted(trial.record.plan, f["statements"])
-    return None if trial is None else _of_trial(f, trial)
+    return None if trial is None else _trial_body(f, trial)
 
 
-def _of_trial(f: dict[str, Any], trial: _Trial) -> Body | None:
+def _trial_body(f: dict[str, Any], trial: _Trial) -> Body | None:
     match f["type"]:
         case "load-started":
             trial.start_ns = f["start_ns"]

@@ -44,7 +44,7 @@ def spelled(values: Sequence[object]) -> Column:
     return pa.array([None if v is None else str(v) for v in values], type=pa.string())
 
 
-def as_texts(column: Column) -> list[str | None]:
+def text_rows(column: Column) -> list[str | None]:
     """Values as SQL reads them."""
     return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
 

@@ -52,7 +52,7 @@ class NotPassedError(Exception):
 
 
 class Session:
-    """A connection that carries out transactions statement by statement, and stops where it is told."""
+    """A connection that runs transactions statement by statement, and stops at a given one."""
 
     def __init__(self, conn: Connection, statements: dict[str, str], isolation: str) -> None:
         self.conn = conn
@@ -78,7 +78,7 @@ class Session:
             self.rollback()
 
     def do(self, name: str, *values: Any) -> list[Row]:
-        """Carries out a statement of the workload's, by its name."""
+        """Run a statement of the workload by its name."""
         text = re.sub(r"\$(\d+)", lambda m: f"%(p{m[1]})s", self._statements[name].replace("%", "%%"))
         done = self.conn.execute(text.encode(), {f"p{n}": v for n, v in enumerate(values, 1)})
         return done.fetchall() if done.description else []
@@ -215,7 +215,7 @@ class Bench:
     #: Of the tables, by how they stand in statements.
     names: dict[str, str]
 
-    def beside(self, session: Session, work: Callable[[], Any]) -> Beside:
+    def alongside(self, session: Session, work: Callable[[], Any]) -> Beside:
         """Something that a session does meanwhile."""
         return Beside(session, work, self.look)
 
@@ -266,7 +266,7 @@ def _order_status_beside_new_order(b: Bench, end: str) -> str:
     b.two.commit()
     order = b.one.new_order()
     b.two.begin()
-    beside = b.beside(b.two, b.two.last_order)
+    beside = b.alongside(b.two, b.two.last_order)
     if beside.waits():
         raise NotPassedError("a reader waits for a writer")
     if beside.result() != before:
@@ -294,7 +294,7 @@ def _two_new_orders(b: Bench, end: str) -> str:
     """Both of the same customer; the one that rolls back has an unused item."""
     expected = b.next_order()
     first = b.one.new_order(items=_ITEMS if end == "commit" else (*_ITEMS, _UNUSED))
-    beside = b.beside(b.two, b.two.new_order)
+    beside = b.alongside(b.two, b.two.new_order)
     if not beside.waits():
         raise NotPassedError("a second new order of the district does not wait")
     getattr(b.one, end)()
@@ -329,7 +329,7 @@ def _payment_beside_delivery(b: Bench, end: str) -> str:
         raise NotPassedError("there is no new order to deliver")
     customer, amount = delivered
     paid, before = Decimal("7.00"), b.balance(customer)
-    beside = b.beside(b.two, lambda: b.two.payment(customer, paid))
+    beside = b.alongside(b.two, lambda: b.two.payment(customer, paid))
     if not beside.waits():
         raise NotPassedError("a payment of the customer does not wait")
     getattr(b.one, end)()
@@ -385,7 +385,7 @@ def _isolation_7(b: Bench) -> str:
     def priced(line: int, price: Decimal) -> None:
         found.append(price)
         if line == 1:
-            beside.append(b.beside(b.three, raise_prices))
+            beside.append(b.alongside(b.three, raise_prices))
             waited.append(beside[0].waits())
 
     try:
@@ -425,7 +425,7 @@ def _isolation_8(b: Bench) -> str:
             b.two.new_order()
             b.two.commit()
 
-        beside = b.beside(b.two, order)
+        beside = b.alongside(b.two, order)
         waited = beside.waits()
         seen.append(len(b.one.do("delivery: lock oldest new order", _W, _D)))
     finally:
@@ -448,7 +448,7 @@ def _isolation_9(b: Bench) -> str:
         b.two.new_order()
         b.two.commit()
 
-    beside = b.beside(b.two, order)
+    beside = b.alongside(b.two, order)
     waited = beside.waits()
     again = b.one.last_order()
     b.one.commit()

@@ -314,8 +314,8 @@ POPULATION = [
 ]
 
 
-def of_warehouses(count: int) -> Condition:
-    """So many warehouses in each set."""
+def warehouse_range(count: int) -> Condition:
+    """Restrict a condition to the warehouses of each set."""
     return _count(f"{count:,} warehouses", str(count), "select count(*) n from {warehouse}")
 
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.drill import drill as drills
 from pgdyno.drill import modes
 from pgdyno.drill.beside import Beside
@@ -48,7 +48,7 @@ def test_a_manager_falls_back_where_no_standby_is_there(cluster: Path) -> None:
     c = ReplicatedCluster(cluster)
     (available,) = [m for m in modes.MODES if m.falls_back]
     assert c.network is not None
-    with modes.manager(c, available), targets.administrative(c.primary.local, patience_s=30) as conn:
+    with modes.manager(c, available), administration.connect(c.primary.local, patience_s=30) as conn:
         conn.execute("create table if not exists public.t (a int)")
         try:
             for m in c.others(c.primary):
@@ -76,7 +76,7 @@ def test_a_mode_that_falls_back_loses_with_its_next_failure(cluster: Path, tmp_p
     available, protected = (m for m in modes.MODES if m.name in ("maximum availability", "maximum protection"))
     options = Options(clients=4, before_s=1.0, after_s=0.3)
     found = drills.run(
-        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", lambda *_: None, in_modes=(available, protected)
+        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", lambda *_: None, all_modes=(available, protected)
     )
     (_, lost), (_, kept) = found.verdicts
     assert not lost.errors and not kept.errors and not found.stopped
@@ -94,7 +94,7 @@ def test_a_drill_under_another_workload(cluster: Path, tmp_path: Path, workload:
     assert v["inconsistent"] == []
     if workload == "tpcc":
         # Orders of which a failover would have kept a part are seen.
-        with targets.administrative(ReplicatedCluster(cluster).primary.local) as conn:
+        with administration.connect(ReplicatedCluster(cluster).primary.local) as conn:
             conn.execute(
                 "delete from public.tpcc_new_order where no_o_id = (select max(no_o_id) from public.tpcc_new_order)"
             )
@@ -104,7 +104,7 @@ def test_a_drill_under_another_workload(cluster: Path, tmp_path: Path, workload:
         made, beside_it = ReplicatedCluster(cluster), Beside(workload, 3, 1)
         sums = beside_it.sums(made)
         assert beside_it.inconsistent(made, sums) == []
-        with targets.administrative(made.primary.local) as conn:
+        with administration.connect(made.primary.local) as conn:
             conn.execute("update public.pgbench_tellers set tbalance = tbalance + 7 where tid = 1")
         (broken_one,) = beside_it.inconsistent(made, sums)
         assert "pgbench_tellers" in broken_one and "there in part" in broken_one

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.drill import drill as drills
 from pgdyno.drill import ledger
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -64,7 +64,7 @@ def test_a_drill_that_is_killed_leaves_what_repair_mends(cluster: Path, tmp_path
         assert left["error"] == "pgdyno was killed within this round"
         # Wherever it was cut off: what clients were told is kept.
         entries = ledger.read(file.parent / "ledger")
-        with targets.administrative(ReplicatedCluster(cluster).primary.local) as conn:
+        with administration.connect(ReplicatedCluster(cluster).primary.local) as conn:
             audit = ledger.audit(entries, ledger.rows(conn, left["run"]), fault_ns=time.time_ns())
         assert audit.acknowledged > 100 and not audit.lost and not audit.resurrected
     assert drilled(cluster, tmp_path, "--fault", fault, "--rounds", 1)["verdicts"][0]["lost"] == 0
@@ -135,7 +135,7 @@ def test_a_split_brain_that_stays_has_a_number(tmp_path: Path) -> None:
             run_number = json.loads(file.read_text())["run"]
             having = []
             for t in members.values():
-                with targets.administrative(t) as conn:
+                with administration.connect(t) as conn:
                     having.append(set(ledger.rows(conn, run_number)))
             acknowledged = {e.key for e in entries if e.outcome == "acknowledged"}
             # By hand.
@@ -147,7 +147,7 @@ def test_a_split_brain_that_stays_has_a_number(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_damaged_member_is_found(cluster: Path) -> None:
     c = ReplicatedCluster(cluster)
-    with targets.administrative(c.primary.local) as conn:
+    with administration.connect(c.primary.local) as conn:
         conn.execute("create extension if not exists amcheck with schema pg_catalog")
         conn.execute("create table public.damaged as select generate_series(1, 10000) as a")
         conn.execute("create index on public.damaged (a)")

@@ -4,9 +4,8 @@
 use super::{Decision, Policy, Scene};
 use crate::client::Transaction;
 use crate::error::EngineError;
+use crate::events::{EventKind, Events};
 use crate::plan::{OnError, Plan, Protocol, Voice};
-use crate::worker::EventKind;
-use crate::worker::events::Events;
 use crate::workload::{Cause, Failure, Label};
 use pgdyno_wire::{Refusal, ServerError};
 

@@ -2,8 +2,8 @@
 
 use super::{Decision, Policy, Scene};
 use crate::error::EngineError;
+use crate::events::Events;
 use crate::plan::{OnError, Plan};
-use crate::worker::events::Events;
 use crate::workload::{Cause, Failure, Label};
 use pgdyno_wire::{Refusal, ServerError, SqlState};
 

@@ -6,8 +6,8 @@ mod counting;
 
 use crate::client::Transaction;
 use crate::error::EngineError;
+use crate::events::Events;
 use crate::plan::Plan;
-use crate::worker::events::Events;
 use crate::workload::script::ScriptActor;
 use crate::workload::{Failure, Label, Workload};
 use pgdyno_base::Nanos;

@@ -1,9 +1,10 @@
 //! Transactions: begun, driven step by step, completed.
 
-use super::{EventKind, Worker, ask_policy};
+use super::{Worker, ask_policy};
 use crate::client::{State, Transaction};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
+use crate::events::EventKind;
 use crate::plan::Voice;
 use crate::worker::turns::Turn;
 use crate::workload::{Awaited, Failure, Requests, Settled, Step};

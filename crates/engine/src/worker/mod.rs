@@ -3,7 +3,7 @@
 //! - `sockets`: the driver, and the bytes to and from it;
 //! - `reach`: which server a client connects to, by which address, and when again;
 //! - `turns`: which transaction comes next, and when;
-//! - `timers`; `tally`: the interval that is being recorded, the log of transactions; [`events`]: what is reported;
+//! - `timers`; `tally`: the interval that is being recorded, the log of transactions; [`crate::events`]: what is reported;
 //! - [`crate::policy`]: what is done about trouble.
 //!
 //! The worker puts them together: `phases` is a run from its beginning to its end, `sessions` makes connections and mourns
@@ -12,8 +12,6 @@
 
 mod answers;
 mod drive;
-pub(crate) mod events;
-mod kinds;
 mod phases;
 mod reach;
 mod sessions;
@@ -25,13 +23,12 @@ mod turns;
 
 use crate::client::Client;
 use crate::driver::{Driver, Token};
+use crate::events::{Events, Report};
 use crate::plan::{Plan, Voice};
 use crate::policy::{self, Policy};
 use crate::workload::Workload;
-use events::Events;
-pub use kinds::EventKind;
 use pgdyno_base::{Nanos, Prng};
-use pgdyno_record::{Interval, TransactionLog};
+use pgdyno_record::TransactionLog;
 use pgdyno_wire::Config;
 use reach::Reach;
 use sockets::Sockets;
@@ -50,27 +47,6 @@ pub type StopFlag = Arc<AtomicU8>;
 pub const STOP_SOON: u8 = 1;
 /// Wait for nothing.
 pub const STOP_NOW: u8 = 2;
-
-/// Something that happened at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunEvent {
-    /// Counted from the run's start.
-    pub at: Nanos,
-    /// Kind of the event.
-    pub kind: EventKind,
-    /// Which client.
-    pub client: usize,
-    /// Description of the event.
-    pub text: String,
-}
-
-/// Report of a worker.
-pub enum Report {
-    /// An interval is over.
-    Interval(Box<Interval>),
-    /// Something happened.
-    Event(RunEvent),
-}
 
 /// Progress of a worker in its run.
 struct Stage {

@@ -1,9 +1,10 @@
 //! From no connection to a session, and what a lost connection means.
 
-use super::{EventKind, STOP_CHECK, Worker, ask_policy};
+use super::{STOP_CHECK, Worker, ask_policy};
 use crate::client::{Client, State};
 use crate::driver::{Driver, Token};
 use crate::error::EngineError;
+use crate::events::EventKind;
 use crate::policy::Decision;
 use crate::workload::{Label, Requests, Settled, Step};
 use pgdyno_base::Nanos;

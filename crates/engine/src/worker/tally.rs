@@ -1,9 +1,9 @@
 //! The books of a worker: the interval that is being recorded, and the log of transactions.
 
 use super::Report;
-use super::events::Events;
 use crate::client::Transaction;
 use crate::error::EngineError;
+use crate::events::Events;
 use crate::plan::Plan;
 use pgdyno_base::Nanos;
 use pgdyno_record::interval::Slice;

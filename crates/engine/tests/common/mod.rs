@@ -3,8 +3,9 @@
 
 use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::{Sim, SimServer};
+use pgdyno_engine::events::{Report, RunEvent};
 use pgdyno_engine::stub::{Request, StubSession};
-use pgdyno_engine::worker::{Report, RunEvent, StopFlag, Worker};
+use pgdyno_engine::worker::{StopFlag, Worker};
 use pgdyno_engine::{EngineError, Observation, Observer, Plan, Script, ScriptWorkload, Workload, run};
 use pgdyno_record::{Histogram, Interval, Outcomes, Phase};
 use pgdyno_script::{Options, Symbols, compile};

@@ -40,9 +40,9 @@ class Network:
             began = time.perf_counter_ns()
             self._conn.execute("")
             times.append(time.perf_counter_ns() - began)
-        return [{"round_trip_ns": float(min(times)), "tcp_round_trip_ns": self._of_tcp()}]
+        return [{"round_trip_ns": float(min(times)), "tcp_round_trip_ns": self._tcp_counters()}]
 
-    def _of_tcp(self) -> float:
+    def _tcp_counters(self) -> float:
         with socket.socket(fileno=os.dup(self._conn.fileno())) as s:
             if s.family == socket.AF_UNIX or not hasattr(socket, "TCP_INFO"):
                 return 0.0

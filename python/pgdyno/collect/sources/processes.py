@@ -82,13 +82,13 @@ class Processes:
                     # What its children have read and written becomes its own when they end.
                     t["read_bytes_per_s"] += d["read"] / seconds
                     t["write_bytes_per_s"] += d["written"] / seconds
-        if (rest := self._of_ended(there, seconds)) > 0:
+        if (rest := self._ended_usage(there, seconds)) > 0:
             totals["ended"] = dict.fromkeys(_NAMES, 0.0) | {"cpu": rest / 1e9 / seconds}
         self._differences.only(there)
         self._kinds = {pid: kind for pid, kind in self._kinds.items() if pid in there}
         return [{"kind": kind, **t} for kind, t in totals.items()]
 
-    def _of_ended(self, there: set[Hashable], seconds: float) -> float:
+    def _ended_usage(self, there: set[Hashable], seconds: float) -> float:
         """CPU time of processes that have ended since the last sample, but for what was seen of it."""
         fields = slurp(f"/proc/{self._postmaster}/stat").rpartition(b")")[2].split()
         now = (float(fields[13]) + float(fields[14])) * _NS_A_TICK

@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from pgdyno.diagnosis.finding import Cause
+from pgdyno.diagnosis.cause import Cause
 
 
 @cache

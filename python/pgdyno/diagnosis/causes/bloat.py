@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message

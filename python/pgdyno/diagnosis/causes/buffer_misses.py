@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.phrases import mostly, setting
+from pgdyno.diagnosis.phrases import dominant_share, setting
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
@@ -33,7 +34,7 @@ def _judge(e: Observed) -> Finding | None:
     return e.finding(
         CAUSE,
         message(
-            "buffer-misses", misses=Quantity(misses, "share"), of=mostly(*e.most_missed), share=cost,
+            "buffer-misses", misses=Quantity(misses, "share"), of=dominant_share(*e.most_missed), share=cost,
             source=message(source),
         ),
         cost, CLIENTS_TIME, Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.difference import whole_pages_share
-from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
 from pgdyno.diagnosis.recorded import Recorded
@@ -79,7 +80,7 @@ def checkpoints_of(e: Observed) -> float:
     return max(float(logged), float(round(counted)))
 
 
-def in_checkpoint(r: Recorded) -> list[tuple[int, int]]:
+def checkpoint_spans(r: Recorded) -> list[tuple[int, int]]:
     """Return the time spans in which checkpoints wrote.
 
     The first available source decides: the log, then the observed activity of the checkpointer, then the counters. The

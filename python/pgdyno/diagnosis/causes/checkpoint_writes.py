@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.causes.checkpoint_full_pages import in_checkpoint
-from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
+from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import message
@@ -13,7 +14,7 @@ _LOSS = 0.05
 
 
 def _judge(e: Observed) -> Finding | None:
-    spans = {id(r): in_checkpoint(r) for r in e.trials}
+    spans = {id(r): checkpoint_spans(r) for r in e.trials}
     if not any(spans.values()) or not e.mean("counters", "checkpoint_buffers_per_s"):
         return None
     # Counters are sampled less often.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import cpu_quota
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share

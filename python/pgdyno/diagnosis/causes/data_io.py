@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.phrases import mostly, setting
+from pgdyno.diagnosis.phrases import dominant_share, setting
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
@@ -58,7 +59,7 @@ def _judge(e: Observed) -> Finding | None:
     return e.finding(
         CAUSE,
         message(
-            "data-io", share=cost, missed=Quantity(missed, "factor"), of=mostly(*e.most_missed),
+            "data-io", share=cost, missed=Quantity(missed, "factor"), of=dominant_share(*e.most_missed),
             device=seen if device else None,
         ),
         cost, CLIENTS_TIME, Confidence.HIGH if device else Confidence.MEDIUM,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.diagnosis.finding import TRANSACTION_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import TRANSACTION_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message

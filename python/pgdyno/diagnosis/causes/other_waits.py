@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis import dips
-from pgdyno.diagnosis.finding import THROUGHPUT, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share

@@ -1,4 +1,4 @@
-"""Storage that does so many requests, or bytes, and no more."""
+"""Storage with a limit on requests or bytes per second."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import data_io, wal_flush
-from pgdyno.diagnosis.finding import CLIENTS_TIME, Cause, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.format import integer
 from pgdyno.message import Name, message

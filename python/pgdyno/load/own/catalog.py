@@ -202,7 +202,7 @@ def read(conn: Connection, oid: int) -> TableFacts:
     checks = [Check(name, _bare(text), tuple(over)) for name, text, over in rows(_CHECKS)]  # type: ignore[arg-type]
     for c in columns.values():
         for text in c.domain_checks or []:
-            checks.append(Check(f"{c.name}'s domain", _of_domain(_bare(text), c.name), (c.name,)))
+            checks.append(Check(f"{c.name}'s domain", _domain_base(_bare(text), c.name), (c.name,)))
     references = [
         Reference(tuple(own), table, tuple(others), temporal)  # type: ignore[arg-type]
         for own, table, _, others, temporal in rows(_REFERENCES)
@@ -227,7 +227,7 @@ def _bare(definition: object) -> str:
     return text
 
 
-def _of_domain(expression: str, column: str) -> str:
+def _domain_base(expression: str, column: str) -> str:
     """Replace VALUE in a domain's expression by the column, outside of literals."""
     pieces = expression.split("'")
     pieces[::2] = [_word(piece, column) for piece in pieces[::2]]

@@ -51,7 +51,7 @@ def bounds(expression: str, c: Drawn, column: Column) -> tuple[float, float]:
     step = 10.0**-c.decimals if c.type == "number" else 1.0
     length = c.type == "text"
     for match in _compared(column.name, _LENGTHS if length else "").finditer(expression):
-        at = _as_number(match["value"], "integer" if length else c.type)
+        at = _number(match["value"], "integer" if length else c.type)
         if at is None:
             continue
         above, below = _OPERATORS[match["operator"]]
@@ -65,7 +65,7 @@ def bounds(expression: str, c: Drawn, column: Column) -> tuple[float, float]:
     return low, high
 
 
-def _as_number(text: str, kind: str) -> float | None:
+def _number(text: str, kind: str) -> float | None:
     plain = text.strip("()").strip("'")
     try:
         if kind in ("timestamp", "date"):

@@ -43,7 +43,7 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
     facts = {oid: catalog.read(conn, oid) for oid in by_oid}
     done: dict[int, Filling] = {}
     problems: list[decide.Problem] = []
-    for oid, broken in _in_order(facts, by_oid):
+    for oid, broken in _ordered(facts, by_oid):
         w = by_oid[oid]
         table = decide.Table(conn, facts[oid], w.name, w.rows, w.columns, done, facts, broken)
         done[oid] = table.filling()
@@ -53,7 +53,7 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
     return list(done.values())
 
 
-def _in_order(
+def _ordered(
     facts: Mapping[int, TableFacts], wanted: Mapping[int, Wanted]
 ) -> Iterator[tuple[int, frozenset[tuple[str, ...]]]]:
     """Yield each table after the tables that it refers to, with its foreign keys that stay NULL.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
@@ -26,12 +26,13 @@ from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
-from pgdyno.load.find import Connection, Table, listed, refuse_unfit, subscribers
+from pgdyno.load.find import Connection, listed, refuse_unfit, subscribers
 from pgdyno.load.own import dump
 from pgdyno.load.own.columns import Wanted, decided
 from pgdyno.load.own.drawn import Filling
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
+from pgdyno.load.standing import Table
 from pgdyno.load.units import pg_size
 from pgdyno.search_path import user_path
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
@@ -89,7 +90,7 @@ class OwnDataset:
     after: Sequence[Path] = ()
     dump: Path | None = None
     size: int = 1
-    #: What is carried out when the tables are there; a change of it is another dataset.
+    #: What is executed when the tables exist; a change of it is another dataset.
     setup: Sequence[str] = ()
     adopted: int = 0
     tables_wanted: int = field(default=1, init=False)
@@ -166,7 +167,7 @@ def tables(conn: Connection) -> dict[int, Table]:
     return found
 
 
-def made(conn: Connection) -> list[Table]:
+def own_tables(conn: Connection) -> list[Table]:
     """Tables that pgdyno has made for own datasets."""
     return [t for t in tables(conn).values() if t.mark is not None]
 
@@ -200,7 +201,7 @@ def holds(conn: Connection, data: OwnDataset) -> bool:
     """Return True if the dataset exists and is complete."""
     if data.kind == "none":
         return True
-    ours = made(conn)
+    ours = own_tables(conn)
     return bool(ours) and all(t.mark is not None and (t.mark.name, t.mark.state) == (data.name, "") for t in ours)
 
 
@@ -250,7 +251,7 @@ def make(
     tables are then gone, or they are marked as not complete and the next load replaces them.
     """
     done = Loaded(data.kind, 0, data.heap_bytes, connections=min(4, host.cores()))
-    with closing(targets.administrative(target, patience_s=None)) as conn:
+    with closing(administration.connect(target, patience_s=None)) as conn:
         refuse_unfit(conn, target)
         refuse_another(conn, target, data, force=force, replace=replace)
         for who in subscribers(conn):
@@ -282,7 +283,7 @@ def _made_by_files(target: Target, data: OwnDataset, claim: Claim | None, done: 
     sources = [SqlFile.read(path) for path in data.files]
     total = sum(f.stat().st_size for s in sources for f in s.data_files)
     # A session of its own: what the files set (a search path, a role) ends with it.
-    with done.phase("create"), closing(targets.administrative(target, patience_s=None)) as conn, conn.transaction():
+    with done.phase("create"), closing(administration.connect(target, patience_s=None)) as conn, conn.transaction():
         # What others make meanwhile is not ours.
         conn.execute("set transaction isolation level repeatable read")
         for statement in claim.guard() if claim is not None else []:
@@ -312,7 +313,7 @@ def _drop_ours(conn: Connection, stream: RunStream) -> None:
 
     Objects that have come to depend on them are not dropped. Raise RefusedError if such objects exist.
     """
-    ours = made(conn)
+    ours = own_tables(conn)
     left = [f"drop {o.kind} if exists {o.name}" for o in _others(conn).values() if o.is_ours]
     if ours:
         stream.emit(Noted(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})"))
@@ -338,7 +339,7 @@ def _drop_ours(conn: Connection, stream: RunStream) -> None:
 
 
 def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, stream: RunStream) -> int:
-    """Draws the rows, then carries out what comes after; returns the rows."""
+    """Draw the rows, run the files that come after them, and return the number of rows."""
     if not data.wanted and not data.after:
         return 0
     # It imports what takes long, and most runs have nothing to draw.
@@ -346,7 +347,7 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, st
     from pgdyno.load.own.draw import Drawer
 
     fillings: list[Filling] = decided(conn, [replace(w, rows=w.rows * data.size) for w in data.wanted])
-    ours = {t.oid for t in made(conn)}
+    ours = {t.oid for t in own_tables(conn)}
     for f in fillings:
         row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid::int8", [f.name]).fetchone()
         if row is None or row[0] not in ours:

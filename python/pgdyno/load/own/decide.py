@@ -18,7 +18,7 @@ from pgdyno.load.find import Connection
 from pgdyno.load.own import catalog, checks, spellings
 from pgdyno.load.own.catalog import Column, Key, Reference, TableFacts, quoted
 from pgdyno.load.own.drawn import Digit, Drawn, Filling, Pick
-from pgdyno.load.own.said import FROM, LONG, SHORT, TO, as_said, decimals, instant, length
+from pgdyno.load.own.requested import FROM, LONG, SHORT, TO, decimals, instant, length, requested_draw
 from pgdyno.load.own.sizes import size_of
 
 _INTEGERS = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -29,13 +29,13 @@ _TEXTS = ("text", "varchar", "bpchar", "citext", "name")
 _POOL = 100_000
 #: Rows of a table that its constraints are tried with; and of those that are to be chosen from.
 _TRIED, _CANDIDATES = 1000, 4000
-#: Below this part of a parent's rows it is said.
+#: Below this part of a parent's rows it is reported.
 _LITTLE = 0.2
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A column that cannot be drawn, and what to write. `most`: with so many rows of the table it can."""
+    """A column that cannot be drawn, and what to write. `most`: the rows of the table with which it can."""
 
     table: str
     what: str
@@ -68,12 +68,12 @@ class Table:
         facts: TableFacts,
         name: str,
         rows: int,
-        said: Mapping[str, Mapping[str, Any]],
+        requested: Mapping[str, Mapping[str, Any]],
         done: Mapping[int, Filling],
         wanted: Mapping[int, TableFacts],
         broken: frozenset[tuple[str, ...]],
     ) -> None:
-        self._conn, self._facts, self._name, self._rows, self._said = conn, facts, name, rows, said
+        self._conn, self._facts, self._name, self._rows, self._said = conn, facts, name, rows, requested
         self._done, self._wanted, self._broken = done, wanted, broken
         self._drawn: dict[str, Drawn] = {}
         self._picks: dict[str, Pick] = {}
@@ -92,13 +92,13 @@ class Table:
                 )
         self._refuse_wrong_likes()
         for column, how in self._said.items():
-            self._as_said(column, how)
+            self._requested(column, how)
         for r in sorted(self._facts.references, key=lambda r: -len(r.columns)):
             self._refer(r)
         in_keys = {c for k in self._facts.keys for c in self._columns_of(k)}
         for c in self._facts.columns.values():
             if c.name not in self._drawn:
-                self._by_type(c, in_a_key=c.name in in_keys)
+                self._typed_draw(c, is_key=c.name in in_keys)
         self._narrow()
         for k in self._facts.keys:
             self._make_unique(k)
@@ -144,10 +144,10 @@ class Table:
 
     # ------------------------------------------------------------ what the user says
 
-    def _as_said(self, column: str, how: Mapping[str, Any]) -> None:
+    def _requested(self, column: str, how: Mapping[str, Any]) -> None:
         c, where = self._facts.columns[column], self._where(column)
         if how["type"] != "reference":
-            self._drawn[column] = as_said(c, how, where)
+            self._drawn[column] = requested_draw(c, how, where)
             return
         table, _, other = str(how["to"]).rpartition(".")
         oid = catalog.found(self._conn, table, where)
@@ -161,8 +161,8 @@ class Table:
 
     def _refer(self, r: Reference) -> None:
         columns = [self._facts.columns[c] for c in r.columns]
-        said = [c for c in r.columns if c in self._said]
-        if len(said) == len(r.columns) or any(c.generated for c in columns):
+        requested = [c for c in r.columns if c in self._said]
+        if len(requested) == len(r.columns) or any(c.generated for c in columns):
             return
         if r.columns in self._broken:
             self._nothing(r, "it would lead in a circle")
@@ -191,9 +191,9 @@ class Table:
         parent = self._done.get(r.table)
         if is_itself or parent is not None:
             rows = self._rows if is_itself else parent.rows if parent is not None else 0
-            pick = self._of_filled(r, replace(base, name=name, high=rows - 1), parent, rows, must=must)
+            pick = self._filled_reference(r, replace(base, name=name, high=rows - 1), parent, rows, must=must)
         else:
-            pick = self._of_rows_there(r, replace(base, name=name), must=must)
+            pick = self._present_rows(r, replace(base, name=name), must=must)
         if pick is None:
             return
         if shared:
@@ -205,7 +205,9 @@ class Table:
             if own not in self._drawn:
                 self._drawn[own] = Drawn(own, "picked", pick=name, column=other, nulls=0.0)
 
-    def _of_filled(self, r: Reference, d: Drawn, parent: Filling | None, rows: int, *, must: bool) -> Pick | None:
+    def _filled_reference(
+        self, r: Reference, d: Drawn, parent: Filling | None, rows: int, *, must: bool
+    ) -> Pick | None:
         if parent is None:
             nullable = not any(self._facts.columns[c].not_null for c in r.columns)
             return Pick(d.name, d, self._facts.name, before=True, first_is_null=nullable)
@@ -220,7 +222,7 @@ class Table:
             )
         return Pick(d.name, d, parent.name)
 
-    def _of_rows_there(self, r: Reference, d: Drawn, *, must: bool) -> Pick | None:
+    def _present_rows(self, r: Reference, d: Drawn, *, must: bool) -> Pick | None:
         names = ", ".join(map(quoted, r.others))
         row = self._conn.execute(
             "select %s::pg_catalog.oid::pg_catalog.regclass::pg_catalog.text", [r.table]
@@ -310,7 +312,7 @@ class Table:
 
     # ------------------------------------------------------------ types
 
-    def _by_type(self, c: Column, *, in_a_key: bool) -> None:
+    def _typed_draw(self, c: Column, *, is_key: bool) -> None:
         """Decide a column by its type alone, because the user specified nothing else.
 
         The server fills a column that is left out.
@@ -322,10 +324,10 @@ class Table:
             self._drawn[c.name] = Drawn(c.name, "serial", low)
             self._refuse_too_high(c, low)
             return
-        drawn = self._of_type(c)
+        drawn = self._type_draw(c)
         # A default that is computed (now(), gen_random_uuid()) stands for another value in each row.
         computed = "(" in c.default or "CURRENT" in c.default
-        if c.default and not in_a_key and not c.labels and not (computed and c.type in (*_INSTANTS, "uuid")):
+        if c.default and not is_key and not c.labels and not (computed and c.type in (*_INSTANTS, "uuid")):
             allowed = [checks.listed(k.expression, c.name) for k in self._facts.checks if c.name in k.columns]
             values = next(filter(None, allowed), [])
             if not values or drawn is None:
@@ -346,7 +348,7 @@ class Table:
         row = self._conn.execute(f"select max({quoted(c.name)}) from {self._facts.name}".encode()).fetchone()
         return 1 if row is None or row[0] is None else int(row[0]) + 1
 
-    def _of_type(self, c: Column) -> Drawn | None:
+    def _type_draw(self, c: Column) -> Drawn | None:
         if c.type in _INTEGERS:
             most = min(_INTEGERS[c.type], 1000 if c.type == "int2" else max(1, self._rows))
             return Drawn(c.name, "integer", 1, most)
@@ -479,9 +481,11 @@ class Table:
                     )  # fmt: skip
                 return
         names = ", ".join(name for name, _ in expressions)
-        said = [c for c in columns if c in self._said]
-        if said:
-            self._problem(said[0], f"as it is said, {names} does not hold: {every[:200]}", "Say it otherwise.")
+        requested = [c for c in columns if c in self._said]
+        if requested:
+            self._problem(
+                requested[0], f"{names} does not hold with these columns: {every[:200]}", "Change their definition."
+            )
             return
         self._problem(columns[0], f"values for which {names} holds could not be found: {every[:200]}")
 
@@ -504,7 +508,7 @@ class Table:
         drawer = Drawer([*self._done.values(), f])
         ends = [np.arange(min(rows, f.rows)), np.arange(max(0, f.rows - rows), f.rows)]
         index = np.unique(np.concatenate(ends)).astype(np.int64)
-        return {c: tabular.as_texts(drawer.column(f.name, c, index)) for c in columns}
+        return {c: tabular.text_rows(drawer.column(f.name, c, index)) for c in columns}
 
     def _sorted(self, free: Sequence[str], columns: Sequence[str], expression: str) -> bool:
         """Columns of one type that are in some order (begins before it ends): sorted in each row."""
@@ -608,7 +612,7 @@ class Table:
             c = self._facts.columns.get(column or "")
             # A default in all rows would exclude the second.
             if operator == "&&" and c is not None and c.subtype is not None and column not in self._said:
-                made = self._of_type(c)
+                made = self._type_draw(c)
                 if made is not None:
                     self._drawn[c.name] = replace(made, unique=True)
                     self._constants = [n for n in self._constants if n != c.name]

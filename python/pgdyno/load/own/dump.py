@@ -68,10 +68,10 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
         raise TargetError(f"{program.name} failed: {words}", _remedy(words))
 
 
-def _remedy(words: str) -> str:
-    if match := re.search(r'role "([^"]+)" does not exist', words):
+def _remedy(text: str) -> str:
+    if match := re.search(r'role "([^"]+)" does not exist', text):
         return f"createuser {match[1]}, or pg_dump --no-owner --no-privileges."
-    if "extension" in words:
+    if "extension" in text:
         return "Install the extension in the server, or leave it out of the dump."
     return "Was it made by a newer pg_dump, or for other extensions?"
 

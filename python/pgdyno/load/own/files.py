@@ -1,4 +1,4 @@
-r"""Files of SQL, as psql takes them: statements, and lines of \copy. Carried out in a transaction of the caller's."""
+r"""Files of SQL, as psql takes them: statements, and lines of \copy. They run in a transaction of the caller's."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class SqlFile:
 def _reason(word: str) -> tuple[str, str]:
     if word.endswith("DATABASE"):
         return "the database is that of --target, or pgdyno's own", f"Leave {word} and \\c out."
-    return "a file is carried out in one transaction, as a whole", "Leave BEGIN and COMMIT out."
+    return "a file runs in one transaction, as a whole", "Leave BEGIN and COMMIT out."
 
 
 def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:

@@ -11,7 +11,7 @@ from threading import Event
 
 import psycopg
 
-from pgdyno.cluster import target as targets
+from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.errors import SpecError
 from pgdyno.format import one_line
@@ -80,7 +80,7 @@ def _part(
         return
     names = ", ".join('"' + c.name.replace('"', '""') + '"' for c in f.columns)
     sql = f"copy {f.name} ({names}) from stdin (format csv)".encode()
-    with closing(targets.administrative(target, patience_s=None)) as conn:
+    with closing(administration.connect(target, patience_s=None)) as conn:
         conn.execute("set timezone to 'UTC'")
         conn.execute("set datestyle to 'ISO'")
         for start in starts:

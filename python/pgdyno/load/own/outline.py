@@ -51,7 +51,7 @@ class OutlinedTable:
     constants: Sequence[str] = ()
     script: str = ""
     #: By column, what statistics say of it: keys of spec.datasets.Column.
-    said: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    requested: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,16 @@ def outlined(
     rows = _proportional(facts, sizes) if sizes else {oid: _rows_of(oid, facts) for oid in facts}
     empty: dict[str, str] = {}
     names = {oid: t.name for oid, t in facts.items()}
-    said = {t.name: statistics.said_of(t, shapes.get(t.name, {}), rows[oid], names) for oid, t in facts.items()}
-    fillings = _fitting(conn, facts, rows, said, empty)
+    requested = {t.name: statistics.said_of(t, shapes.get(t.name, {}), rows[oid], names) for oid, t in facts.items()}
+    fillings = _fitting(conn, facts, rows, requested, empty)
     shown = {f.oid: relation_shown(conn, f.name) for f in [*facts.values(), *there]}
     by_name = {f.name: f for f in facts.values()}
     filled = []
     for f in fillings:
         t = by_name[f.name]
         script = _script(shown[t.oid], t) if f.rows else ""
-        words = [_in_words(c, f) for c in f.columns if c.name not in said[f.name]]
-        filled.append(OutlinedTable(shown[t.oid], f.rows, words, f.notes, f.constants, script, said[f.name]))
+        words = [_description(c, f) for c in f.columns if c.name not in requested[f.name]]
+        filled.append(OutlinedTable(shown[t.oid], f.rows, words, f.notes, f.constants, script, requested[f.name]))
     found = [OutlinedTable(shown[t.oid], 0, script=_script(shown[t.oid], t, gaps=True)) for t in there]
     return Outline(_with_scripts(filled), found, empty)
 
@@ -126,7 +126,7 @@ def _fitting(
     conn: Connection,
     facts: Mapping[int, TableFacts],
     rows: dict[int, int],
-    said: dict[str, dict[str, dict[str, Any]]],
+    requested: dict[str, dict[str, dict[str, Any]]],
     empty: dict[str, str],
 ) -> list[Filling]:
     """Decide how tables are filled, with as many rows as possible.
@@ -136,13 +136,15 @@ def _fitting(
     names = {t.name: oid for oid, t in facts.items()}
     # Each turn makes a table smaller, or leaves one out.
     for _ in range(4 * len(facts) + 1):
-        wanted = [Wanted(t.name, rows[oid], _whole(said[t.name])) for oid, t in facts.items() if t.name not in empty]
+        wanted = [
+            Wanted(t.name, rows[oid], _whole(requested[t.name])) for oid, t in facts.items() if t.name not in empty
+        ]
         try:
             return decided(conn, wanted)
         except UndrawableError as e:
-            if dropped := [p.table for p in e.problems if said[p.table]]:
+            if dropped := [p.table for p in e.problems if requested[p.table]]:
                 # Rather a table by its catalog than none.
-                said |= {table: {} for table in dropped}
+                requested |= {table: {} for table in dropped}
                 continue
             for p in e.problems:
                 oid = names[p.table]
@@ -151,15 +153,15 @@ def _fitting(
                 else:
                     empty.setdefault(p.table, p.what)
         except SpecError:
-            if not any(said.values()):
+            if not any(requested.values()):
                 raise
-            said |= {name: {} for name in said}
+            requested |= {name: {} for name in requested}
     return []
 
 
-def _whole(said: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, object]]:
+def _whole(requested: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, object]]:
     """Return the column rules with all keys that an experiment has."""
-    return {name: Column(**how).model_dump() for name, how in said.items()}
+    return {name: Column(**how).model_dump() for name, how in requested.items()}
 
 
 def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
@@ -187,7 +189,7 @@ def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
     return ""
 
 
-def _in_words(c: Drawn, f: Filling) -> str:
+def _description(c: Drawn, f: Filling) -> str:
     """Describe how a column is drawn."""
     return f"{c.name}: {_kind(c, f)}"
 

@@ -30,7 +30,7 @@ def _time(k: int) -> str:
     return f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}.{micros:06d}"
 
 
-def _words(k: int) -> list[str]:
+def _split(k: int) -> list[str]:
     out = [_WORDS[k % len(_WORDS)]]
     while k := k // len(_WORDS):
         out.append(_WORDS[k % len(_WORDS)])
@@ -38,7 +38,7 @@ def _words(k: int) -> list[str]:
 
 
 def _document(k: int) -> str:
-    return json.dumps({"id": k, "name": " ".join(_words(k % 160_000)), "active": k % 3 > 0, "tags": _words(k % 400)})
+    return json.dumps({"id": k, "name": " ".join(_split(k % 160_000)), "active": k % 3 > 0, "tags": _split(k % 400)})
 
 
 def _bits(k: int, length: int) -> str:
@@ -49,7 +49,7 @@ _SPELLED: dict[str, Callable[[int], str]] = {
     "json": _document, "jsonb": _document, "bytea": lambda k: f"\\x{k:016x}", "inet": _inet,
     "cidr": lambda k: f"10.{k >> 16 & 255}.{k >> 8 & 255}.{k & 255}/32",
     "interval": lambda k: f"{k % 10**9} seconds", "time": _time, "timetz": lambda k: _time(k) + "+00",
-    "tsvector": lambda k: " ".join(_words(k)), "tsquery": lambda k: " & ".join(dict.fromkeys(_words(k))),
+    "tsvector": lambda k: " ".join(_split(k)), "tsquery": lambda k: " & ".join(dict.fromkeys(_split(k))),
     "xml": lambda k: f"<a>{k}</a>", "point": lambda k: f"({k % 10_000},{k // 10_000})",
     "lseg": lambda k: f"[({k},0),({k},1)]", "box": lambda k: f"({2 * k + 1},1),({2 * k},0)",
     "line": lambda k: f"{{1,1,{k}}}",
@@ -57,15 +57,15 @@ _SPELLED: dict[str, Callable[[int], str]] = {
     "circle": lambda k: f"<({3 * k},0),1>", "macaddr": _mac, "macaddr8": lambda k: _mac(k, 8),
     "oid": lambda k: str(k % 2**31), "xid": lambda k: str(k % 2**31),
     "pg_lsn": lambda k: f"{k >> 32:X}/{k & 0xFFFFFFFF:X}",
-    "char": lambda k: chr(97 + k % 26), "hstore": lambda k: f'"id"=>"{k}"', "ltree": lambda k: ".".join(_words(k)),
+    "char": lambda k: chr(97 + k % 26), "hstore": lambda k: f'"id"=>"{k}"', "ltree": lambda k: ".".join(_split(k)),
     "jsonpath": lambda k: f"$.k{k}",
 }  # fmt: skip
 _ELEMENTS: dict[str, Callable[[int], str]] = {
     "int2": lambda k: str(k % 30_000), "int4": lambda k: str(k % 2**31), "int8": str,
-    "text": lambda k: " ".join(_words(k)),
-    "varchar": lambda k: _words(k)[0], "bpchar": lambda k: _words(k)[0][:1], "numeric": lambda k: str(k % 10_000),
+    "text": lambda k: " ".join(_split(k)),
+    "varchar": lambda k: _split(k)[0], "bpchar": lambda k: _split(k)[0][:1], "numeric": lambda k: str(k % 10_000),
     "float4": lambda k: str(k % 10_000), "float8": lambda k: str(k % 10_000), "bool": lambda k: "tf"[k % 2],
-    "citext": lambda k: " ".join(_words(k)), "name": lambda k: _words(k)[0],
+    "citext": lambda k: " ".join(_split(k)), "name": lambda k: _split(k)[0],
     "date": lambda k: f"{2000 + k // 336 % 50}-{1 + k // 28 % 12:02d}-{1 + k % 28:02d}",
     "timestamp": lambda k: f"2024-01-{1 + k % 28:02d} {_time(k)}",
     "timestamptz": lambda k: f"2024-01-{1 + k % 28:02d} {_time(k)}+00",

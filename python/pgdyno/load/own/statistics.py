@@ -13,7 +13,7 @@ from typing import Any
 
 from pgdyno.load.find import Connection
 from pgdyno.load.own.catalog import Column, TableFacts
-from pgdyno.load.own.said import decimals, length
+from pgdyno.load.own.requested import decimals, length
 
 _STATS = """
 select c.oid::pg_catalog.regclass::pg_catalog.text, s.attname::text, s.null_frac, s.n_distinct, s.most_common_freqs,

@@ -34,7 +34,7 @@ _ASKED = re.compile(r":([A-Za-z_]\w*?)_(rows|first|last)\b")
 _PREFIX = re.compile(r"\\(?:pick[ \t]+\S+|gset|aset)[ \t]+(\w+)")
 
 
-def asked(texts: Sequence[str]) -> list[tuple[str, str]]:
+def requested_properties(texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return the variables of tables that scripts use, as pairs: table, and rows, first or last."""
     found: dict[tuple[str, str], None] = {}
     for text in texts:
@@ -59,7 +59,7 @@ def touched(conn: Connection, scripts: Sequence[str]) -> list[Touched]:
     Rows are the planner's estimate; keys are exact.
     """
     words = {w.strip('"') if w.startswith('"') else w.lower() for text in scripts for w in _NAME.findall(text)}
-    words |= {table for table, _ in asked(scripts)}
+    words |= {table for table, _ in requested_properties(scripts)}
     found = []
     for _, name, _, in_leaves, own, key in conn.execute(_TABLES, [sorted(words), list(schemas_of(conn))]).fetchall():
         first = last = None

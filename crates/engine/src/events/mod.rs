@@ -1,8 +1,32 @@
 //! What a worker reports besides its intervals.
 
-use super::{EventKind, Report, RunEvent};
+mod kinds;
+
+pub use kinds::EventKind;
 use pgdyno_base::Nanos;
+use pgdyno_record::Interval;
 use pgdyno_wire::SqlState;
+
+/// Something that happened at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEvent {
+    /// Counted from the run's start.
+    pub at: Nanos,
+    /// Kind of the event.
+    pub kind: EventKind,
+    /// Which client.
+    pub client: usize,
+    /// Description of the event.
+    pub text: String,
+}
+
+/// Report of a worker.
+pub enum Report {
+    /// An interval is over.
+    Interval(Box<Interval>),
+    /// Something happened.
+    Event(RunEvent),
+}
 
 /// Events beyond this number are counted in the intervals but not reported one by one.
 const MAX_EVENTS: u32 = 200;

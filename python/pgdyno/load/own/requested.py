@@ -17,13 +17,13 @@ _EPOCH = dt.datetime(1970, 1, 1)
 SHORT, LONG = 8, 24
 
 
-def as_said(c: Column, said: Mapping[str, Any], where: str) -> Drawn:
+def requested_draw(c: Column, requested: Mapping[str, Any], where: str) -> Drawn:
     """Return the drawing rule for a column that the user specifies and that is no reference.
 
     Raise SpecError if the bounds are invalid.
     """
-    kind = said["type"]
-    low, high = _bounds(c, said, where)
+    kind = requested["type"]
+    low, high = _bounds(c, requested, where)
     longest = 1_000_000 if kind == "text" else 2**62
     if kind != "number" and max(abs(low), abs(high)) > longest:
         raise SpecError(f"{where}: min and max reach beyond {longest:,}")
@@ -34,19 +34,19 @@ def as_said(c: Column, said: Mapping[str, Any], where: str) -> Drawn:
         kind,
         low,
         high,
-        said["distribution"],
-        said["skew"],
-        tuple(said["values"]),
-        tuple(said["weights"]),
-        said["nulls"],
-        said["like"],
-        said["correlation"],
+        requested["distribution"],
+        requested["skew"],
+        tuple(requested["values"]),
+        tuple(requested["weights"]),
+        requested["nulls"],
+        requested["like"],
+        requested["correlation"],
         decimals(c),
     )
 
 
-def _bounds(c: Column, said: Mapping[str, Any], where: str) -> tuple[float, float]:
-    kind, low, high = said["type"], said["min"], said["max"]
+def _bounds(c: Column, requested: Mapping[str, Any], where: str) -> tuple[float, float]:
+    kind, low, high = requested["type"], requested["min"], requested["max"]
     if kind in ("timestamp", "date"):
         return instant(low, FROM, kind, f"{where}.min"), instant(high, TO, kind, f"{where}.max")
     if isinstance(low, str) or isinstance(high, str):
