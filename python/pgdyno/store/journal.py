@@ -7,6 +7,7 @@ beginning of the run.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -90,7 +91,9 @@ class RunRecorder:
     def close(self) -> None:
         """Close the journal."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                # The line that a full disk did not take is tried again, in vain.
+                self._file.close()
             self._file = None
 
     def _line(self, event: RunEvent) -> None:
