@@ -12,6 +12,9 @@ __version__: str
 class CoreError(Exception):
     """Something went wrong; the message says what."""
 
+    #: "plan", "connect", "session", "script", "aborted", "lost", "system", "limit"; of loads also "server", "file",
+    #: "stopped"; "other".
+    kind: str
     #: Of a server's error; None: it is not one.
     sqlstate: str | None
     #: Of a refusal of this machine's operating system.

@@ -78,6 +78,7 @@ def odd(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c.words.encode("unicode_escape").decode()[:60])
 def test_a_hostile_call(call: Call, odd: Path, server: Server) -> None:
     before = sorted(p.name for p in odd.rglob("*"))
@@ -98,6 +99,7 @@ def test_a_hostile_call(call: Call, odd: Path, server: Server) -> None:
     assert sorted(p.name for p in odd.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["experiments"], ["--help"], ["load", "pk", "--plan", "--disk-mbps", "1"]])
 def test_a_full_standard_output(words: list[str]) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123

@@ -65,6 +65,7 @@ def test_a_plan_that_is_cut_off_leaves_no_probe(tmp_path: Path, number: signal.S
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_any_verb_sweeps_what_a_killed_one_has_left(tmp_path: Path, reachable: Path) -> None:
     """Wherever it lies: in a temporary folder that is not ours now, in a storage folder, in a cluster half made."""
     home, elsewhere, disk = reachable / "state", reachable / "elsewhere", reachable / "disk"
@@ -149,6 +150,7 @@ def test_two_runs_on_one_machine_know_of_each_other(tmp_path: Path) -> None:
     assert "another pgdyno was at work on this machine" in report
 
 
+@pytest.mark.slow
 def test_a_register_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
     """`sudo -E`, a home of somebody else's: root would remove what they name."""
     entries = tmp_path / "state" / "pgdyno" / "temporary"
@@ -171,6 +173,7 @@ def test_a_register_that_others_may_write_is_not_believed(tmp_path: Path) -> Non
     assert "left by a pgdyno that was killed" in pgdyno("experiments", env=env).err and not victim.exists()
 
 
+@pytest.mark.slow
 def test_without_a_register_the_next_call_in_the_same_place_sweeps(tmp_path: Path) -> None:
     """An account without a home that it may write to."""
     env = environment(TMPDIR=str(tmp_path), XDG_STATE_HOME="/dev/null")

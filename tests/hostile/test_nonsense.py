@@ -29,6 +29,7 @@ VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 3))])
 @pytest.mark.parametrize("value", ["null", *(pytest.param(v, marks=pytest.mark.slow) for v in VALUES if v != "null")])
 def test_whatever_a_server_answers_is_an_error_of_its_own(tmp_path: Path, value: str, rows: int) -> None:

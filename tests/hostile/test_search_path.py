@@ -94,6 +94,7 @@ def warnings(server: Server) -> list[str]:
     return sorted({x.partition("sprung: ")[2] for x in lines if "sprung: " in x})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -188,6 +188,7 @@ def test_what_is_somebodys_stays(server: Server, ours: None, tmp_path: Path, see
         pytest.fail(f"seed {seed}: {words} changed {changed[:4]}\n" + "\n".join(t.sql for t in made))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "named"),
     [
@@ -208,6 +209,7 @@ def test_what_is_tied_to_ours_is_refused_by_name(
         assert done.code == 3 and named in " ".join(done.err.split()) and not changed, done.err
 
 
+@pytest.mark.slow
 def test_a_template_is_refused_and_subscribers_are_named(server: Server, tmp_path: Path) -> None:
     name = "template1"
     done = pgdyno("load", "pk", "--rows", 10, "--target", server.conninfo(dbname=name))

@@ -74,6 +74,7 @@ def loaded(server: Server, database: str, *args: str) -> tuple[int, str]:
     return done.code, done.err
 
 
+@pytest.mark.slow
 def test_a_table_that_was_renamed_is_its_owner_s(server: Server, database: str) -> None:
     """The comment goes with a table that is renamed; what it says is of another."""
     assert loaded(server, database, "tpcb", "--scale", "1")[0] == 0
@@ -90,6 +91,7 @@ def test_a_table_that_was_renamed_is_its_owner_s(server: Server, database: str) 
     assert server.sql("select delta from pgbench_tellers_old", dbname=database) == [(42,)]
 
 
+@pytest.mark.slow
 def test_what_somebody_attached_to_a_table_of_ours_stays(server: Server, database: str) -> None:
     """Who drops a partitioned table drops its partitions."""
     assert loaded(server, database, "tpcb", "--scale", "1", "--partitions", "2")[0] == 0
@@ -105,6 +107,7 @@ def test_what_somebody_attached_to_a_table_of_ours_stays(server: Server, databas
     assert server.sql("select count(*) from theirs.mine", dbname=database) == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_dataset_of_another_size_goes_only_when_it_may(server: Server, database: str, tmp_path: Path) -> None:
     assert loaded(server, database, "tpcb", "--scale", "2")[0] == 0
     for verb in (["load", "tpcb"], ["run", "quick", "--duration", "1", "--runs", str(tmp_path)]):
@@ -121,6 +124,7 @@ def test_a_dataset_of_another_size_goes_only_when_it_may(server: Server, databas
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_dataset_from_a_dump_is_used_but_never_dropped(server: Server, database: str) -> None:
     """Its marks were written on other tables: those of the same names elsewhere."""
     assert loaded(server, database, "pk", "--rows", "100")[0] == 0
@@ -164,6 +168,7 @@ def test_names_are_listed_each() -> None:
     assert find.listed_names(["b", "a01", "a02"]) == "a01, a02, b"
 
 
+@pytest.mark.slow
 def test_whoever_may_create_functions_gets_no_further(server: Server, database: str) -> None:
     """A function that fits better than the server's own, a forged mark, names that end a literal or a block."""
     server.sql("drop role if exists evil")
@@ -202,6 +207,7 @@ def test_whoever_may_create_functions_gets_no_further(server: Server, database: 
         server.sql("drop role evil")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -235,6 +241,7 @@ def test_a_forged_mark_is_not_enough(server: Server, database: str, make: str, w
         server.sql("drop role forger")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("tpcc", "--warehouses", "1"), ("feed", "--rows", "10", "--tables", "3"),
                                    ("pk", "--rows", "10"), ("tpcb", "--scale", "1", "--partitions", "2")])  # fmt: skip
 def test_what_a_load_left_unfinished_is_no_doubt(server: Server, database: str, words: tuple[str, ...]) -> None:
@@ -268,6 +275,7 @@ def test_more_tables_than_a_transaction_locks(server: Server, database: str) -> 
     assert code == 3 and "some are gone, others not" in " ".join(said.split()), said
 
 
+@pytest.mark.slow
 def test_marks_of_old_are_replaced_when_it_is_said(server: Server, database: str) -> None:
     assert loaded(server, database, "pk", "--rows", "100")[0] == 0
     server.sql("comment on table pk is 'pgdyno dataset pk rows=100'", dbname=database)

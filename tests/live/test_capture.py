@@ -151,6 +151,7 @@ def traps_sprung(server: Server, folder: Path) -> list[str]:
         return [row[13] for row in csv.reader(f) if "SPRUNG" in row[13] and row[1] != "evil"]
 
 
+@pytest.mark.slow
 def test_a_capture_carries_out_nobodys_code(busy: Server, tmp_path: Path) -> None:
     """A plain role owns the database, its search path, views, policies, operators and indexes; a superuser captures."""
     busy.sql("drop database if exists trap with (force)")
@@ -254,6 +255,7 @@ def captured_run(server: Server, dbname: str, out: Path, *words: str) -> Result:
     return pgdyno("run", file, "--target", target, "--runs", out / "runs", *more)
 
 
+@pytest.mark.slow
 def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_path: Path) -> None:
     target = busy.conninfo(dbname=sessions)
     assert pgdyno("capture", "--target", target, "--output", tmp_path / "all").code == 0
@@ -285,6 +287,7 @@ def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_p
     assert re.search(r"Rows that tables gained or lost: sessions -[\d,]+ \(-[\d.e+]+%\)", done.json["answer"][-1])
 
 
+@pytest.mark.slow
 def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, tmp_path: Path) -> None:
     before = counted(busy, sessions)
     done = captured_run(busy, sessions, tmp_path / "reads", "--read-only")
@@ -306,6 +309,7 @@ def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, t
     assert counted(busy, sessions) == before
 
 
+@pytest.mark.slow
 def test_what_is_no_log_is_said(busy: Server, tmp_path: Path) -> None:
     for name, text, words in (("x.csv", "a,b\n", "no csvlog"), ("x.json", "{\n", "x.json:1")):
         (tmp_path / name).write_text(text)

@@ -89,6 +89,7 @@ def test_schemas_from_outside(server: Server, database: str, case: str) -> None:
         assert server.sql(f"select {holds}", dbname=database) == [(True,)], holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", [pytest.param(p.stem, marks=[] if p.stem == "tenants" else [pytest.mark.slow]) for p in FORMS]
 )
@@ -181,6 +182,7 @@ def tried(server: Server, database: str, folder: Path, number: int, examples: in
     assert done[0] > done[1], done
 
 
+@pytest.mark.slow
 def test_some_random_schemas_are_filled(server: Server, database: str, tmp_path: Path) -> None:
     tried(server, database, tmp_path, 20260901, 25)
 
@@ -202,6 +204,7 @@ CAPTURED: dict[str, tuple[list[tuple[str, int]], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", sorted(CAPTURED))
 def test_logs_from_outside(server: Server, database: str, tmp_path: Path, case: str) -> None:
     server.sql("drop database if exists shop", dbname="postgres")

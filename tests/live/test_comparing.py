@@ -92,6 +92,7 @@ def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
     assert pgdyno("plan", tmp_path / "none.toml").code == 0
 
 
+@pytest.mark.slow
 def test_plan_lists_servers_in_the_files_order(tmp_path: Path) -> None:
     names = ["delta", "alpha", "charlie", "bravo"]
     text = 'name = "x"\ntitle = "X"\n[workloads.w]\nscripts = [{ text = "SELECT 1;" }]\n'

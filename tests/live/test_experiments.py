@@ -133,6 +133,7 @@ def test_setup_and_many_tables(tmp_path: Path) -> None:
     assert sizes["one-batch", "one-none"] == 0 < sizes["one-batch", "one-brin"] < sizes["one-batch", "one-btree"]
 
 
+@pytest.mark.slow
 def test_a_mistake_in_setup_is_said(tmp_path: Path) -> None:
     (tmp_path / "made.toml").write_text(HEAD + '[dataset]\nscale = 1\nsetup = ["creat table x ()"]\n' + RUN)
     done = pgdyno("run", tmp_path / "made.toml", "--embedded", "--runs", tmp_path / "runs", "-q")
@@ -405,6 +406,7 @@ def test_a_dataset_that_is_there_is_used_whatever_would_have_been_chosen(server:
     server.sql("drop database loaded")
 
 
+@pytest.mark.slow
 def test_what_is_refused_before_a_trial_is_said(server: Server, tmp_path: Path) -> None:
     server.sql("create role unready login")
     server.sql("create database unprepared owner unready")

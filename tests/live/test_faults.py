@@ -34,6 +34,7 @@ def test_wrong_password(server: Server, tmp_path: Path) -> None:
     refused("no password supplied", "~/.pgpass", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+@pytest.mark.slow
 def test_unreachable_host(tmp_path: Path) -> None:
     info = f"host=127.0.0.1 port={free_port()} user=x dbname=y"
     refused("Connection refused", "Is the server running", code=3, args=("--target", info, "--runs", tmp_path))

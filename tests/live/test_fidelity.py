@@ -160,6 +160,7 @@ def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> Non
     assert summary["latency"]["mean_ns"] >= think_s * 1e9, summary
 
 
+@pytest.mark.slow
 def test_a_replay_does_what_was_done_when_it_was_done(server: Server, tmp_path: Path) -> None:
     """With its values: the rows are then as production left them, and each session's order is its own."""
     each = 60
@@ -225,6 +226,7 @@ STATEMENTS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["statistics", "log"])
 def test_statements_of_all_kinds_find_what_they_found(server: Server, tmp_path: Path, source: str) -> None:
     """Keys with gaps, NULL, enums, domains, upserts, unique columns that change, words that are no values."""

@@ -106,6 +106,7 @@ def test_patroni_keeps_what_its_mode_promises(cluster: Patroni, tmp_path: Path, 
         assert found["lost"] == 0 and found["code"] == 0, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [

@@ -44,6 +44,7 @@ def live(server: Server) -> str:
     return "statistics"
 
 
+@pytest.mark.slow
 def test_columns_are_filled_as_they_are_there(server: Server, live: str, tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
     done = pgdyno("new", file, "--from", server.conninfo(dbname=live))

@@ -319,6 +319,7 @@ def test_a_configuration_elsewhere_is_asked_for(cluster: Server) -> None:
         away.rename(conf)
 
 
+@pytest.mark.slow
 def test_what_would_fail_at_the_end_fails_at_the_beginning(cluster: Server) -> None:
     cluster.start()
     cluster.sql("create table pk_old (id int); create index pk_pkey on pk_old (id)")
@@ -387,6 +388,7 @@ def test_what_a_kill_leaves_does_not_hinder_a_backup(cluster: Server, tmp_path: 
     cluster.sql("drop table pk")
 
 
+@pytest.mark.slow
 def test_tables_that_a_crash_has_emptied_are_made_again(cluster: Server) -> None:
     assert direct(cluster, "pk", "--rows=5000", "--unlogged").code == 0
     assert "it is there already" in direct(cluster, "pk", "--rows=5000", "--unlogged").out
@@ -401,6 +403,7 @@ def test_tables_that_a_crash_has_emptied_are_made_again(cluster: Server) -> None
     cluster.sql("drop table pk")
 
 
+@pytest.mark.slow
 def test_fewer_tables_replace_more(cluster: Server) -> None:
     assert direct(cluster, "feed", "--tables=5", "--rows=10").code == 0
     assert direct(cluster, "feed", "--tables=3", "--rows=10").code == 0
@@ -412,6 +415,7 @@ def test_fewer_tables_replace_more(cluster: Server) -> None:
     cluster.sql("drop table feed")
 
 
+@pytest.mark.slow
 def test_a_database_without_an_encoding(cluster: Server) -> None:
     cluster.start()
     cluster.sql("create database ascii encoding SQL_ASCII template template0")
@@ -449,6 +453,7 @@ def test_a_disk_that_is_too_small_is_told_before(cluster: Server) -> None:
     assert sorted(p.name for p in cluster.data.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_disk_that_gets_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may mount")

@@ -325,6 +325,7 @@ def test_an_older_version(make: Maker) -> None:
     assert pgdyno("cluster", "rejoin", folder).code == 0 and status(folder)["troubles"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -342,6 +343,7 @@ def test_what_makes_no_sense_makes_nothing(base: Path, arguments: list[str], cod
     assert not (base / "c").exists()
 
 
+@pytest.mark.slow
 def test_verbs_for_standbys_name_what_there_is_not(tmp_path: Path) -> None:
     for verb in ("switchover", "failover", "rejoin", "repair"):
         done = pgdyno("cluster", verb, tmp_path)
@@ -351,6 +353,7 @@ def test_verbs_for_standbys_name_what_there_is_not(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_passwords_are_shown_to_nobody(make: Maker) -> None:
     folder = make("--no-network", standbys=1)
     known = json.loads((folder / "replication.json").read_text())
@@ -458,6 +461,7 @@ def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> No
     assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
 
 
+@pytest.mark.slow
 def test_without_namespaces_there_is_no_link(make: Maker) -> None:
     done = pgdyno("cluster", "link", make("--no-network", standbys=1), "--cut")
     assert done.code == 3 and "share this machine's network" in done.err

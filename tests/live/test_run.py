@@ -70,6 +70,7 @@ def test_a_mistake_is_told_by_the_option_before_anything_is_made(
     assert list(tmp_path.iterdir()) == [] and left_behind() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prepare", "sql"),
     [
@@ -269,6 +270,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(tmp_path: Path) -> No
     assert left_behind() == before
 
 
+@pytest.mark.slow
 def test_sigterm_while_starting_leaves_nothing(tmp_path: Path) -> None:
     before = left_behind()
     code, text, _ = interrupt(tmp_path, signal.SIGTERM, "starting a private PostgreSQL")
@@ -373,6 +375,7 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
         assert "connection_lost" in events and "reconnected" in events
 
 
+@pytest.mark.slow
 def test_a_level_that_changes_is_said_first(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("create table t (id int primary key, v int)", dbname=database)
     server.sql("insert into t select g, 0 from generate_series(1, 300000) g", dbname=database)

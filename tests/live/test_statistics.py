@@ -68,6 +68,7 @@ def near(ours: dict[str, Any], theirs: dict[str, Any], rows: int) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "options"),
     [

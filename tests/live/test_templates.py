@@ -193,6 +193,7 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     assert pgdyno(*args, "--templates", "some", env=env).code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -255,6 +256,7 @@ def test_a_copy_of_somebodys_server_is_not_its_twin(folder: Path) -> None:
         assert pgdyno("cluster", "stop", folder / "twin").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["it's", "with space"])
 def test_odd_names(folder: Path, name: str) -> None:
     path = folder / name
@@ -267,6 +269,7 @@ def test_odd_names(folder: Path, name: str) -> None:
     assert pgdyno("cluster", "stop", path).code == 0
 
 
+@pytest.mark.slow
 def test_names_that_no_server_could_have(folder: Path) -> None:
     for name in ("a,b", "x" * 100):
         done = pgdyno("cluster", "create", folder / name)

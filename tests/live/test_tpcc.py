@@ -57,6 +57,7 @@ def loaded(server: Server) -> Iterator[str]:
     server.sql("drop database tpcc_module with (force)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "locale"),
     # Where texts are not compared as bytes, the index on names is the server's.
@@ -144,6 +145,7 @@ BREAK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clause", BREAK)
 def test_a_broken_condition_is_found_by_its_clause(loaded: str, clause: str) -> None:
     (condition,) = [c for c in CONSISTENCY if c.clause == clause]
@@ -159,6 +161,7 @@ def test_every_condition_of_the_standard_is_there() -> None:
     assert [c.clause for c in CONSISTENCY] == [f"3.3.2.{n}" for n in range(1, 13)] == list(BREAK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("title", "sql"),
     [

@@ -15,6 +15,8 @@ pub enum EngineError {
         endpoint: String,
         /// The operating system's word.
         reason: String,
+        /// The operating system's number, if it refused.
+        errno: Option<i32>,
         /// Failure in libpq's wording.
         classic: String,
     },
@@ -35,6 +37,8 @@ pub enum EngineError {
     Lost(String),
     /// The operating system refused something.
     System(String),
+    /// A limit of this machine is too low for the plan: which one, and what to do.
+    Limit(String),
 }
 
 impl EngineError {
@@ -48,6 +52,28 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// The operating system's number, if it refused a connection.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            EngineError::Connect { errno, .. } => *errno,
+            _ => None,
+        }
+    }
+
+    /// Name of the kind of error, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            EngineError::Plan(_) => "plan",
+            EngineError::Connect { .. } => "connect",
+            EngineError::Session { .. } => "session",
+            EngineError::Script(_) => "script",
+            EngineError::Aborted(_) => "aborted",
+            EngineError::Lost(_) => "lost",
+            EngineError::System(_) => "system",
+            EngineError::Limit(_) => "limit",
+        }
+    }
+
     /// The server's code, if a server refused a session.
     pub fn sqlstate(&self) -> Option<SqlState> {
         match self {
@@ -60,7 +86,9 @@ impl EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EngineError::Plan(m) | EngineError::Lost(m) | EngineError::System(m) => f.write_str(m),
+            EngineError::Plan(m) | EngineError::Lost(m) | EngineError::System(m) | EngineError::Limit(m) => {
+                f.write_str(m)
+            }
             EngineError::Connect { endpoint, reason, .. } => write!(f, "cannot connect to {endpoint}: {reason}"),
             EngineError::Session { endpoint, error, .. } => write!(f, "cannot begin a session at {endpoint}: {error}"),
             EngineError::Script(e) => write!(f, "{e}"),

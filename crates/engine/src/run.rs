@@ -205,7 +205,7 @@ fn allow_descriptors(clients: usize, workers: usize) -> Result<(), EngineError> 
     {
         return Ok(());
     }
-    Err(EngineError::Plan(format!(
+    Err(EngineError::Limit(format!(
         "{clients} clients need {need} file descriptors and the limit is {}; raise it (ulimit -n {need}) or use fewer \
          clients",
         limit.maximum.or(limit.current).unwrap_or(0)

@@ -54,6 +54,17 @@ impl LoadError {
         }
     }
 
+    /// Name of the kind of error, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            LoadError::Connect { .. } => "connect",
+            LoadError::Server { .. } => "server",
+            LoadError::Wire(_) => "lost",
+            LoadError::File { .. } => "file",
+            LoadError::Interrupted => "stopped",
+        }
+    }
+
     /// The operating system's number, if this machine refused something.
     pub fn errno(&self) -> Option<i32> {
         match self {

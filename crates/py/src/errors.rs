@@ -18,10 +18,11 @@ create_exception!(_core, ConnectError, CoreError, "No connection or no session: 
 create_exception!(_core, StoppedError, CoreError, "The caller asked to stop.");
 
 /// Gives an exception what programs decide by; its message is for people.
-fn with(error: PyErr, sqlstate: Option<SqlState>, errno: Option<i32>) -> PyErr {
+fn with(error: PyErr, kind: &str, sqlstate: Option<SqlState>, errno: Option<i32>) -> PyErr {
     Python::attach(|py| {
         let value = error.value(py);
         // An exception of ours takes any attribute; one that does not stays as it is.
+        let _ = value.setattr("kind", kind);
         let _ = value.setattr("sqlstate", sqlstate.map(|s| s.to_string()));
         let _ = value.setattr("errno", errno);
     });
@@ -38,12 +39,12 @@ pub fn engine(e: &EngineError) -> PyErr {
         EngineError::Script(e) => script(e),
         _ => CoreError::new_err(text),
     };
-    with(error, e.sqlstate(), None)
+    with(error, e.kind(), e.sqlstate(), e.errno())
 }
 
 /// The exception for a mistake in a script.
 pub fn script(e: &pgdyno_script::ScriptError) -> PyErr {
-    ScriptError::new_err((e.to_string(), e.classic.to_string()))
+    with(ScriptError::new_err((e.to_string(), e.classic.to_string())), "script", None, None)
 }
 
 /// The exception for a loader's error.
@@ -54,10 +55,10 @@ pub fn load(e: &LoadError) -> PyErr {
         LoadError::Interrupted => StoppedError::new_err(text),
         _ => CoreError::new_err(text),
     };
-    with(error, e.sqlstate(), e.errno())
+    with(error, e.kind(), e.sqlstate(), e.errno())
 }
 
 /// Any other text as an exception.
 pub fn other(e: impl ToString) -> PyErr {
-    CoreError::new_err(e.to_string())
+    with(CoreError::new_err(e.to_string()), "other", None, None)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import errno
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -259,7 +260,7 @@ def run_when_ready(
             configs = [_core.ConnConfig(**c.target.core_arguments()) for c in contexts]
             return _core.run(configs, workload, observer, plan)
         except _core.ConnectError as e:
-            transient = e.sqlstate in _RESTARTING or (e.sqlstate is None and "refused" in message_of(e))
+            transient = e.sqlstate in _RESTARTING or e.errno == errno.ECONNREFUSED
             died = any(c.cluster_died() is not None for c in contexts)
             if not transient or time.monotonic() > deadline or died:
                 raise
@@ -423,7 +424,7 @@ def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
         return SpecError(text)
     if isinstance(e, _core.ConnectError):
         return TargetError(text, remedy_for(text, e.sqlstate))
-    return LocalError(text) if "file descriptors" in text else TrialError(text)
+    return LocalError(text) if e.kind in ("limit", "system") else TrialError(text)
 
 
 @dataclass

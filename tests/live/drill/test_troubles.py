@@ -170,6 +170,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
         c.wait_streaming(victim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -183,6 +184,7 @@ def test_what_makes_no_sense_breaks_nothing(cluster: Path, arguments: list[str],
     assert done.code == 2 and words in done.err
 
 
+@pytest.mark.slow
 def test_only_clusters_of_ours_are_broken(tmp_path: Path) -> None:
     done = pgdyno("drill", tmp_path)
     assert done.code == 3 and "holds no cluster with standbys" in done.err

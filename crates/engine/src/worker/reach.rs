@@ -77,7 +77,17 @@ impl Reach {
             }
             (endpoint, _) => endpoint.classic_failure(&reason),
         };
-        EngineError::Connect { endpoint: self.place(i, n), classic, reason }
+        EngineError::Connect { endpoint: self.place(i, n), classic, reason, errno: None }
+    }
+
+    /// Returns the error for a connection to the `n`th address that the operating system refused.
+    pub fn refused(&self, i: Token, n: usize, error: &std::io::Error) -> EngineError {
+        match self.cannot_connect(i, n, error.to_string()) {
+            EngineError::Connect { endpoint, reason, classic, .. } => {
+                EngineError::Connect { endpoint, reason, classic, errno: error.raw_os_error() }
+            }
+            other => other,
+        }
     }
 
     /// The pause before the next attempt: 10 ms, doubling up to `longest` each time that all addresses have failed, each

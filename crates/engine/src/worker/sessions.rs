@@ -71,7 +71,7 @@ impl<D: Driver> Worker<D> {
                 self.set_timer(i, now + Nanos::from_millis(2));
                 Ok(())
             }
-            Err(e) => self.connect_failed(i, now, self.reach.cannot_connect(i, self.clients[i].address, e.to_string())),
+            Err(e) => self.connect_failed(i, now, self.reach.refused(i, self.clients[i].address, &e)),
         }
     }
 
@@ -129,7 +129,7 @@ impl<D: Driver> Worker<D> {
     /// The socket is connected, or not.
     pub(super) fn begin_session(&mut self, i: Token, now: Nanos) -> Result<(), EngineError> {
         if let Err(e) = self.sockets.driver.connected(i) {
-            let error = self.reach.cannot_connect(i, self.clients[i].address, e.to_string());
+            let error = self.reach.refused(i, self.clients[i].address, &e);
             return self.connect_failed(i, now, error);
         }
         let config = self.reach.config(i).clone();
