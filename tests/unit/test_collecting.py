@@ -154,10 +154,12 @@ def test_the_machine_and_its_processes_are_read() -> None:
         pytest.skip("Linux only")
     sources = [Machine(), Cores(), Processes(os.getpid())]
     assert all(s.rows(1.0) == [] or s.name in ("processes", "cores") for s in sources)
-    until = time.monotonic() + 0.2
-    while time.monotonic() < until:
+    # Time of a CPU: on a busy machine a process gets only a part of each second.
+    began, until = time.monotonic(), time.process_time() + 0.2
+    while time.process_time() < until:
         pass
-    (machine,) = sources[0].rows(0.2)
+    passed = time.monotonic() - began
+    (machine,) = sources[0].rows(passed)
     busy = sum(float(v) for k, v in machine.items() if k.startswith("cpu_") and k not in ("cpu_idle", "cpu_iowait"))
     assert 0 < busy <= float(machine["cores"]) * 1.5
     named = {"running", "blocked", "memory_available_bytes", "page_cache_bytes", "dirty_bytes", "writeback_bytes",
@@ -165,8 +167,8 @@ def test_the_machine_and_its_processes_are_read() -> None:
     assert named <= set(machine) and float(machine["memory_available_bytes"]) > 1 << 20
     if Path("/proc/pressure/cpu").exists():
         assert 0 <= float(machine["pressure_cpu_some"]) <= 1.5
-    (ours,) = [r for r in sources[2].rows(0.2) if r["kind"] == "pgdyno"]
-    assert float(ours["cpu"]) > 0.3
+    (ours,) = [r for r in sources[2].rows(passed) if r["kind"] == "pgdyno"]
+    assert float(ours["cpu"]) * passed > 0.15
 
 
 def test_the_log_is_read_as_events(tmp_path: Path) -> None:

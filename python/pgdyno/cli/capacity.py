@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
+from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for
+from pgdyno.cli.requests import CapacityRequest
 from pgdyno.cli.run import view_in
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
@@ -23,29 +24,23 @@ _EXPECTED = {Caveat.SKIPPED, Caveat.UNFINISHED}
 
 
 def main(
-    experiment: str,
-    *,
-    slo: str,
-    servers: Options,
-    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
-    runs: Path,
-    json_output: bool,
-    quiet: bool,
-    details: bool = False,
-    lang: str = "en",
-    shortest_s: float | None = None,
+    request: CapacityRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[str]]]
 ) -> int:
-    """Run the search, show the result, and return the exit code."""
+    """Run the search, show the result, and return the exit code.
+
+    `adjust` returns what the command line makes of the experiment.
+    """
+    json_output, quiet, lang = request.output.json_output, request.output.quiet, language(request.output.lang)
     try:
-        wanted = objective(slo)
+        wanted = objective(request.slo)
     except ValueError as e:
         raise UsageError(f"--slo: {e}") from e
-    prepared = prepare(experiment, adjust, runs)
+    prepared = prepare(request.experiment, adjust, request.runs)
     if prepared.resumed is not None:
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
-    outcome, found = search(prepared, servers, wanted, stream_for(errors, quiet=quiet), shortest_s=shortest_s)
+    outcome, found = search(prepared, servers, wanted, stream_for(errors, quiet=quiet), shortest_s=request.duration)
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}
@@ -57,7 +52,7 @@ def main(
         out.print()
         v = view_in(outcome, lang)
         v = replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")])
-        console.show(v, out, details=details)
+        console.show(v, out, details=request.output.details)
     if outcome.error:
         errors.print(f"pgdyno: {outcome.error}", soft_wrap=True)
     if outcome.path is not None and not quiet:

@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,8 @@ from rich.text import Text
 from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.console import command_line
+from pgdyno.cli.options import language
+from pgdyno.cli.requests import DrillRequest
 from pgdyno.cli.stopping import stoppable
 from pgdyno.drill import drill as drills
 from pgdyno.drill import foreign, modes, page, words
@@ -53,62 +56,26 @@ def list_faults() -> int:
     return 0
 
 
-def main(
-    folder: Path,
-    fault: str | None,
-    rounds: int,
-    *,
-    all_modes: bool,
-    clients: int,
-    before_s: float,
-    after_s: float,
-    answer_timeout_s: float,
-    fence: bool,
-    pooled: bool,
-    background: tuple[str, int, int],
-    may_break: bool,
-    runs: Path,
-    json_output: bool,
-    quiet: bool,
-    lang: str = "en",
-) -> int:
-    """Run a drill that breaks a cluster, and return the exit code.
+def main(request: DrillRequest, folder: Path) -> int:
+    """Run the drill of a request on the cluster in a folder, or that a file describes, and return the exit code.
 
     Exit code 1 means that commits were lost or that something is wrong.
     """
+    r, lang = request, language(request.lang)
+    options = Options(clients=r.clients, before_s=r.before, after_s=r.after, answer_timeout_s=r.answer_timeout)
     if folder.is_file():
-        if background[0] or pooled:
+        if r.workload or r.through_pooler:
             raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
-        found = _foreign(
-            folder,
-            fault,
-            rounds,
-            Options(
-                clients=clients, before_s=before_s, after_s=after_s, answer_timeout_s=answer_timeout_s, fence=False
-            ),
-            runs,
-            all_modes=all_modes,
-            may_break=may_break,
-            quiet=quiet,
-        )
-        return _end(found, json_output=json_output, lang=lang)
+        return _end(_foreign(folder, r, replace(options, fence=False)), json_output=r.json_output, lang=lang)
     cluster = ReplicatedCluster(folder)
-    names = _faults(fault, cluster, all_modes)
-    workload = Beside(*background) if background[0] else None
+    names = _faults(r.fault, cluster, r.modes)
+    workload = Beside(r.workload, r.workload_clients, r.scale) if r.workload else None
     if workload is not None:
         workload.refuse_unknown()
-    options = Options(
-        clients=clients,
-        before_s=before_s,
-        after_s=after_s,
-        answer_timeout_s=answer_timeout_s,
-        fence=fence,
-        pooled=pooled,
-        beside=workload,
-    )
-    if pooled and (cluster.pooler is None or cluster.pooler.process_id is None):
+    options = replace(options, fence=not r.no_fence, pooled=r.through_pooler, beside=workload)
+    if r.through_pooler and (cluster.pooler is None or cluster.pooler.process_id is None):
         raise RefusedError(f"{folder} has no pooler that runs", "Make a cluster with --pooler; pgdyno cluster start.")
-    place = drills.folder_for(runs, cluster.base.name)
+    place = drills.folder_for(r.runs, cluster.base.name)
     with stoppable(), record.locked(folder), ExitStack() as stack:
         cluster = ReplicatedCluster(folder)
         if left := leftovers.every(cluster):
@@ -133,17 +100,17 @@ def main(
                     f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
                     f"pgdyno cluster repair {folder}; pgdyno cluster status {folder} shows how it stands.",
                 )
-        stream = _stream(quiet=quiet)
+        stream = _stream(quiet=r.quiet)
         stack.callback(stream.close)
-        in_these = modes.MODES if all_modes else ()
+        in_these = modes.MODES if r.modes else ()
         try:
-            found = drills.run(cluster, names, rounds, options, place, stream, in_these, command=command_line())
+            found = drills.run(cluster, names, r.rounds, options, place, stream, in_these, command=command_line())
         except (KeyboardInterrupt, Terminated):
             stream.close()
             _mend(folder)
             _report_what_there_is(place)
             raise
-    return _end(found, json_output=json_output, lang=lang)
+    return _end(found, json_output=r.json_output, lang=lang)
 
 
 def _mend(folder: Path) -> None:
@@ -185,37 +152,27 @@ def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
     return 0
 
 
-def _foreign(
-    file: Path,
-    fault: str | None,
-    rounds: int,
-    options: Options,
-    runs: Path,
-    *,
-    all_modes: bool,
-    may_break: bool,
-    quiet: bool,
-) -> Drill:
+def _foreign(file: Path, r: DrillRequest, options: Options) -> Drill:
     """Run a drill on a cluster that another tool manages."""
     description = foreign.read(file)
     # A file with one fault means that one.
     only = next(iter(description.faults)) if len(description.faults) == 1 else "kill-primary"
-    names = list(description.faults) if fault == "all" else [n.strip() for n in (fault or only).split(",")]
+    names = list(description.faults) if r.fault == "all" else [n.strip() for n in (r.fault or only).split(",")]
     foreign.refuse_unknown(description, names)
-    if all_modes:
+    if r.modes:
         raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
-    if not may_break:
+    if not r.i_know_this_breaks_it:
         raise RefusedError(
             f"{file} describes a cluster that is not pgdyno's, and its commands would break it: "
             f"{', '.join(names)} on {', '.join(description.members)}",
             "Where that is meant: --i-know-this-breaks-it. It also makes the tables public.pgdyno_ledger, "
             "pgdyno_ledger_register and pgdyno_ledger_token there.",
         )
-    place = drills.folder_for(runs, description.name)
+    place = drills.folder_for(r.runs, description.name)
     with stoppable(), foreign.ForeignCluster(description) as cluster:
-        stream = _stream(quiet=quiet)
+        stream = _stream(quiet=r.quiet)
         try:
-            return drills.run_foreign(cluster, names, rounds, options, place, stream, command=command_line())
+            return drills.run_foreign(cluster, names, r.rounds, options, place, stream, command=command_line())
         except (KeyboardInterrupt, Terminated):
             stream.close()
             shown = ", ".join(f"{m.name}: {m.seen.role}" for m in cluster.members)

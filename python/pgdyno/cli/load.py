@@ -8,13 +8,13 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.table import Table
 
 from pgdyno.cli import console
 from pgdyno.cli.progress import stream_for
+from pgdyno.cli.requests import LoadRequest
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
@@ -29,96 +29,101 @@ from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_d
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
 from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
 
 METHODS = ("auto", "copy", "direct", "server")
 
 
-def main(
-    dataset: Dataset,
-    *,
-    method: str,
-    target: str | None,
-    data: Path | None,
-    user: str,
-    dbname: str,
-    connections: int | None,
-    threads: int | None,
-    plan_only: bool,
-    disk_mbps: float | None,
-    pg_bin: Path | None,
-    force: bool,
-    replace: bool,
-    ignore_archive: bool,
-    connect_timeout_s: float,
-    json_output: bool,
-    quiet: bool,
-) -> int:
-    """Plans or loads, shows, and returns the exit code."""
-    if method not in METHODS:
-        raise UsageError(f'--method: there is no "{method}"', f"There are {', '.join(METHODS)}.")
+def main(request: LoadRequest) -> int:
+    """Plan or load a dataset, show it, and return the exit code."""
+    dataset, r = _dataset(request), request
+    if r.method not in METHODS:
+        raise UsageError(f'--method: there is no "{r.method}"', f"There are {', '.join(METHODS)}.")
     errors = console.errors()
-    if plan_only:
+    if r.plan:
         with stoppable():
-            planned = _planned(dataset, data, disk_mbps)
-        _show_plan(planned, json_output)
+            planned = _planned(dataset, r.data, r.disk_mbps)
+        _show_plan(planned, r.json_output)
         return 0
-    if data is None and target is None and not targets.named_by_environment():
+    _refuse_unclear(r)
+    stream = stream_for(errors, quiet=r.quiet)
+    with stoppable(), AtWork():
+        try:
+            if others := others_at_work():
+                stream.emit(Noted(words_for(others)))
+            if r.data is not None:
+                done = _into_files(dataset, r.data, r, stream)
+                disk = None if done is None else _disk_of(resolved(r.data), done.moved_bytes)
+            else:
+                done, disk = _over_connections(dataset, r, stream), None
+        finally:
+            stream.close()
+    _show(dataset, done, disk, r.json_output)
+    return 0
+
+
+def _dataset(r: LoadRequest) -> Dataset:
+    """Return the dataset that the options describe; raise UsageError where they contradict each other."""
+    is_tpcc = r.dataset == "tpcc"
+    for option, value in (("--warehouses", r.warehouses), ("--sets", r.sets)):
+        if value is not None and not is_tpcc:
+            raise UsageError(f"{option} goes with tpcc", f"The size of {r.dataset} is its --scale.")
+    if is_tpcc and r.scale is not None and r.warehouses is not None:
+        raise UsageError("--scale and --warehouses say the same", "Give one of them.")
+    if is_tpcc and r.tables is not None:
+        raise UsageError("tpcc has the tables that it has", "Several sets of them: --sets.")
+    return loader.dataset_of(
+        r.dataset,
+        scale=r.warehouses if is_tpcc and r.warehouses is not None else r.scale,
+        rows=r.rows,
+        tables=(r.sets if is_tpcc else r.tables) or 1,
+        partitions=r.partitions,
+        fillfactor=r.fillfactor,
+        unlogged=r.unlogged,
+        tablespace=r.tablespace,
+        index_tablespace=r.index_tablespace,
+        index=r.index,
+        seed=r.seed,
+        foreign_keys=r.foreign_keys,
+        check=r.check,
+    )
+
+
+def _refuse_unclear(r: LoadRequest) -> None:
+    """Raise UsageError unless the options name one server, and a method that can load into it."""
+    if r.data is None and r.target is None and not targets.named_by_environment():
         raise UsageError(
             "load where?",
             "--target CONNINFO (or PGHOST) for a running server, --data FOLDER for a stopped one. --plan only says how "
             "large it will be.",
         )
-    if data is not None and (target is not None or method in ("copy", "server")):
+    if r.data is not None and (r.target is not None or r.method in ("copy", "server")):
         raise UsageError(
             "--data is for --method direct, --target for copy and server", "Give the one that you mean, not both."
         )
-    if data is None and method == "direct":
+    if r.data is None and r.method == "direct":
         raise UsageError(
             "--method direct writes the files of a stopped server",
             "Stop it, and name its data directory: --data FOLDER.",
         )
-    stream = stream_for(errors, quiet=quiet)
-    with stoppable(), AtWork():
-        try:
-            if others := others_at_work():
-                stream.emit(Noted(words_for(others)))
-            if data is not None:
-                done = _into_files(dataset, data, user, dbname, threads, pg_bin, force, replace, ignore_archive, stream)
-                disk = None if done is None else _disk_of(resolved(data), done.moved_bytes)
-            else:
-                done = _over_connections(
-                    dataset, target or "", method == "server", connections, connect_timeout_s, force, replace, stream
-                )
-                disk = None
-        finally:
-            stream.close()
-    _show(dataset, done, disk, json_output)
-    return 0
 
 
-def _into_files(
-    dataset: Dataset,
-    data: Path,
-    user: str,
-    dbname: str,
-    threads: int | None,
-    pg_bin: Path | None,
-    force: bool,
-    replace: bool,
-    ignore_archive: bool,
-    stream: Any,
-) -> Loaded | None:
+def _into_files(dataset: Dataset, data: Path, r: LoadRequest, stream: RunStream) -> Loaded | None:
     path = resolved(data)
     with ExitStack() as stack:
         if path.is_dir():
             stack.enter_context(datadir.claimed(path))
-        directory = datadir.examine(path)
         server = stack.enter_context(
             PrivateServer(
-                directory, user, dbname, pg_bin=pg_bin, archives=ignore_archive, tables=len(dataset.relations)
+                datadir.examine(path),
+                r.user,
+                r.dbname,
+                pg_bin=r.pg_bin,
+                archives=r.ignore_archive,
+                tables=len(dataset.relations),
             )
         )
-        return loader.into_server(server, dataset, force=force, replace=replace, threads=threads, stream=stream)
+        return loader.into_server(server, dataset, force=r.force, replace=r.replace, threads=r.threads, stream=stream)
 
 
 def _disk_of(folder: Path, written: int) -> float | None:
@@ -131,20 +136,11 @@ def _disk_of(folder: Path, written: int) -> float | None:
         return None
 
 
-def _over_connections(
-    dataset: Dataset,
-    conninfo: str,
-    on_server: bool,
-    connections: int | None,
-    connect_timeout_s: float,
-    force: bool,
-    replace: bool,
-    stream: Any,
-) -> Loaded | None:
-    target = targets.resolve(conninfo, connect_timeout_s)
+def _over_connections(dataset: Dataset, r: LoadRequest, stream: RunStream) -> Loaded | None:
+    target = targets.resolve(r.target or "", r.connect_timeout)
     stream.emit(Noted(f"target: {target.where}"))
-    with Claim(target, force=force) as claim:
-        found = find.look(claim.conn, target, dataset, force=force, replace=replace)
+    with Claim(target, force=r.force) as claim:
+        found = find.look(claim.conn, target, dataset, force=r.force, replace=r.replace)
         if found.holds(dataset):
             return None
         return loader.over_connections(
@@ -152,9 +148,9 @@ def _over_connections(
             target,
             dataset,
             found,
-            on_server=on_server,
-            connections=connections,
-            connect_timeout_s=connect_timeout_s,
+            on_server=r.method == "server",
+            connections=r.connections,
+            connect_timeout_s=r.connect_timeout,
             claim=claim,
             stream=stream,
         )

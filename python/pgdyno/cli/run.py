@@ -6,15 +6,16 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.console import command_line
+from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for, viewed
 from pgdyno.cli.report import refuse_unknown
+from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
@@ -153,28 +154,21 @@ def view_in(outcome: Outcome, lang: str) -> View:
     return view.build(outcome.analysis, with_charts=False, lang=lang)
 
 
-def main(
-    experiment: str,
-    *,
-    servers: Options,
-    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
-    runs: Path,
-    json_output: bool,
-    quiet: bool,
-    fail_if: Sequence[str] = (),
-    report_format: str = "pgdyno",
-    details: bool = False,
-    lang: str = "en",
-) -> int:
-    """Run an experiment, show its report and return the exit code."""
+def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[str]]]) -> int:
+    """Run an experiment, show its report and return the exit code.
+
+    `adjust` returns what the command line makes of the experiment.
+    """
+    report_format, json_output, quiet = request.report_format, request.output.json_output, request.output.quiet
+    lang = language(request.output.lang)
     refuse_unknown(report_format, json_output=json_output)
     # A mistake in a bound is said before anything runs.
-    bounds = [thresholds.threshold(text) for text in fail_if]
+    bounds = [thresholds.threshold(text) for text in request.fail_if or []]
     if servers.embedded and servers.target is not None:
         raise UsageError("--embedded and --target contradict each other", "Give one of them.")
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(f'--templates: there is no "{servers.templates}"', "There are use, keep, off.")
-    prepared = prepare(experiment, adjust, runs)
+    prepared = prepare(request.experiment, adjust, request.runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
     say_what_is_too_short(prepared, servers)
@@ -200,7 +194,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        console.show(view_in(outcome, lang), out, details=details)
+        console.show(view_in(outcome, lang), out, details=request.output.details)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True

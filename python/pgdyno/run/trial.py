@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import errno
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
