@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable
+from typing import Any
 
 from pgdyno import i18n
 from pgdyno.message import Listed, Message, Text
@@ -26,3 +29,19 @@ def every_id(text: object) -> set[str]:
 def words(texts: Iterable[Text], lang: str = "en") -> list[str]:
     """Return messages as text."""
     return [i18n.text(x, lang) for x in texts]
+
+
+def english(page: str) -> list[str]:
+    """Texts of a Chinese page, outside SQL and what others wrote, that hold English words in a row."""
+    page = page.replace("select of somebody else", "")
+    text = re.sub(r"<(script|style|pre)\b.*?</\1>", "", page, flags=re.DOTALL)
+    texts = [html.unescape(x).strip() for x in re.findall(r">([^<>]+)<", text)]
+    return [x for x in texts if re.search(r"\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}", x)]
+
+
+def titles(value: Any) -> list[str]:
+    """The titles within the description of a chart."""
+    if isinstance(value, dict):
+        own = [v for k, v in value.items() if k == "title" and isinstance(v, str)]
+        return own + [x for v in value.values() for x in titles(v)]
+    return [x for v in value for x in titles(v)] if isinstance(value, list) else []

@@ -33,6 +33,9 @@ def used() -> Iterator[tuple[str, set[str] | None]]:
         elif called == "column" and isinstance(first, ast.Constant):
             own = next((ast.literal_eval(k.value) for k in node.keywords if k.arg == "id"), None)
             yield f"column-{own}" if own else column_id(first.value), set()
+        elif called == "Setting":
+            if len(node.args) > 2 and isinstance(node.args[2], ast.Constant):
+                yield f"reason-{node.args[2].value}", set()
         elif called in ("message", "Message"):
             names = {k.arg or "" for k in node.keywords} if called == "message" else None
             # Of arguments that are given as a mapping the names are not known here.
@@ -92,7 +95,7 @@ def test_each_id_is_there_and_used_with_its_arguments() -> None:
     # Ids that come from a table of names, or that a page's template has.
     files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")]
     quoted = set(re.findall(r"[\"']([a-z][a-z0-9-]+)[\"']", "\n".join(p.read_text() for p in files)))
-    begun = tuple(put_together() | {"column-", "probe-", "reason-", "condition-", "job-"})
+    begun = tuple(put_together() | {"column-", "probe-", "condition-", "job-"})
     assert {k for k in set(texts) - seen - facts() - quoted if not k.startswith(begun)} == set()
     assert {k for k in texts if k.startswith("fact-")} == facts()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html as html_
 import io
 import itertools
 import re
@@ -199,28 +198,12 @@ def test_markdown_has_charts_unless_told_otherwise(tmp_path: Path, monkeypatch: 
     assert set(named) == drawn == ({f"report-{c.name}.svg" for c in v.charts} if where == "everywhere" else set())
 
 
-def english(page: str) -> list[str]:
-    """Texts of a Chinese page, outside SQL and what others wrote, that hold English words in a row."""
-    page = page.replace("select of somebody else", "")
-    text = re.sub(r"<(script|style|pre)\b.*?</\1>", "", page, flags=re.DOTALL)
-    texts = [html_.unescape(x).strip() for x in re.findall(r">([^<>]+)<", text)]
-    return [x for x in texts if re.search(r"\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}", x)]
-
-
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)), lang="zh")
-    assert english(html.render(v)) == []
+    assert reports.english(html.render(v)) == []
     assert "题目" in html.render(v) and "写 QPS" in html.render(v)
-    drawn = [x for c in v.charts for x in titles(c.spec)]
+    drawn = [x for c in v.charts for x in reports.titles(c.spec)]
     assert [x for x in drawn if re.search(r"[a-z]+ [a-z]+ [a-z]+", x)] == []
-
-
-def titles(value: Any) -> list[str]:
-    """The titles within the description of a chart."""
-    if isinstance(value, dict):
-        own = [v for k, v in value.items() if k == "title" and isinstance(v, str)]
-        return own + [x for v in value.values() for x in titles(v)]
-    return [x for v in value for x in titles(v)] if isinstance(value, list) else []
 
 
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)

@@ -24,7 +24,7 @@ from pgdyno.cluster.clone import Copied
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.managed import ManagedCluster, resolved
-from pgdyno.cluster.settings import OURS, Setting, counting_statements, reason, sized
+from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError
@@ -59,7 +59,7 @@ def given_settings(given: list[str]) -> list[Setting]:
             raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
         if name.lower() in OURS:
             raise UsageError(f"--set: {name} is pgdyno's: where the server listens and where its files are")
-        settings.append(Setting(name, value, reason("command-line")))
+        settings.append(Setting(name, value, "command-line"))
     return settings
 
 

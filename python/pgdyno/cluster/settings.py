@@ -32,20 +32,22 @@ class Setting:
     name: str
     #: As it is meant, without quotes.
     value: str
+    #: Id of the reason in the catalogues without `reason-`; in records of earlier versions, its text.
     reason: str
     #: The first version that has it.
     since: int = 0
 
     @property
+    def why(self) -> str:
+        """The reason in English."""
+        id = f"reason-{self.reason}"
+        return i18n.text(message(id)) if id in i18n.catalogue("en") else self.reason
+
+    @property
     def line(self) -> str:
         """A line of postgresql.conf."""
         doubled = self.value.replace("\\", "\\\\").replace("'", "''")
-        return f"{self.name} = '{doubled}'  # {self.reason}"
-
-
-def reason(name: str) -> str:
-    """Return the reason of a setting in English, by its id in the catalogues without `reason-`."""
-    return i18n.text(message(f"reason-{name}"))
+        return f"{self.name} = '{doubled}'  # {self.why}"
 
 
 def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
@@ -57,26 +59,26 @@ def sized(memory_bytes: int, cores: int, clients: int) -> list[Setting]:
     maintenance = min(max(memory_bytes // 16, 64 * MIB), 2 * GIB)
     connections = max(100, clients + 20)
     return [
-        Setting("shared_buffers", _mb(shared), reason("shared-buffers")),
-        Setting("effective_cache_size", _mb(memory_bytes * 3 // 4), reason("cache-size")),
-        Setting("maintenance_work_mem", _mb(maintenance), reason("maintenance")),
-        Setting("max_connections", str(connections), reason("connections")),
-        Setting("max_wal_size", "4GB", reason("max-wal")),
-        Setting("min_wal_size", "1GB", reason("min-wal")),
-        Setting("checkpoint_timeout", "15min", reason("checkpoint-timeout")),
-        Setting("max_worker_processes", str(max(8, cores)), reason("one-per-core")),
-        Setting("max_parallel_maintenance_workers", str(max(2, cores // 2)), reason("index-workers")),
-        Setting("jit", "off", reason("jit")),
-        Setting("track_io_timing", "on", reason("io-timing")),
-        Setting("track_wal_io_timing", "on", reason("wal-timing"), since=14),
-        Setting("log_checkpoints", "on", reason("log-checkpoints")),
-        Setting("log_autovacuum_min_duration", "0", reason("log-autovacuum")),
-        Setting("log_temp_files", "0", reason("log-temp-files")),
-        Setting("log_lock_waits", "on", reason("log-lock-waits")),
-        Setting("listen_addresses", "", reason("private-socket")),
-        Setting("unix_socket_permissions", "0700", reason("private")),
-        Setting("logging_collector", "off", reason("log-file")),
-        Setting("cluster_name", "pgdyno", reason("cluster-name")),
+        Setting("shared_buffers", _mb(shared), "shared-buffers"),
+        Setting("effective_cache_size", _mb(memory_bytes * 3 // 4), "cache-size"),
+        Setting("maintenance_work_mem", _mb(maintenance), "maintenance"),
+        Setting("max_connections", str(connections), "connections"),
+        Setting("max_wal_size", "4GB", "max-wal"),
+        Setting("min_wal_size", "1GB", "min-wal"),
+        Setting("checkpoint_timeout", "15min", "checkpoint-timeout"),
+        Setting("max_worker_processes", str(max(8, cores)), "one-per-core"),
+        Setting("max_parallel_maintenance_workers", str(max(2, cores // 2)), "index-workers"),
+        Setting("jit", "off", "jit"),
+        Setting("track_io_timing", "on", "io-timing"),
+        Setting("track_wal_io_timing", "on", "wal-timing", since=14),
+        Setting("log_checkpoints", "on", "log-checkpoints"),
+        Setting("log_autovacuum_min_duration", "0", "log-autovacuum"),
+        Setting("log_temp_files", "0", "log-temp-files"),
+        Setting("log_lock_waits", "on", "log-lock-waits"),
+        Setting("listen_addresses", "", "private-socket"),
+        Setting("unix_socket_permissions", "0700", "private"),
+        Setting("logging_collector", "off", "log-file"),
+        Setting("cluster_name", "pgdyno", "cluster-name"),
     ]
 
 
@@ -89,8 +91,8 @@ def counting_statements(programs: Path) -> list[Setting]:
     if not has_library(programs, STATEMENTS):
         return []
     return [
-        Setting("shared_preload_libraries", STATEMENTS, reason("statements")),
-        Setting(f"{STATEMENTS}.track", "none", reason("statements-off")),
+        Setting("shared_preload_libraries", STATEMENTS, "statements"),
+        Setting(f"{STATEMENTS}.track", "none", "statements-off"),
     ]
 
 

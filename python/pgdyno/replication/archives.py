@@ -57,7 +57,7 @@ def settings(folder: Path) -> list[Setting]:
     return [
         Setting("archive_mode", "on", "flashback"),
         Setting("archive_command", command, "flashback"),
-        Setting("archive_timeout", _TIMEOUT, "flashback: no more than this is only in pg_wal"),
+        Setting("archive_timeout", _TIMEOUT, "flashback-timeout"),
     ]
 
 

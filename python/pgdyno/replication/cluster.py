@@ -20,7 +20,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import network as networks
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.removal import Made
-from pgdyno.cluster.settings import Setting, reason
+from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, UsageError
 from pgdyno.replication import archives, disks, quorum, record, slots, state, tablespaces
@@ -38,16 +38,16 @@ _PORT = 5432
 
 #: What replication needs, on every member: any of them may be the primary.
 _NEEDED = [
-    Setting("wal_level", "replica", reason("standbys")),
-    Setting("max_wal_senders", "20", reason("senders")),
-    Setting("max_replication_slots", "20", reason("slots")),
-    Setting("hot_standby", "on", reason("hot-standby")),
-    Setting("wal_log_hints", "on", reason("rewind")),
-    Setting("max_slot_wal_keep_size", "8GB", reason("slot-size")),
-    Setting("wal_keep_size", "1GB", reason("keep-size")),
-    Setting("wal_retrieve_retry_interval", "200ms", reason("standby-retrieve")),
-    Setting("wal_receiver_timeout", "5s", reason("receiver-timeout")),
-    Setting("wal_sender_timeout", "5s", reason("sender-timeout")),
+    Setting("wal_level", "replica", "standbys"),
+    Setting("max_wal_senders", "20", "senders"),
+    Setting("max_replication_slots", "20", "slots"),
+    Setting("hot_standby", "on", "hot-standby"),
+    Setting("wal_log_hints", "on", "rewind"),
+    Setting("max_slot_wal_keep_size", "8GB", "slot-size"),
+    Setting("wal_keep_size", "1GB", "keep-size"),
+    Setting("wal_retrieve_retry_interval", "200ms", "standby-retrieve"),
+    Setting("wal_receiver_timeout", "5s", "receiver-timeout"),
+    Setting("wal_sender_timeout", "5s", "sender-timeout"),
 ]
 
 
@@ -160,10 +160,8 @@ class ReplicatedCluster:
         }
         return [
             *settings,
-            Setting(
-                "primary_conninfo", " ".join(f"{k}={quoted(str(v))}" for k, v in source.items()), reason("primary")
-            ),
-            Setting("primary_slot_name", member.name, reason("slot")),
+            Setting("primary_conninfo", " ".join(f"{k}={quoted(str(v))}" for k, v in source.items()), "primary"),
+            Setting("primary_slot_name", member.name, "slot"),
         ]
 
     def _expanded(self, setting: Setting) -> Setting:
@@ -534,10 +532,10 @@ def create(
         for s in [
             *settings,
             *_NEEDED,
-            Setting("synchronous_standby_names", synchronous_standby_names, reason("sync-names")),
+            Setting("synchronous_standby_names", synchronous_standby_names, "sync-names"),
         ]
     }
-    given = {s.name: s for s in settings if s.reason == reason("command-line")}
+    given = {s.name: s for s in settings if s.reason == "command-line"}
     made = Record(
         members=members,
         ports=dict.fromkeys(members, _PORT) if network else dict(zip(members, _free_ports(len(members)), strict=True)),

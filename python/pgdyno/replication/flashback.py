@@ -322,8 +322,8 @@ def _configure(cluster: ReplicatedCluster, new: ManagedCluster, target: tuple[st
     own = [
         Setting("restore_command", archives.restore_command(folders), "flashback"),
         Setting("recovery_target_timeline", timeline, "flashback"),
-        Setting("listen_addresses", "", "a Unix-domain socket only"),
-        Setting("cluster_name", "flashback", "so that ps tells what it is"),
+        Setting("listen_addresses", "", "socket-only"),
+        Setting("cluster_name", "flashback", "cluster-name"),
     ]
     if target is not None:
         own += [

@@ -16,7 +16,7 @@ from pgdyno.cluster import binaries
 from pgdyno.cluster.datadir import PID_FILE
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.process import START_TIMEOUT_S, ServerProcess, kill_all, last_words
-from pgdyno.cluster.settings import Setting, reason
+from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError
 
@@ -83,9 +83,9 @@ class Member:
         A running server must be told to reload them.
         """
         own = [
-            Setting("port", str(self.port), reason("member-port")),
-            Setting("listen_addresses", self.address, reason("cluster-network")),
-            Setting("cluster_name", self.name, reason("member-name")),
+            Setting("port", str(self.port), "member-port"),
+            Setting("listen_addresses", self.address, "cluster-network"),
+            Setting("cluster_name", self.name, "member-name"),
         ]
         names = {s.name for s in own}
         account = self.cluster.account

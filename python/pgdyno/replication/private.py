@@ -22,7 +22,7 @@ from pgdyno.cluster.held import Hold
 from pgdyno.cluster.layout import DATABASE, PORT, SUPERUSER, Layout, write
 from pgdyno.cluster.network import Links, Network
 from pgdyno.cluster.process import ServerProcess
-from pgdyno.cluster.settings import Setting, reason
+from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError
 from pgdyno.interrupt import signals_held
@@ -82,7 +82,7 @@ class ReplicatedServer(EmbeddedCluster):
         settings = self.settings if self._standbys else [s for s in self.settings if s.name != _NAMES]
         access = []
         if self._network is not None:
-            own = Setting("listen_addresses", self._network.address(_PRIMARY), reason("standby-address"))
+            own = Setting("listen_addresses", self._network.address(_PRIMARY), "standby-address")
             settings = [*(s for s in settings if s.name != own.name), own]
             access = [f"host replication {_ROLE} {self._network.address(name)}/32 scram-sha-256" for name in self.names]
         self.layout.configure(self.account, settings, access)
@@ -290,11 +290,11 @@ class _Standby:
         if self.server.is_alive():
             return
         own = [
-            Setting("listen_addresses", "", reason("socket-only")),
-            Setting("cluster_name", self.name, reason("standby-name")),
-            Setting("primary_conninfo", source, reason("primary")),
-            Setting("primary_slot_name", self.name, reason("slot")),
-            Setting("wal_retrieve_retry_interval", "200ms", reason("retrieve")),
+            Setting("listen_addresses", "", "socket-only"),
+            Setting("cluster_name", self.name, "standby-name"),
+            Setting("primary_conninfo", source, "primary"),
+            Setting("primary_slot_name", self.name, "slot"),
+            Setting("wal_retrieve_retry_interval", "200ms", "retrieve"),
         ]
         names = {s.name for s in own} | {_NAMES}
         self.layout.configure(self._primary.account, [*(s for s in settings if s.name not in names), *own])

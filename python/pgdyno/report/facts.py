@@ -11,7 +11,7 @@ from pgdyno.message import Listed, Message, Name, Text, counted, listed, message
 from pgdyno.model import spelled
 from pgdyno.report.cells import COUNT, MS, NUMBER, SIZE, Form, Table, cells, column, fixed
 from pgdyno.report.heading import version_of
-from pgdyno.store.manifest import Manifest
+from pgdyno.store.manifest import ChosenSetting, Manifest
 from pgdyno.store.probe import Probe
 from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
@@ -242,16 +242,23 @@ _SHOWN_SETTINGS = (
 def settings(data: RunData) -> list[tuple[Text, Text]]:
     """Return the server's non-default settings, with the reasons for those that pgdyno chose."""
     m = data.manifest
-    reasons = {s.name: s.reason for s in m.chosen_settings}
+    reasons = {s.name: s for s in m.chosen_settings}
     out: list[tuple[Text, Text]] = []
     for n, s in sorted(m.server.settings.items()):
         if s.source in (None, "", "default", "override"):
             continue
         value = _varied(m, n, s.value)
         if reason := reasons.get(n):
-            value = message("setting-because", value=value, reason=i18n.known(reason, "reason-") or Name(reason))
+            value = message("setting-because", value=value, reason=_reason(reason))
         out.append((Name(n), value))
     return out
+
+
+def _reason(chosen: ChosenSetting) -> Text:
+    if (id := f"reason-{chosen.reason_id}") in i18n.catalogue("en"):
+        return message(id)
+    # The wording of an earlier version has no translation.
+    return i18n.known(chosen.reason, "reason-") or Name(chosen.reason, zh=i18n.text(message("reason-earlier"), "zh"))
 
 
 def scripts(data: RunData) -> list[tuple[str, list[tuple[str, str, str]]]]:

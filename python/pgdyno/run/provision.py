@@ -245,7 +245,7 @@ class Provision:
                     f'settings: "{name}" is no server setting that an experiment may choose',
                     "Where the server listens and where its files are is pgdyno's.",
                 )
-        return [Setting(n, _text(v), "of the experiment") for n, v in named.items()]
+        return [Setting(n, _text(v), "experiment") for n, v in named.items()]
 
     def _limits_of(self, name: str) -> Limits | None:
         if name not in self._limits:

@@ -165,7 +165,9 @@ class Recorder:
                 "options": {k: v for k, v in target.options.items() if "pass" not in k},
             },
             batched=plan.is_batched(experiment, one_database=self._options.conninfo(experiment) is not None),
-            chosen_settings=[asdict(s) for s in settings],
+            chosen_settings=[
+                {"name": s.name, "value": s.value, "reason": s.why, "reason_id": s.reason} for s in settings
+            ],
             server=facts,
             not_recorded=missing,
             scale=wanted.size if wanted.kind == "tpcb" else getattr(wanted, "adopted", None) or None,

@@ -101,7 +101,10 @@ class ChosenSetting(Part):
 
     name: str
     value: str
+    #: In English, for readers of the file.
     reason: str = ""
+    #: Of the message without `reason-`. Records of earlier versions have none.
+    reason_id: str = ""
 
 
 class Relation(Part):

@@ -43,3 +43,7 @@ reason-standby-retrieve = a standby reconnects to its primary soon
 reason-receiver-timeout = a standby drops an unreachable primary
 reason-sender-timeout = a primary drops an unreachable standby
 reason-sync-names = standbys that a commit waits for
+reason-flashback = for flashback
+reason-flashback-timeout = for flashback: no more than this is only in pg_wal
+reason-experiment = set by the experiment
+reason-earlier = the version that recorded the run chose it

@@ -43,3 +43,7 @@ reason-standby-retrieve = 备库很快重连主库
 reason-receiver-timeout = 备库放弃不可达的主库
 reason-sender-timeout = 主库放弃不可达的备库
 reason-sync-names = 提交等待的备库
+reason-flashback = 用于闪回
+reason-flashback-timeout = 用于闪回：只存在于 pg_wal 的数据不超过此时间
+reason-experiment = 由实验设定
+reason-earlier = 由记录该次运行的版本选定
