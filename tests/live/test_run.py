@@ -171,6 +171,17 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     assert blocked.code == 2 and "the query failed" in blocked.err
 
 
+def test_a_run_in_chinese_has_both_reports(server: Server, database: str, tmp_path: Path) -> None:
+    target = server.conninfo(dbname=database)
+    few = ("--scale", 1, "--clients", 2, "--hot-set", 1, "--duration", 1, "--warmup", 0, "--repetitions", 1)
+    done = pgdyno("run", "quick", "--target", target, *few, "--runs", tmp_path, "--lang", "zh")
+    assert done.code == 0, done.err
+    run = only_run(tmp_path)
+    assert "连接" in done.out and f"report: {run / 'report.zh.html'}" in done.err.replace("\n", " ")
+    assert '<html lang="zh' in (run / "report.zh.html").read_text()
+    assert '<html lang="en' in (run / "report.html").read_text()
+
+
 @pytest.mark.slow
 def test_a_users_server_by_conninfo_and_by_environment(server: Server, database: str, tmp_path: Path) -> None:
     done = pgdyno("run", "quick", "--target", server.conninfo(dbname=database), *SHORT, "--runs", tmp_path, "--json")

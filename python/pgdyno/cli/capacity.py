@@ -11,7 +11,7 @@ from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import CapacityRequest
-from pgdyno.cli.run import view_in
+from pgdyno.cli.run import localized
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
 from pgdyno.model import Caveat
 from pgdyno.run.capacity import search
@@ -50,7 +50,7 @@ def main(
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        v = view_in(outcome, lang)
+        outcome, v = localized(outcome, lang)
         v = replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")])
         console.show(v, out, details=request.output.details)
     if outcome.error:

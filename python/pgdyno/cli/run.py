@@ -19,7 +19,7 @@ from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
-from pgdyno.report import sysbench, view
+from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
 from pgdyno.run import resume
 from pgdyno.run.order import decided, longer
@@ -30,6 +30,7 @@ from pgdyno.run.session import run_experiment
 from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes
+from pgdyno.store import rundir
 
 
 def names(text: str | None) -> list[str] | None:
@@ -146,12 +147,15 @@ def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:
         )
 
 
-def view_in(outcome: Outcome, lang: str) -> View:
-    """Return the report in a language; the record has it in English."""
+def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:
+    """Return the report in a language; write its files beside the English ones, which every run has."""
     assert outcome.analysis is not None
     if outcome.view is not None and lang == outcome.view.lang:
-        return outcome.view
-    return view.build(outcome.analysis, with_charts=False, lang=lang)
+        return outcome, outcome.view
+    v = view.build(outcome.analysis, lang=lang)
+    if outcome.path is not None and outcome.reports:
+        outcome = replace(outcome, reports=write.write(v, rundir.RunDirectory(outcome.path).write_text))
+    return outcome, v
 
 
 def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[str]]]) -> int:
@@ -194,7 +198,8 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     elif outcome.analysis is not None and any(t.summary for t in outcome.analysis.data.trials):
         out = console.output()
         out.print()
-        console.show(view_in(outcome, lang), out, details=request.output.details)
+        outcome, shown = localized(outcome, lang)
+        console.show(shown, out, details=request.output.details)
     if outcome.error:
         errors.print(
             f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True
