@@ -30,7 +30,7 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
     assert page["folder"].startswith("trials/")
     assert page["led_to"] == [f"trial-{n}" for n in page["figure_of"].split(",")] and len(page["led_to"]) == 3
     lines = page["csv"].splitlines()
-    assert len(lines) == 9 and "," in lines[0] and lines[1].startswith("read </script> only,on,100%,1,")
+    assert len(lines) == 9 and "," in lines[0] and lines[1].startswith("read </script> only,on,1,1,")
 
 
 @pytest.mark.slow

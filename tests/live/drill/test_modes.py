@@ -14,6 +14,7 @@ from pgdyno.drill.beside import Beside
 from pgdyno.drill.rounds import Options
 from pgdyno.message import message
 from pgdyno.replication.cluster import ReplicatedCluster
+from pgdyno.stream.stream import RunStream
 
 from tests.support import versions
 from tests.support.cli import pgdyno
@@ -76,7 +77,7 @@ def test_a_mode_that_falls_back_loses_with_its_next_failure(cluster: Path, tmp_p
     available, protected = (m for m in modes.MODES if m.name in ("maximum availability", "maximum protection"))
     options = Options(clients=4, before_s=1.0, after_s=0.3)
     found = drills.run(
-        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", lambda *_: None, all_modes=(available, protected)
+        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", RunStream(), all_modes=(available, protected)
     )
     (_, lost), (_, kept) = found.verdicts
     assert not lost.errors and not kept.errors and not found.stopped
