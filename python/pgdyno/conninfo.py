@@ -23,7 +23,7 @@ def read(text: str, *, named: str) -> dict[str, Any]:
         return dict(libpq.parse(text))
     except libpq.LibpqError as e:
         raise UsageError(
-            f"{named} is no connection string: {without_quoted(str(e))}",
+            f"{named} is not a connection string: {without_quoted(str(e))}",
             'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
         ) from e
 

@@ -20,7 +20,7 @@ def read_text(path: Path) -> str:
     with os.fdopen(fd, "rb") as f:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "it is no regular file", str(path))
+            raise OSError(0, "it is not a regular file", str(path))
         raw = f.read(LONGEST + 1)
     if len(raw) > LONGEST:
         raise OSError(0, f"it is longer than {LONGEST >> 20} MB", str(path))

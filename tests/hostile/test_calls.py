@@ -34,7 +34,7 @@ CALLS = [
     Call("run quick --target {info} --connect-timeout 1e300", 2, "--connect-timeout"),
     Call("load pk --rows 100000000000000000000 --plan --disk-mbps 1", 2, "cannot be as large"),
     Call("load tpcb --scale 1 --partitions 100000000000 --plan --disk-mbps 1", 2, "cannot be as large"),
-    Call("load pk --rows 10 --target host=x|=y", 2, "no connection string"),
+    Call("load pk --rows 10 --target host=x|=y", 2, "not a connection string"),
     Call("report {folder}/file", 2, "it is a file"),
     Call("report {folder}/missing", 2, "no run directory"),
     Call("compare {folder}/file {folder}/file", 2, "it is a file"),

@@ -58,7 +58,7 @@ def test_what_holds_none_is_taken(text: str) -> None:
 )
 def test_messages_do_not_quote_what_cannot_be_read(text: str) -> None:
     done = pgdyno("run", "quick", "--target", text)
-    assert done.code == 2 and "--target is no connection string" in done.err and "libpq" in done.err, done.err
+    assert done.code == 2 and "--target is not a connection string" in done.err and "libpq" in done.err, done.err
     assert "hunter2" not in done.err + done.out
 
 

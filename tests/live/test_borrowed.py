@@ -109,7 +109,7 @@ def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base
     assert pgdyno("load", "tpcb", "--scale=3", "--data", base).code == 0
     text = HEAD + f'[targets.private]\n[targets.mine]\ncluster = "{base}"\n[axes]\nclients = [2]\n' + RUN
     text += 'order = "written"\n'
-    assert "size was left open" in pgdyno("plan", _file(tmp_path, text)).out
+    assert "No size given" in pgdyno("plan", _file(tmp_path, text)).out
     data = run(tmp_path, text)
     assert {p["dataset"]["name"] for p in data.manifest.as_json()["places"].values()} == {"tpcb scale=3"}
     other = base.with_name("other")

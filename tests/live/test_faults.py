@@ -314,17 +314,17 @@ def test_nonsense_on_the_command_line() -> None:
     for args, words in (
         (("run", "nosuch"), ("there is no experiment", "quick")),
         (("run", "/no/such.toml"), ("cannot read /no/such.toml",)),
-        (("run", "quick", "--clients", "a,b"), ("--clients", "no list of numbers")),
+        (("run", "quick", "--clients", "a,b"), ("--clients", "not a list of numbers")),
         (("run", "quick", "--clients", "0"), ("--clients", "greater than or equal to 1")),
         (("run", "quick", "--hot-set", "2"), ("--hot-set",)),
         (("run", "quick", "--protocol", "carrier-pigeon"), ("--protocol",)),
         (("run", "quick", "--rate", "1e300"), ("--rate",)),
         (("run", "quick", "--duration", "inf"), ("--duration",)),
         (("run", "quick", "--repetitions", "99999999999"), ("--repetitions",)),
-        (("run", "quick", "--target", "nonsense"), ("--target is no connection string",)),
+        (("run", "quick", "--target", "nonsense"), ("--target is not a connection string",)),
         (("run", "quick", "--embedded", "--target", "host=x"), ("contradict",)),
         (("run", "quick", "--pg-bin", "/nonexistent"), ("there is no server in /nonexistent",)),
-        (("report", "/nonexistent"), ("is no run directory",)),
+        (("report", "/nonexistent"), ("there is no run directory /nonexistent",)),
     ):
         done = pgdyno(*args)
         assert done.code in (2, 3, 4), (args, done.err)

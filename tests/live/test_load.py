@@ -644,7 +644,7 @@ def test_the_plan_is_what_becomes(cluster: Server) -> None:
     ("args", "words"),
     [
         (("tpch",), 'there is no dataset "tpch"'),
-        (("tpcb",), "load where?"),
+        (("tpcb",), "no server and no data directory"),
         (("tpcb", "--rows=5", "--plan"), "the size of tpcb is its --scale"),
         (("pk", "--rows=5", "--scale=1", "--plan"), "say the same"),
         (("pk", "--partitions=5", "--plan"), "pk has no partitions"),

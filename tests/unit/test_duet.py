@@ -195,10 +195,10 @@ def test_names_find_their_place() -> None:
 @pytest.mark.parametrize(
     ("fixed", "varied", "words"),
     [
-        (["x"], [], "no NAME=VALUE"),
-        ([], ["=1,2"], "no NAME=A,B"),
+        (["x"], [], "not of the form NAME=VALUE"),
+        ([], ["=1,2"], "not of the form NAME=A,B"),
         ([], ["jit=on"], "one value is no comparison"),
-        ([], ["clients=1,many"], "many is no number"),
+        ([], ["clients=1,many"], "many is not a number"),
     ],
 )
 def test_what_is_no_setting_is_refused(fixed: list[str], varied: list[str], words: str) -> None:

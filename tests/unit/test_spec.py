@@ -34,7 +34,10 @@ def test_ready_made_experiments_are_valid() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("[run]", "[run]\nduratoin_s = 5"), ("x.toml:10", "run.duratoin_s", "Extra inputs")),
+        (
+            ("[run]", "[run]\nduratoin_s = 5"),
+            ("x.toml:10", "run.duratoin_s", "unknown key", "did you mean duration_s?"),
+        ),
         (("repetitions = 2", "repetitions = 0"), ("x.toml:10: run.repetitions", "greater than or equal to 1", "0")),
         (("clients = [1, 2]", "clients = [1, 0]"), ("axes.clients.1", "greater than or equal to 1")),
         (("hot_set = [0.5]", "hot_set = [1.5]"), ("axes.hot_set.0", "less than or equal to 1", "1.5")),

@@ -128,7 +128,7 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (("/no/such",), 5, "is no folder"),
+        (("/no/such",), 5, "is not a folder"),
         (("/tmp", "--size=900t"), 5, "too little"),
         (("/tmp", "--size=1k"), 5, "too little"),
         (("/proc",), 5, ""),

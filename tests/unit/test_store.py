@@ -109,7 +109,7 @@ def test_two_runs_in_one_second_have_two_folders(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_directory_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run directory"):
+    with pytest.raises(UsageError, match="is not a run directory"):
         reading.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(UsageError, match="cannot be read"):

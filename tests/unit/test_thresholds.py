@@ -35,13 +35,13 @@ def test_bounds(text: str, figure: str, above: bool, bound: float) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("p99", "is no bound"),
-        ("p99 = 3ms", "is no bound"),
+        ("p99", "is not a bound"),
+        ("p99 = 3ms", "is not a bound"),
         ("p42 > 3ms", 'no figure "p42"'),
         ("p99 > 10", "needs a unit"),
         ("TPS < 10ms", "has no unit"),
-        ("TPS < -1", "is no bound"),
-        ("", "is no bound"),
+        ("TPS < -1", "is not a bound"),
+        ("", "is not a bound"),
     ],
 )
 def test_what_is_no_bound_is_refused(text: str, words: str) -> None:

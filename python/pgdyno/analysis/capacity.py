@@ -57,12 +57,12 @@ class Objective:
 def objective(text: str) -> Objective:
     """Parse an objective such as "p99<5ms".
 
-    Raise ValueError if the text is no latency objective.
+    Raise ValueError if the text is not a latency objective.
     """
     match = _OBJECTIVE.match(text)
     if match is None:
         raise ValueError(
-            f'"{text}" is no latency objective: write it as p99<5ms (p50, p95, p99, p99.9, mean, max; us, ms, s)'
+            f'"{text}" is not a latency objective: write it as p99<5ms (p50, p95, p99, p99.9, mean, max; us, ms, s)'
         )
     return Objective(match[1], float(match[2]) * _UNITS[match[3]])
 

@@ -103,7 +103,7 @@ class Reader:
         for number, row in enumerate(csv.reader(lines), 1):
             if short:
                 raise UsageError(
-                    f"{path}: entry {short} has too few columns: it is no csvlog of PostgreSQL's",
+                    f"{path}: entry {short} has too few columns: it is not a csvlog of PostgreSQL's",
                     "log_destination = 'csvlog' (or 'jsonlog', a .json file), log_min_duration_statement = 0.",
                 )
             if len(row) < 23:
@@ -112,7 +112,7 @@ class Reader:
                 continue
             yield from self._statement({name: row[at] for name, at in _CSV.items()})
         if short == 1:
-            raise UsageError(f"{path}: entry 1 has too few columns: it is no csvlog of PostgreSQL's")
+            raise UsageError(f"{path}: entry 1 has too few columns: it is not a csvlog of PostgreSQL's")
         self._cut += short > 0
 
     def _read_json(self, path: Path, lines: TextIO) -> Iterator[Statement]:
@@ -123,9 +123,9 @@ class Reader:
             try:
                 facts = json.loads(line)
                 if not isinstance(facts, dict):
-                    raise ValueError("it is no object")
+                    raise ValueError("it is not an object")
             except (ValueError, RecursionError) as e:
-                wrong = UsageError(f"{path}:{number}: {e}: it is no jsonlog of PostgreSQL's")
+                wrong = UsageError(f"{path}:{number}: {e}: it is not a jsonlog of PostgreSQL's")
                 if number == 1:
                     raise wrong from e
                 continue

@@ -35,8 +35,10 @@ def main(
     replay: bool = False,
 ) -> int:
     """Capture the workload, write its files, and return the exit code."""
-    if replay and (not log or times != 1):
-        raise UsageError("--replay is of a log (--log), at its own times", "Leave --times out, or --replay.")
+    if replay and not log:
+        raise UsageError("--replay needs a log", "Add --log FILE, or leave --replay out.")
+    if replay and times != 1:
+        raise UsageError("--replay runs a log at its own times, without --times", "Leave one of them out.")
     target = targets.resolve(conninfo or "")
     try:
         found, what, source = _captured(target, log, seconds, top, read_only, with_values, replay)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pgdyno.cli.help import Command
+from pgdyno.errors import UsageError
 
 cluster = typer.Typer(
     help="Create and manage clusters and templates of loaded servers.",
@@ -82,7 +83,7 @@ def create(
         ),
     ] = "",
     pooler: Annotated[
-        bool, typer.Option("--pooler", help="Run a PgBouncer that leads to the primary (--standbys).")
+        bool, typer.Option("--pooler", help="Run a PgBouncer that connects to the primary (--standbys).")
     ] = False,
     archive: Annotated[
         bool, typer.Option("--archive", help="Archive WAL in the folder, for flashback (--standbys).")
@@ -110,8 +111,10 @@ def create(
         )
     from pgdyno.cli import cluster as verb
 
-    if sync or network is not None or archive or pooler or disk or tablespace:
-        raise typer.BadParameter("--sync, --network, --archive, --pooler, --disk and --tablespace go with --standbys")
+    of_standbys = {"--sync": sync, "--network": network is not None, "--archive": archive, "--pooler": pooler}
+    for option, given in {**of_standbys, "--disk": disk, "--tablespace": tablespace}.items():
+        if given:
+            raise UsageError(f"{option} needs --standbys", "Say how many: --standbys 2.")
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 

@@ -23,7 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "new": ("pgdyno new shop.toml --from schema.sql", 'pgdyno new shop.toml --from "host=db1 dbname=shop"'),
     "capture": (
         'pgdyno capture --target "host=db1 dbname=shop" --output shop --seconds 600',
-        'pgdyno capture --target "host=copy dbname=shop" --log postgresql.csv --output shop',
+        'pgdyno capture --target "host=replica dbname=shop" --log postgresql.csv --output shop',
     ),
     "load": (
         'pgdyno load tpcb --scale 1000 --target "host=db1 dbname=bench"',

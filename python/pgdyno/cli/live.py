@@ -22,7 +22,7 @@ from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
 from pgdyno.spec.experiment import Experiment
-from pgdyno.spec.load import mistakes
+from pgdyno.spec.load import mistakes, wording
 
 #: Where nothing is said: enough to keep a server busy, and not more than its processors bear.
 _CLIENTS_A_CORE = 4
@@ -65,7 +65,7 @@ def main(
         try:
             return Experiment.model_validate(data), []
         except ValidationError as e:
-            raise SpecError(mistakes(e)[0]["msg"].removeprefix("Value error, ")) from e
+            raise SpecError(wording(mistakes(e)[0])) from e
 
     options = Options(force=force)
     prepared = decided(prepare(experiment, adjust, runs), options)

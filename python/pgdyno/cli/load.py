@@ -93,9 +93,9 @@ def _refuse_unclear(r: LoadRequest) -> None:
     """Raise UsageError unless the options name one server, and a method that can load into it."""
     if r.data is None and r.target is None and not targets.named_by_environment():
         raise UsageError(
-            "load where?",
-            "--target CONNINFO (or PGHOST) for a running server, --data FOLDER for a stopped one. --plan only says how "
-            "large it will be.",
+            "no server and no data directory to load into",
+            "--target CONNINFO (or PGHOST) for a running server, --data FOLDER for a stopped one. --dry-run shows "
+            "the size alone.",
         )
     if r.data is not None and (r.target is not None or r.method in ("copy", "server")):
         raise UsageError(
@@ -197,7 +197,7 @@ def _show_plan(p: Plan, json_output: bool) -> None:
     out.print(table)
     about = "" if all(t.even for t in tables) else "About "
     what = "heaps, keys and other indexes" if has_others else "heaps and keys"
-    out.print(f"{about}{p.bytes:,} bytes in {what}; WAL and the map of free space come on top.")
+    out.print(f"{about}{p.bytes:,} bytes in {what}; WAL and the free space map come on top.")
     out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.")
 
 

@@ -20,7 +20,7 @@ _NO_PROCESS = (
 EXIT_CODES = """
 Exit codes: 0 success; 1 finished with problems that the report names; 2 mistake in the command line, an experiment or a
 script; 3 server not reachable, or it refuses; 4 a server that pgdyno started died; 5 this machine refuses (disk full,
-permissions); 6 a bound of --fail-if was exceeded; 70 defect of pgdyno; 130 Ctrl-C; 143 SIGTERM.
+permissions); 6 a condition of --fail-if is true; 70 defect of pgdyno; 130 Ctrl-C; 143 SIGTERM.
 """
 
 app = typer.Typer(

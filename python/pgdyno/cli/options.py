@@ -135,8 +135,8 @@ Vary = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(
-        help="Order of trials: auto, duet (two configurations alternating in slices), random, interleaved, or as "
-        "written.",
+        help="Order of trials: auto, random, interleaved, written (as in the file), simultaneous, or duet (two "
+        "configurations alternate in slices).",
         metavar="NAME",
         rich_help_panel=MEASURING,
     ),
@@ -145,7 +145,7 @@ FailIfBound = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if",
-        help="Exit with code 6 if a figure exceeds a bound, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
+        help="Exit with code 6 if this is true, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
         metavar="BOUND",
         rich_help_panel=OUTPUT,
     ),
@@ -161,7 +161,7 @@ FailIf = Annotated[
 Interval = Annotated[
     float | None,
     typer.Option(
-        help="Length of one row of the time series. Default: 1.",
+        help="Time covered by one row of the time series. Default: 1.",
         metavar="SECONDS",
         min=0.01,
         rich_help_panel=MEASURING,
@@ -181,19 +181,22 @@ Rate = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(help="Worker threads. Default: one per 64 clients.", metavar="N", min=1, rich_help_panel=MEASURING),
+    typer.Option(help="Client threads. Default: one per 64 clients.", metavar="N", min=1, rich_help_panel=MEASURING),
 ]
 Collect = Annotated[
     str | None,
     typer.Option(
-        help="Sources sampled during each trial, for explain: machine,server,waits,log,plans (all), or none.",
+        help="Sources sampled during each trial, for explain: machine, server, waits, log, plans, statements, "
+        "buffers; or none. Default: all but buffers.",
         metavar="NAME,...",
         rich_help_panel=MEASURING,
     ),
 ]
 Driver = Annotated[
     str | None,
-    typer.Option(help="I/O driver: auto, epoll, uring or polling.", metavar="NAME", rich_help_panel=MEASURING),
+    typer.Option(
+        help="Network I/O of the client: auto, epoll, uring or polling.", metavar="NAME", rich_help_panel=MEASURING
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Random seed.", metavar="N", min=0, rich_help_panel=MEASURING)]
 ConnectTimeout = Annotated[
@@ -219,7 +222,7 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Drop tables of the same names even if pgdyno did not create them; ignore other sessions.",
+        help="Drop tables of the same names even if pgdyno did not create them; run although others are connected.",
         rich_help_panel=SAFETY,
     ),
 ]

@@ -194,13 +194,13 @@ def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
             elsewhere[p["folder"]] = elsewhere.get(p["folder"], 0) + p["bytes"]
     if facts["bytes"]:
         out.print(
-            f"{pg_size(facts['bytes'])} of tables and keys in the temporary folder, WAL besides; "
+            f"{pg_size(facts['bytes'])} of tables and indexes in the temporary folder, plus WAL; "
             f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
         )
     for folder, size in elsewhere.items():
         out.print(f"{pg_size(size)} of tables and keys in {folder}, WAL besides.")
     if facts["size_left_open"]:
-        out.print("The size was left open: where a target has a complete dataset, that one's is taken.")
+        out.print("No size given: a complete dataset of a target is used as it is.")
     if facts["setup"]:
         out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).")
     for problem in facts["problems"]:

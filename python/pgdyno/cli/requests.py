@@ -315,7 +315,7 @@ class DrillRequest:
     clients: Annotated[
         int,
         typer.Option(
-            help="Connections that write the ledger.", metavar="N", min=1, max=1000, rich_help_panel=options.WHAT
+            help="Connections whose commits are recorded.", metavar="N", min=1, max=1000, rich_help_panel=options.WHAT
         ),
     ] = 8
     before: Annotated[
@@ -392,7 +392,7 @@ class DrillRequest:
         bool,
         typer.Option(
             "--i-know-this-breaks-it",
-            help="Allow faults on an external cluster (required).",
+            help="Required for faults on an external cluster.",
             rich_help_panel=options.SAFETY,
         ),
     ] = False

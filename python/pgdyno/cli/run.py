@@ -29,7 +29,7 @@ from pgdyno.run.recorder import Outcome
 from pgdyno.run.session import run_experiment
 from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
-from pgdyno.spec.load import mistakes
+from pgdyno.spec.load import mistakes, wording
 from pgdyno.store import rundir
 
 
@@ -47,7 +47,7 @@ def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[A
     try:
         return [kind(part.strip()) for part in text.split(",")]
     except ValueError as e:
-        raise UsageError(f'{option}: "{text}" is no list of numbers', f"Write it as {option} 1,8,64.") from e
+        raise UsageError(f'{option}: "{text}" is not a list of numbers', f"Write it as {option} 1,8,64.") from e
 
 
 def warmup(text: str | None) -> float | str | None:
@@ -57,7 +57,9 @@ def warmup(text: str | None) -> float | str | None:
     try:
         return float(text)
     except ValueError as e:
-        raise UsageError(f'--warmup: "{text}" is no number of seconds', "Write --warmup 30, or --warmup steady.") from e
+        raise UsageError(
+            f'--warmup: "{text}" is not a number of seconds', "Write --warmup 30, or --warmup steady."
+        ) from e
 
 
 def one_configuration(
@@ -99,7 +101,7 @@ def adjusted(
     if varied and shrink is None:
         chosen = vary.for_a_comparison(experiment, axes, run)
         if chosen:
-            sys.stderr.write(f"--vary compares, so: {' '.join(chosen)}; say otherwise where that does not suit\n")
+            sys.stderr.write(f"--vary compares, so: {' '.join(chosen)}; override with these options\n")
     if shrink is not None:
         experiment, changes = shrunk(experiment, shrink, host.cores(), host.memory_bytes())
         if not changes:
@@ -134,7 +136,7 @@ def adjusted(
         shown = f" (it is {value!r})" if isinstance(value, str | int | float | list) else ""
         if "hot_set" in named and isinstance(value, float) and 1 < value <= 100:
             shown += f"; a part of the rows: {value:g}% is --hot-set {value / 100:g}"
-        raise SpecError(f"{option}{first['msg'].removeprefix('Value error, ')}{shown}") from e
+        raise SpecError(f"{option}{wording(first)}{shown}") from e
 
 
 def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:

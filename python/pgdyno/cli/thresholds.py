@@ -42,7 +42,7 @@ def threshold(text: str) -> Threshold:
     how = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
     found = _FORM.fullmatch(text)
     if found is None:
-        raise UsageError(f'--fail-if: "{text}" is no bound', how)
+        raise UsageError(f'--fail-if: "{text}" is not a bound', how)
     if found["name"] not in _NAMES:
         raise UsageError(f'--fail-if: there is no figure "{found["name"]}"', f"There are {', '.join(_NAMES)}.")
     figure = BY_NAME[found["name"]]

@@ -35,7 +35,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
                 wanted = "NAME=VALUE" if option == "--set" else "NAME=A,B"
                 example = "off" if option == "--set" else "on,off"
                 raise UsageError(
-                    f'{option}: "{text}" is no {wanted}',
+                    f'{option}: "{text}" is not of the form {wanted}',
                     f"Write the values, e.g. {option} synchronous_commit={example}.",
                 )
             values = [rest.strip()] if option == "--set" else [v.strip() for v in rest.split(",")]
@@ -83,7 +83,7 @@ def _as(kind: Any, text: str, option: str) -> Any:
     try:
         return kind(text)
     except ValueError as e:
-        raise UsageError(f"{option}: {text} is no number") from e
+        raise UsageError(f"{option}: {text} is not a number") from e
 
 
 def _number(text: str) -> int | float | str:

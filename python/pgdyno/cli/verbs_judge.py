@@ -92,7 +92,7 @@ def compare(
     lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
-    """Compare two runs, or two running servers: verdict with interval, and what else differs between them."""
+    """Compare two runs, or two running servers: verdict with confidence interval, and what else differs."""
     from pgdyno.cli import compare as verb
     from pgdyno.errors import UsageError
 
@@ -127,7 +127,7 @@ def compare(
     a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):
         raise UsageError(
-            "compare takes two runs", "Of several: pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3."
+            "compare needs two runs", "For several: pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3."
         )
     raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output, options.language(lang)))
 

@@ -105,7 +105,7 @@ def capture(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder to create.", metavar="FOLDER", rich_help_panel=options.OUTPUT)
     ],
-    target: options.Target = None,
+    target: options.RunningTarget = None,
     log: Annotated[
         list[Path] | None,
         typer.Option(
@@ -143,7 +143,7 @@ def capture(
     times: Annotated[
         float,
         typer.Option(
-            help="Multiple of the production rate to run at.",
+            help="Speed relative to the captured rate.",
             metavar="FACTOR",
             min=0.001,
             max=10_000,

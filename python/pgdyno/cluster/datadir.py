@@ -105,7 +105,7 @@ def refuse_if_running(directory: DataDirectory) -> None:
     version, state = _control(directory)
     if version != VERSIONS[directory.major]:
         raise RefusedError(
-            f"{path}/global/pg_control is of format {version}, not {VERSIONS[directory.major]}: it is no PostgreSQL "
+            f"{path}/global/pg_control is of format {version}, not {VERSIONS[directory.major]}: it is not a PostgreSQL "
             f"{directory.major} as pgdyno knows it",
             "Load over a connection instead: --method copy.",
         )

@@ -35,7 +35,7 @@ class Made:
         """
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(f"{path} is no folder")
+            raise NotADirectoryError(f"{path} is not a folder")
         return cls(path, status.st_dev, status.st_ino)
 
     @classmethod

@@ -82,7 +82,10 @@ def read(path: Path) -> Description:
         ]
         raise SpecError("\n".join(lines), "docs/guide/replication.md shows such a file.") from e
     except (OSError, ValueError) as e:
-        raise SpecError(f"{path}: {getattr(e, 'strerror', None) or e}", "It is a file of TOML.") from e
+        raise SpecError(
+            f"{path}: {getattr(e, 'strerror', None) or e}",
+            "Name the folder of a pgdyno cluster, or a TOML file that describes another one.",
+        ) from e
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ def read(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, _, folder = text.partition("=")
         if not _NAME.fullmatch(name) or name.startswith("pg_") or not folder or "=" in folder or "'" in folder:
-            raise UsageError(f"--tablespace: {text!r} is no NAME=FOLDER", "Write --tablespace fast=/mnt/nvme.")
+            raise UsageError(
+                f"--tablespace: {text!r} is not of the form NAME=FOLDER", "Write --tablespace fast=/mnt/nvme."
+            )
         found[name] = str(Path(folder).absolute())
         if not Path(folder).is_dir():
             raise LocalError(f"--tablespace {name}: there is no folder {folder}", "Make it, or name another.")

@@ -149,7 +149,7 @@ class Provision:
         elif target.folder is not None:
             folder = Path(target.folder)
             if not folder.is_dir():
-                raise LocalError(f"targets.{name}.folder: {folder} is no folder", "Make it, or name another.")
+                raise LocalError(f"targets.{name}.folder: {folder} is not a folder", "Make it, or name another.")
         self._folders[name] = folder
         return folder
 
@@ -270,7 +270,7 @@ class Provision:
         for space, parent in self.experiment.all_targets[name].tablespaces.items():
             folder = Path(parent)
             if not folder.is_dir():
-                raise LocalError(f"targets.{name}.tablespaces.{space}: {folder} is no folder", "Make it.")
+                raise LocalError(f"targets.{name}.tablespaces.{space}: {folder} is not a folder", "Make it.")
             # Swept by the next pgdyno when this one is killed.
             scratch = Scratch(folder)
             self._stack.callback(scratch.keep if self.options.keep else scratch.remove)

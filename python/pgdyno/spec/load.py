@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -38,7 +40,7 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         if name_or_path not in names():
             raise SpecError(
                 f'there is no experiment "{name_or_path}"',
-                f"Ready-made: {', '.join(names())}. Your own: give the path of a .toml file.",
+                f"Built-in: {', '.join(names())}. Your own: give the path of a .toml file.",
             )
         text = (resources.files("pgdyno") / "experiments" / f"{name_or_path}.toml").read_text(encoding="utf-8")
         return parse(text, f"{name_or_path}.toml"), text, None
@@ -47,7 +49,7 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         text = files.read_text(path)
     except (OSError, ValueError) as e:
         raise SpecError(
-            f"cannot read {path}: {getattr(e, 'strerror', e)}", f"Ready-made experiments: {', '.join(names())}."
+            f"cannot read {path}: {getattr(e, 'strerror', e)}", f"Built-in experiments: {', '.join(names())}."
         ) from e
     return _with_paths(parse(text, str(path)), path.parent), text, path.parent
 
@@ -95,7 +97,7 @@ def parse(text: str, file: str) -> Experiment:
         return Experiment.model_validate(data)
     except ValidationError as e:
         lines = [_describe(text, file, error) for error in mistakes(e)]
-        raise SpecError("\n".join(lines), "docs/reference/experiment.md lists all keys.") from e
+        raise SpecError("\n".join(lines), "pgdyno new FILE writes an experiment with every key explained.") from e
 
 
 def mistakes(e: ValidationError) -> list[Any]:
@@ -114,6 +116,24 @@ def mistakes(e: ValidationError) -> list[Any]:
     return [x for x in errors if meant(x)]
 
 
+def wording(error: Any) -> str:
+    """Return what is wrong with a value, in pgdyno's words where pydantic has its own."""
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(error["loc"][-1]), _keys(), 1)
+        return "unknown key" + (f"; did you mean {near[0]}?" if near else "")
+    message: str = error["msg"]
+    return message.removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+@functools.cache
+def _keys() -> list[str]:
+    """Return the keys of all tables of an experiment file."""
+    schema = Experiment.model_json_schema()
+    return sorted({key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})})
+
+
 def _describe(text: str, file: str, error: Any) -> str:
     # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
     path = [
@@ -122,7 +142,7 @@ def _describe(text: str, file: str, error: Any) -> str:
         if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-", "alternative-"))
     ]
     key = ".".join(path) or "the file"
-    message = error["msg"].removeprefix("Value error, ")
+    message = wording(error)
     value = error.get("input")
     shown = f" (it is {value!r})" if isinstance(value, str | int | float | bool) else ""
     line = _line_of(text, path)

@@ -36,7 +36,7 @@ def probe(
     # Its programs work elsewhere.
     path = path.absolute()
     if not path.is_dir():
-        raise LocalError(f"{path} is no folder", "Name a folder on the storage to be measured.")
+        raise LocalError(f"{path} is not a folder", "Name a folder on the storage to be measured.")
     free = host.free_bytes(path)
     wanted = size or min(_LARGEST, free // 4)
     if wanted < _SMALLEST or wanted > free * 9 // 10:

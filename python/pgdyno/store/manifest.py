@@ -384,9 +384,11 @@ def read(folder: Path) -> Manifest:
     try:
         return parse(text_of(path))
     except FileNotFoundError as e:
-        raise UsageError(f"{folder} is no run directory: it has no {FILE}", "Runs are in runs/ by default.") from e
+        if not folder.exists():
+            raise UsageError(f"there is no run directory {folder}", "Runs are in runs/ by default.") from e
+        raise UsageError(f"{folder} is not a run directory: it has no {FILE}", "Runs are in runs/ by default.") from e
     except NotADirectoryError as e:
-        raise UsageError(f"{folder} is no run directory: it is a file", "Runs are in runs/ by default.") from e
+        raise UsageError(f"{folder} is not a run directory: it is a file", "Runs are in runs/ by default.") from e
     except OSError as e:
         raise UsageError(f"{path} cannot be read: {e.strerror or e}", "Check its permissions.") from e
     except ValueError as e:

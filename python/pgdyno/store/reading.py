@@ -407,7 +407,7 @@ def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
         if not isinstance(found, list) or not all(
             isinstance(c, dict) and all(isinstance(c.get(k), t) for k, t in kinds.items()) for c in found
         ):
-            raise ValueError("it is no list of checks")
+            raise ValueError("it is not a list of checks")
     except (OSError, ValueError) as e:
         note(path, str(e))
         return []
