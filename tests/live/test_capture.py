@@ -311,7 +311,7 @@ def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, t
 
 @pytest.mark.slow
 def test_what_is_no_log_is_said(busy: Server, tmp_path: Path) -> None:
-    for name, text, words in (("x.csv", "a,b\n", "no csvlog"), ("x.json", "{\n", "x.json:1")):
+    for name, text, words in (("x.csv", "a,b\n", "not a csvlog"), ("x.json", "{\n", "x.json:1")):
         (tmp_path / name).write_text(text)
         more = ["--log", tmp_path / name, "--output", tmp_path / "out"]
         done = pgdyno("capture", "--target", busy.conninfo(), *more)
