@@ -25,7 +25,7 @@ from pgdyno.cluster.settings import sized
 from pgdyno.collect import host
 from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.pgbench import builtins
+from pgdyno.spec import builtins
 from pgdyno.stream.stream import RunStream
 
 MANY = (1000, 5000)
@@ -124,7 +124,7 @@ def main() -> None:
         with EmbeddedCluster(sized(host.memory_bytes(), host.cores(), 64)) as cluster:
             # The bench programs connect as postgres without a password; the cluster's peer map lets them.
             print(f"\nloading tpcb, scale {args.scale} ...", flush=True)
-            loader.into_server(cluster, Dataset("tpcb", args.scale), force=False, stream=RunStream())
+            loader.into_server(cluster, Dataset("tpcb", args.scale), force=False, replace=False, stream=RunStream())
             socket = cluster.base / "socket"
             counts = [int(n) for n in args.clients.split(",")]
             for clients in counts:

@@ -98,14 +98,10 @@ class Gated:
 
     def __init__(self, source: Source, gate: Gate, spent: Spent) -> None:
         self.name = source.name
+        self.period_s = source.period_s
         self.source = source
         self.gate = gate
         self.spent = spent
-
-    @property
-    def period_s(self) -> float:
-        """As often as the source's own."""
-        return self.source.period_s
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
@@ -190,7 +186,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         waits = Looked(conn, "pgdyno")
         waits.gate, waits.spent = gate, spent
         assert cluster.process_id is not None
-        sources = [
+        sources: list[Source] = [
             Counters(conn), Snapshots(conn, "pgdyno"), Standbys(conn), Slots(conn), Progress(conn), Network(conn),
             Blockers(conn, "pgdyno", lambda: waits.is_locked), Locks(conn), Sizes(conn), Machine(), Cores(),
             SoftInterrupts(), Processes(cluster.process_id), Devices(places_of(cluster.data)),
@@ -201,7 +197,7 @@ def measure(cluster: EmbeddedCluster, script: str, seconds: float, folder: Path)
         backend = psutil.Process(conn.info.backend_pid)
         resident_before = resident()
         server_before = sum(backend.cpu_times()[:2])
-        asked = Asked([waits, *(Gated(s, gate, spent) for s in sources)], waits)
+        asked = Asked([waits, *[Gated(s, gate, spent) for s in sources]], waits)
         collection = Collection([], asked, Samples(writer), start_ns=lambda: slices.began_ns)
         collection.start()
         plan = Plan(clients=CLIENTS, workers=1, duration_s=seconds, warmup_s=2, interval_s=SLICE_S, seed=1)
@@ -251,7 +247,7 @@ def trimmed(series: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 def resident() -> float:
     """MiB of this process."""
-    return psutil.Process().memory_info().rss / (1 << 20)
+    return float(psutil.Process().memory_info().rss / (1 << 20))
 
 
 def main() -> None:

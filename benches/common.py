@@ -31,16 +31,16 @@ class Sample(NamedTuple):
 
 def measure(argv: Sequence[object]) -> Sample:
     """Run a program whose output reports its number of transactions."""
-    argv = [str(a) for a in argv]
+    words = [str(a) for a in argv]
     read, write = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, write, 2)]
-    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
+    pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions)
     os.close(write)
     with os.fdopen(read) as f:
         out = f.read()
     _, status, usage = os.wait4(pid, 0)
     if status != 0:
-        sys.exit(f"{' '.join(argv)}\n{out}")
+        sys.exit(f"{' '.join(words)}\n{out}")
     if processed := re.search(r"actually processed: (\d+)", out):
         n = int(processed[1])
         tps = float(re.search(r"tps = ([\d.]+)", out)[1])  # type: ignore[index]
@@ -74,9 +74,9 @@ def peak_kib(argv: Sequence[object]) -> int:
 
 def median(samples: Sequence[Sample], name: str) -> float:
     """Return the median of a figure."""
-    return statistics.median(getattr(s, name) for s in samples)
+    return float(statistics.median(getattr(s, name) for s in samples))
 
 
 def ratio(a: Sequence[Sample], b: Sequence[Sample], name: str) -> float:
     """Return the median of the ratios of the rounds."""
-    return statistics.median(getattr(x, name) / getattr(y, name) for x, y in zip(a, b, strict=True))
+    return float(statistics.median(getattr(x, name) / getattr(y, name) for x, y in zip(a, b, strict=True)))

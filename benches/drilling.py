@@ -21,9 +21,10 @@ from pgdyno import _core, engine
 from pgdyno.cluster import administration, network
 from pgdyno.cluster.settings import sized
 from pgdyno.drill import ledger
-from pgdyno.drill.faults import FAULTS
-from pgdyno.drill.rounds import Options, play
-from pgdyno.drill.verdict import of_rounds
+from pgdyno.drill.own import OwnTarget
+from pgdyno.drill.records import Options
+from pgdyno.drill.rounds import play
+from pgdyno.drill.verdict import judge_rounds
 from pgdyno.replication import cluster as clusters
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -64,8 +65,8 @@ def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args:
     for n in range(1, args.rounds + 1):
         options = Options(clients=args.clients)
         folder = base / f"{fault}-{commit}-{n}"
-        rounds.append(play(cluster, FAULTS[fault], n, options, folder, lambda _: None))
-    v = of_rounds(rounds)
+        rounds.append(play(OwnTarget(cluster), fault, n, options, folder, lambda _: None))
+    v = judge_rounds(rounds)
     assert v.promote_s is not None and v.outage_p50_s is not None and v.detected_s is not None
     print(
         f"(b) {fault}, synchronous_commit = {commit}: {args.rounds} rounds in {time.monotonic() - began:.0f} s; "
@@ -98,7 +99,8 @@ def main() -> None:
                 ledger.create(conn)
             # Without waits for disks and standbys the client's part is largest.
             cluster.set(synchronous_standby_names="", synchronous_commit="off")
-            with_, without = [], []
+            with_: list[float] = []
+            without: list[float] = []
             for n in range(args.pairs):
                 pair = [(with_, base / f"records-{n}"), (without, None)]
                 for sink, records in pair if n % 2 else reversed(pair):

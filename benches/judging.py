@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -151,7 +151,8 @@ def simulated(tables: int) -> None:
     }
 
     def table(cells: int, size: int, n: int, kind: str, last: float = 0.0) -> list[Comparison]:
-        figures, pairs = {}, []
+        figures: dict[Hashable, dict[int, float]] = {}
+        pairs = []
         for cell in range(cells):
             machine = rng.normal(0, 0.05, n)
             for i in range(size):
@@ -231,7 +232,7 @@ def _of_p99(looker: Series, part: slice) -> tuple[float, float] | None:
     value = own.percentile(99.0)
     counts = [h.count for h in looker.latency[part]]
     below = [h.count_up_to([value])[0] for h in looker.latency[part]]
-    band = quantiles.quantile_band(np.asarray(counts, float), np.asarray(below, float))
+    band = quantiles.quantile_band([float(n) for n in counts], [float(n) for n in below])
     if band is None:
         return None
     low, high = (own.percentile(p * 100) for p in band)

@@ -23,10 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pgdyno.cluster.administration import connect
 from pgdyno.cluster.binaries import wheel_folder
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.settings import sized
-from pgdyno.cluster.target import administrative
 from pgdyno.collect import host
 
 PGDYNO = Path(sys.executable).parent / "pgdyno"
@@ -201,13 +201,13 @@ def _environment(cluster: ManagedCluster) -> dict[str, str]:
 
 def _checkpoint(cluster: ManagedCluster) -> float:
     start = time.monotonic()
-    with administrative(cluster.layout.target) as conn:
+    with connect(cluster.layout.target) as conn:
         conn.execute("checkpoint")
     return time.monotonic() - start
 
 
 def _drop(cluster: ManagedCluster) -> None:
-    with administrative(cluster.layout.target) as conn:
+    with connect(cluster.layout.target) as conn:
         conn.execute(
             "drop table if exists pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history; checkpoint"
         )

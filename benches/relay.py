@@ -67,7 +67,7 @@ def main() -> None:
         print("relay: needs root, ip (iproute2) and setpriv")
         return
     with tempfile.TemporaryDirectory() as folder:
-        network = Network.of_folder(Path(folder), ["a", "b"])
+        network = Network.for_folder(Path(folder), ["a", "b"])
         network.up()
         far = None
         try:

@@ -60,7 +60,7 @@ def main() -> None:
             wrong = sum(bool(s["wrong"]) for s in seen)
 
             def median(name: str, seen: list[dict[str, Any]] = seen) -> float:
-                return statistics.median(s[name] for s in seen)
+                return float(statistics.median(s[name] for s in seen))
 
             print(
                 f"  {what}, {len(text) / 1e6:.1f} MB: shown after {median('shown_ms'):,.0f} ms, its "

@@ -260,9 +260,8 @@ def _standby(server: Server) -> Iterator[None]:
     """A synchronous standby that answers late: pg_receivewal, which tells of itself each second."""
     folder = Path(tempfile.mkdtemp(prefix="pgdyno-test-wal-"))
     server.account.own(folder)
-    argv = [server.bin / "pg_receivewal", "-D", folder, "--synchronous", "-d", server.conninfo(dbname="replication")]
-    argv = [server.bin / "pg_receivewal", "-D", folder, "--synchronous", "-h", server.socket, "-p", str(server.port),
-            "-U", "postgres"]  # fmt: skip
+    argv: list[str | Path] = [server.bin / "pg_receivewal", "-D", folder, "--synchronous", "-h", server.socket,
+                              "-p", str(server.port), "-U", "postgres"]  # fmt: skip
     process = subprocess.Popen(argv, cwd="/", stderr=subprocess.DEVNULL, **server.account.popen())
     try:
         time.sleep(1)

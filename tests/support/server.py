@@ -152,7 +152,12 @@ class Server:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def conninfo(self, **more: Any) -> str:
-        values = {"host": str(self.socket), "port": self.port, "user": "postgres", "dbname": "postgres"} | more
+        values: dict[str, Any] = {
+            "host": str(self.socket),
+            "port": self.port,
+            "user": "postgres",
+            "dbname": "postgres",
+        } | more
         return psycopg.conninfo.make_conninfo("", **values)
 
     def sql(self, text: str, **more: Any) -> list[tuple[Any, ...]]:

@@ -22,7 +22,8 @@ from pgdyno.drill.drill import Drill
 from pgdyno.drill.ledger import Audit, Entry, Outage
 from pgdyno.drill.load import Load, Slice
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.rounds import Options, Round, save, speeds
+from pgdyno.drill.records import Options, Round, save
+from pgdyno.drill.rounds import speeds
 from pgdyno.errors import RefusedError, TrialError, UsageError
 from pgdyno.message import Name, message
 from pgdyno.replication import archives, quorum, record

@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,19 +21,22 @@ from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.requests import DrillRequest
 from pgdyno.cli.stopping import stoppable
+from pgdyno.drill import description, foreign, modes, page, words
 from pgdyno.drill import drill as drills
-from pgdyno.drill import foreign, modes, page, words
 from pgdyno.drill.beside import Beside
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.faults import FAULTS
+from pgdyno.drill.members import Members
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.rounds import Options
+from pgdyno.drill.own import OwnTarget
+from pgdyno.drill.records import Options
+from pgdyno.drill.target import DrillTarget
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
+from pgdyno.errors import PgdynoError, RefusedError, UsageError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, counted, message
-from pgdyno.replication import leftovers, record, roles, state
+from pgdyno.replication import record, roles
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.report.cells import column
 from pgdyno.report.charts import Say
@@ -63,10 +66,12 @@ def main(request: DrillRequest, folder: Path) -> int:
     """
     r, lang = request, language(request.lang)
     options = Options(clients=r.clients, before_s=r.before, after_s=r.after, answer_timeout_s=r.answer_timeout)
-    if folder.is_file():
-        if r.workload or r.through_pooler:
-            raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
-        return _end(_foreign(folder, r, replace(options, fence=False)), json_output=r.json_output, lang=lang)
+    found = _foreign(folder, r, replace(options, fence=False)) if folder.is_file() else _own(folder, r, options)
+    return _end(found, json_output=r.json_output, lang=lang)
+
+
+def _own(folder: Path, r: DrillRequest, options: Options) -> Drill:
+    """Run a drill on a cluster of pgdyno's."""
     cluster = ReplicatedCluster(folder)
     names = _faults(r.fault, cluster, r.modes)
     workload = Beside(r.workload, r.workload_clients, r.scale) if r.workload else None
@@ -75,42 +80,31 @@ def main(request: DrillRequest, folder: Path) -> int:
     options = replace(options, fence=not r.no_fence, pooled=r.through_pooler, beside=workload)
     if r.through_pooler and (cluster.pooler is None or cluster.pooler.process_id is None):
         raise RefusedError(f"{folder} has no pooler that runs", "Make a cluster with --pooler; pgdyno cluster start.")
-    place = drills.folder_for(r.runs, cluster.base.name)
-    with stoppable(), record.locked(folder), ExitStack() as stack:
-        cluster = ReplicatedCluster(folder)
-        if left := leftovers.every(cluster):
-            raise ClusterError(f"{folder}: {'; '.join(left)}", f"pgdyno cluster repair {folder}")
-        if (
-            any(FAULTS[n].needs_network for n in names)
-            and cluster.network is not None
-            and cluster.network.links_slowed()
-        ):
-            raise RefusedError(
-                "a pgdyno cluster link slows links of this cluster: what a fault cuts would go on through it",
-                "End that one first; slow-standby and slow-standbys slow links themselves.",
-            )
-        if state.member_state(cluster.primary).role != "primary":
-            raise ClusterError(
-                f"{cluster.primary.name}, the primary, does not run or does not answer",
-                f"pgdyno cluster start {folder}; pgdyno cluster status {folder} shows how it stands.",
-            )
-        for standby in cluster.others(cluster.primary):
-            if not cluster.is_streaming(standby):
-                raise ClusterError(
-                    f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
-                    f"pgdyno cluster repair {folder}; pgdyno cluster status {folder} shows how it stands.",
-                )
-        stream = _stream(quiet=r.quiet)
-        stack.callback(stream.close)
-        in_these = modes.MODES if r.modes else ()
-        try:
-            found = drills.run(cluster, names, r.rounds, options, place, stream, in_these, command=command_line())
-        except (KeyboardInterrupt, Terminated):
-            stream.close()
-            _mend(folder)
-            _report_what_there_is(place)
-            raise
-    return _end(found, json_output=r.json_output, lang=lang)
+    with stoppable(), record.locked(folder):
+        # Another pgdyno may have changed the cluster before it gave up the lock.
+        target = OwnTarget(ReplicatedCluster(folder))
+        return _run(target, names, r, options, modes.MODES if r.modes else (), lambda: _mend(folder))
+
+
+def _run(
+    target: DrillTarget,
+    names: Sequence[str],
+    r: DrillRequest,
+    options: Options,
+    in_these: Sequence[Mode],
+    on_stop: Callable[[], object],
+) -> Drill:
+    """Run a drill; call `on_stop` and show the rounds that there are if it is interrupted."""
+    place, stream = drills.folder_for(r.runs, target.name), _stream(quiet=r.quiet)
+    try:
+        return drills.run(target, names, r.rounds, options, place, stream, in_these, command=command_line())
+    except (KeyboardInterrupt, Terminated):
+        stream.close()
+        on_stop()
+        _report_what_there_is(place)
+        raise
+    finally:
+        stream.close()
 
 
 def _mend(folder: Path) -> None:
@@ -154,33 +148,29 @@ def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
 
 def _foreign(file: Path, r: DrillRequest, options: Options) -> Drill:
     """Run a drill on a cluster that another tool manages."""
-    description = foreign.read(file)
+    if r.workload or r.through_pooler:
+        raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
+    about = description.read(file)
     # A file with one fault means that one.
-    only = next(iter(description.faults)) if len(description.faults) == 1 else "kill-primary"
-    names = list(description.faults) if r.fault == "all" else [n.strip() for n in (r.fault or only).split(",")]
-    foreign.refuse_unknown(description, names)
+    only = next(iter(about.faults)) if len(about.faults) == 1 else "kill-primary"
+    names = list(about.faults) if r.fault == "all" else [n.strip() for n in (r.fault or only).split(",")]
+    foreign.refuse_unknown(about, names)
     if r.modes:
         raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
     if not r.i_know_this_breaks_it:
         raise RefusedError(
             f"{file} describes a cluster that is not pgdyno's, and its commands would break it: "
-            f"{', '.join(names)} on {', '.join(description.members)}",
+            f"{', '.join(names)} on {', '.join(about.members)}",
             "Where that is meant: --i-know-this-breaks-it. It also makes the tables public.pgdyno_ledger, "
             "pgdyno_ledger_register and pgdyno_ledger_token there.",
         )
-    place = drills.folder_for(r.runs, description.name)
-    with stoppable(), foreign.ForeignCluster(description) as cluster:
-        stream = _stream(quiet=r.quiet)
-        try:
-            return drills.run_foreign(cluster, names, r.rounds, options, place, stream, command=command_line())
-        except (KeyboardInterrupt, Terminated):
-            stream.close()
-            shown = ", ".join(f"{m.name}: {m.seen.role}" for m in cluster.members)
+    with stoppable(), Members(about) as members:
+
+        def show_roles() -> None:
+            shown = ", ".join(f"{m.name}: {m.seen.role}" for m in members.members)
             console.errors().print(f"stopped; the members now: {shown}", markup=False, soft_wrap=True)
-            _report_what_there_is(place)
-            raise
-        finally:
-            stream.close()
+
+        return _run(foreign.ForeignTarget(members), names, r, options, (), show_roles)
 
 
 def _end(found: Drill, *, json_output: bool, lang: str = "en") -> int:

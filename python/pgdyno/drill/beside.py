@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pgdyno import _core, engine
 from pgdyno.cluster import administration
+from pgdyno.cluster.target import Target
 from pgdyno.drill.load import Load
 from pgdyno.errors import RefusedError, UsageError
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
-from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec import builtins
 from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc import conditions
@@ -45,9 +45,8 @@ class Beside:
         if self.script not in known:
             raise UsageError(f"--workload: {self.script!r} is unknown", f"There are {', '.join(known)}.")
 
-    def prepare(self, cluster: ReplicatedCluster, stream: RunStream) -> None:
-        """Its tables, unless they are there, of that size. Raises RefusedError, TargetError."""
-        target = cluster.target_of(cluster.primary)
+    def prepare(self, target: Target, stream: RunStream) -> None:
+        """Create the tables unless they exist. Raise RefusedError if tables of another size exist."""
         wanted = Dataset(_TPCC if self._is_tpcc else "tpcb", self.scale)
         with administration.connect(target) as conn:
             try:
@@ -56,7 +55,6 @@ class Beside:
                 raise RefusedError(e.message, "--scale names its size; or drop what is there: a drill does not.") from e
             if not found.holds(wanted):
                 loader.over_connections(conn, target, wanted, found, stream=stream)
-        cluster.wait_caught_up()
 
     def load(self, like: Load) -> Load:
         """Its clients, who go where those of another load go."""
@@ -76,7 +74,7 @@ class Beside:
         workload.add(self.script, builtins.named(self.script).text, 1)
         return workload
 
-    def sums(self, cluster: ReplicatedCluster) -> dict[str, int]:
+    def sums(self, primary: Target) -> dict[str, int]:
         """Return the difference between each table's balances and the deltas in the history.
 
         No transaction of pgbench's scripts changes these differences: each transaction adds one delta to all of them.
@@ -85,7 +83,7 @@ class Beside:
         tables = _BALANCES.get(self.script, {})
         if not tables:
             return {}
-        with administration.connect(cluster.target_of(cluster.primary), patience_s=None) as conn:
+        with administration.connect(primary, patience_s=None) as conn:
             schema = find.schema_sql(conn)
             ask = ", ".join(
                 f"(select coalesce(sum({column}), 0) from {schema}.{table})"
@@ -95,21 +93,21 @@ class Beside:
         assert row is not None
         return {table: int(total) - int(row[-1]) for table, total in zip(tables, row[:-1], strict=True)}
 
-    def inconsistent(self, cluster: ReplicatedCluster, before: Mapping[str, int]) -> list[str]:
+    def inconsistent(self, primary: Target, before: Mapping[str, int]) -> list[str]:
         """Return the signs of transactions that exist only in part.
 
         For TPC-C they are the consistency conditions that its tables violate on the primary. For pgbench they are the
         sums that differ from `before`. Raise psycopg.Error or TargetError if the primary cannot be queried.
         """
         if not self._is_tpcc:
-            now = self.sums(cluster)
+            now = self.sums(primary)
             return [
                 f"{self.script}: the balances of {table} and the deltas of pgbench_history differ by {now[table]:,}, "
                 f"and by {before[table]:,} before the round: transactions are there in part"
                 for table in now
                 if now[table] != before.get(table, now[table])
             ]
-        with administration.connect(cluster.target_of(cluster.primary), patience_s=None) as conn:
+        with administration.connect(primary, patience_s=None) as conn:
             schema = find.schema_sql(conn)
             found = list(conditions.checked(conn, 1, conditions.CONSISTENCY, schema=schema))
         return [f"TPC-C {c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}" for c in found if not c.holds]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,19 +17,16 @@ from pydantic import TypeAdapter
 
 from pgdyno import home
 from pgdyno.cluster import administration
-from pgdyno.cluster.process import environment
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.drill import foreign, modes, verdict
-from pgdyno.drill.faults import FAULTS
-from pgdyno.drill.foreign import ForeignCluster
+from pgdyno.drill import verdict
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.rounds import Options, Round, play, refuse_unfit
+from pgdyno.drill.records import Options, Round
+from pgdyno.drill.rounds import play
+from pgdyno.drill.target import DrillTarget
 from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError
 from pgdyno.format import one_line, size
-from pgdyno.replication.cluster import ReplicatedCluster
-from pgdyno.replication.member import Member
 from pgdyno.stream.events import RoundProgress
 from pgdyno.stream.stream import RunStream
 
@@ -163,7 +159,7 @@ def _tell(stream: RunStream, done: int, of: int, fault: str, what: str) -> None:
 
 
 def run(
-    cluster: ReplicatedCluster,
+    target: DrillTarget,
     faults: Sequence[str],
     rounds: int,
     options: Options,
@@ -175,97 +171,45 @@ def run(
 ) -> Drill:
     """Run `rounds` rounds of each fault in each of the modes.
 
-    Without modes, the cluster keeps its configuration. Raise RefusedError, before anything is broken, if the drill is
-    not possible. A cluster that cannot be repaired ends the drill. The results up to that point are in `folder`.
+    Without modes, the cluster keeps its configuration. Raise PgdynoError, before anything is broken, if the drill is
+    not possible. A cluster that does not become whole again ends the drill. The results up to that point are in
+    `folder`.
     """
-    for name in faults:
-        refuse_unfit(cluster, FAULTS[name])
-    # No server changes while it is looked at.
-    own = Mode("", cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
-    if options.beside is not None:
-        options.beside.prepare(cluster, stream)
+    target.refuse_unfit(faults)
+    target.prepare(options, stream)
+    every = [(mode, name) for mode in all_modes or [target.mode] for name in faults]
     folder.mkdir(parents=True)
-    every = [(mode, name) for mode in all_modes or [own] for name in faults]
     drill = Drill(
         folder,
-        cluster.base.name,
-        cluster.primary.cluster.version(),
+        target.name,
+        target.version(),
         options,
-        cluster.record.members,
+        target.members,
+        is_foreign=target.is_foreign,
         plan=every,
         planned_rounds=rounds,
-        facts=_facts(cluster.primary.local, command),
+        facts=_facts(target.primary(), command),
     )
     drill.save()
-    with _kept(drill, f"pgdyno cluster repair {cluster.base}"):
+    with _kept(drill, target.remedy):
         for n, (mode, name) in enumerate(every):
             played: list[Round] = []
             drill.rounds.append((mode, name, played))
-            with modes.manager(cluster, mode):
+            with target.in_mode(mode):
                 for number in range(1, rounds + 1):
                     done = n * rounds + number - 1
                     place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
                     say = partial(_tell, stream, done, len(every) * rounds, name)
-                    played.append(play(cluster, FAULTS[name], number, options, place, say, falls_back=mode.falls_back))
+                    played.append(play(target, name, number, options, place, say, mode))
                     drill.save()
                     if played[-1].broken:
                         raise ClusterError(
-                            f"the cluster could not be mended after round {number} of {name}: {played[-1].error}",
-                            f"pgdyno cluster repair {cluster.base}",
+                            f"the cluster is not whole after round {number} of {name}: {played[-1].error}",
+                            target.remedy,
                         )
-        _tell(stream, len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
-        # The primary first: what the check needs is installed there.
-        for m in [cluster.primary, *cluster.others(cluster.primary)]:
-            cluster.wait_caught_up()
-            if words := _checked(m):
-                drill.damaged[m.name] = words
-    return drill
-
-
-def run_foreign(
-    cluster: ForeignCluster,
-    faults: Sequence[str],
-    rounds: int,
-    options: Options,
-    folder: Path,
-    stream: RunStream,
-    *,
-    command: str = "",
-) -> Drill:
-    """Run `rounds` rounds of each fault on a cluster that another tool manages.
-
-    A cluster that does not become whole again ends the drill. The results up to that point are in `folder`.
-    """
-    foreign.refuse_unknown(cluster.description, list(faults))
-    cluster.wait_whole(cluster.description.whole_s)
-    with administration.connect(cluster.members[0].target) as conn:
-        row = conn.execute("select current_setting('server_version')").fetchone()
-    folder.mkdir(parents=True)
-    names = [m.name for m in cluster.members]
-    own = Mode("", "", "")
-    drill = Drill(
-        folder,
-        cluster.description.name,
-        str(row[0]) if row else "?",
-        options,
-        names,
-        is_foreign=True,
-        plan=[(own, name) for name in faults],
-        planned_rounds=rounds,
-        facts=_facts(cluster.primaries()[0].target, command),
-    )
-    drill.save()
-    with _kept(drill, "Put the cluster right; whole_s says how long that may take."):
-        for n, name in enumerate(faults):
-            played: list[Round] = []
-            drill.rounds.append((own, name, played))
-            for number in range(1, rounds + 1):
-                say = partial(_tell, stream, n * rounds + number - 1, len(faults) * rounds, name)
-                place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"
-                played.append(foreign.play(cluster, name, number, options, place, say))
-                drill.save()
-                if played[-1].broken:
-                    raise ClusterError(f"the cluster is not whole after round {number} of {name}: {played[-1].error}")
+        if not target.is_foreign:
+            _tell(stream, len(every) * rounds, len(every) * rounds, "", "pg_amcheck")
+        drill.damaged = target.damaged()
     return drill
 
 
@@ -290,24 +234,6 @@ def _facts(primary: Target, command: str) -> dict[str, str]:
         ).fetchall()
         found |= {str(name): str(value) or "(empty)" for name, value in sorted(rows)}
     return {name: value for name, value in found.items() if value}
-
-
-def _checked(member: Member) -> str:
-    """Run pg_amcheck on a member; return its findings in one line, or an empty string."""
-    amcheck = member.program("pg_amcheck")
-    if not amcheck.exists():
-        return "not checked: it is not among the server's programs"
-    words: list[str | Path] = [
-        amcheck, "-h", member.cluster.layout.socket, "-p", str(member.port), "-U", "postgres", "--install-missing",
-        "-d", "postgres",
-    ]  # fmt: skip
-    if member.is_marked_as_standby:
-        # Nothing can be installed there; the primary has it.
-        words.remove("--install-missing")
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False, cwd="/", env=environment(), **member.cluster.account.popen()
-    )
-    return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 
 
 def folder_for(runs: Path, name: str) -> Path:

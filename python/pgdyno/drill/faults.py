@@ -11,15 +11,16 @@ from pgdyno.cluster import administration
 from pgdyno.cluster.network import Links, Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
+from pgdyno.drill.records import Round
 from pgdyno.errors import RefusedError
 from pgdyno.replication import disks, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
+#: Bytes per second of a slow link: less than the ledger's clients write.
+_SLOW = 100_000
 #: What a round goes on with: the standbys find out and one is promoted; somebody promotes at once; the primary is
 #: started again; nothing has to be done.
-#: Bytes a second of a slow link: less than the ledger's clients write.
-_SLOW = 100_000
 Then = Literal["detect", "promote", "restart", "nothing"]
 
 
@@ -28,9 +29,8 @@ class Scene:
     """A round under way, for its fault."""
 
     cluster: ReplicatedCluster
-    run: int
-    #: Nanoseconds since 1970, and what happened.
-    events: list[tuple[int, str]] = field(default_factory=list)
+    #: Record of the round, which gets the events.
+    round: Round
     #: Rows that were read while they were there.
     seen: set[Key] = field(default_factory=set)
     #: Who is to be promoted, whatever the others have; empty: the most advanced.
@@ -42,7 +42,7 @@ class Scene:
     def happened(self, text: str) -> int:
         """Record an event; return its time in ns since 1970."""
         now = time.time_ns()
-        self.events.append((now, text))
+        self.round.events.append((now, text))
         return now
 
     @property
@@ -90,7 +90,7 @@ class Scene:
     def look(self) -> None:
         """Read the ledger on the primary, as any client could."""
         with administration.connect(self.primary.local, patience_s=10) as conn:
-            self.seen |= set(ledger.rows(conn, self.run))
+            self.seen |= set(ledger.rows(conn, self.round.run))
         self.happened(f"{len(self.seen):,} rows were read on {self.primary.name}")
 
 

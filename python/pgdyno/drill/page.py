@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgdyno import i18n
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.rounds import Round
+from pgdyno.drill.records import Round
 from pgdyno.drill.words import METHOD, METHOD_FOREIGN, answers
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.report.cells import COUNT, Form, Table, cells, column, fixed, significant

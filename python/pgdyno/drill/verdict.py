@@ -12,7 +12,7 @@ import scipy
 
 from pgdyno import i18n
 from pgdyno.drill.faults import FAULTS
-from pgdyno.drill.rounds import Round
+from pgdyno.drill.records import Round
 from pgdyno.message import Message, Name, counted, message
 from pgdyno.units import Quantity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.rounds import Options
+from pgdyno.drill.records import Options
 from pgdyno.drill.verdict import Verdict, counted_rounds
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.report.page import Answer

@@ -11,7 +11,8 @@ from pgdyno.cluster import administration
 from pgdyno.drill import drill as drills
 from pgdyno.drill import modes
 from pgdyno.drill.beside import Beside
-from pgdyno.drill.rounds import Options
+from pgdyno.drill.own import OwnTarget
+from pgdyno.drill.records import Options
 from pgdyno.message import message
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.stream.stream import RunStream
@@ -77,7 +78,7 @@ def test_a_mode_that_falls_back_loses_with_its_next_failure(cluster: Path, tmp_p
     available, protected = (m for m in modes.MODES if m.name in ("maximum availability", "maximum protection"))
     options = Options(clients=4, before_s=1.0, after_s=0.3)
     found = drills.run(
-        c, ["kill-lonely-primary"], 1, options, tmp_path / "d", RunStream(), all_modes=(available, protected)
+        OwnTarget(c), ["kill-lonely-primary"], 1, options, tmp_path / "d", RunStream(), all_modes=(available, protected)
     )
     (_, lost), (_, kept) = found.verdicts
     assert not lost.errors and not kept.errors and not found.stopped
@@ -99,15 +100,15 @@ def test_a_drill_under_another_workload(cluster: Path, tmp_path: Path, workload:
             conn.execute(
                 "delete from public.tpcc_new_order where no_o_id = (select max(no_o_id) from public.tpcc_new_order)"
             )
-        broken = Beside(workload, 3, 1).inconsistent(ReplicatedCluster(cluster), {})
+        broken = Beside(workload, 3, 1).inconsistent(OwnTarget(ReplicatedCluster(cluster)).client(), {})
         assert broken and broken[0].startswith("TPC-C 3.3.2."), broken
     else:
-        made, beside_it = ReplicatedCluster(cluster), Beside(workload, 3, 1)
-        sums = beside_it.sums(made)
-        assert beside_it.inconsistent(made, sums) == []
-        with administration.connect(made.primary.local) as conn:
+        target, beside_it = OwnTarget(ReplicatedCluster(cluster)), Beside(workload, 3, 1)
+        sums = beside_it.sums(target.client())
+        assert beside_it.inconsistent(target.client(), sums) == []
+        with administration.connect(target.primary()) as conn:
             conn.execute("update public.pgbench_tellers set tbalance = tbalance + 7 where tid = 1")
-        (broken_one,) = beside_it.inconsistent(made, sums)
+        (broken_one,) = beside_it.inconsistent(target.client(), sums)
         assert "pgbench_tellers" in broken_one and "there in part" in broken_one
     refused = pgdyno("drill", cluster, "--workload", "sysbench")
     assert refused.code == 2 and "'sysbench' is unknown" in refused.err

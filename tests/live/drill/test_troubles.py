@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from pgdyno.cluster import administration
-from pgdyno.drill import drill as drills
 from pgdyno.drill import ledger
+from pgdyno.drill.own import amcheck
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -154,7 +154,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
         row = conn.execute("select pg_relation_filepath('public.damaged_a_idx')").fetchone()
         conn.execute("checkpoint")
     c.wait_caught_up()
-    assert row is not None and [drills._checked(m) for m in c.members] == ["", "", ""]
+    assert row is not None and [amcheck(m) for m in c.members] == ["", "", ""]
     (victim, *_) = c.others(c.primary)
     victim.stop()
     with (victim.data / row[0]).open("r+b") as f:
@@ -163,7 +163,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
     victim.start()
     try:
         c.wait_streaming(victim)
-        assert "damaged_a_idx" in drills._checked(victim) and drills._checked(c.primary) == ""
+        assert "damaged_a_idx" in amcheck(victim) and amcheck(c.primary) == ""
     finally:
         c.rebuild(victim, c.primary, lambda *_: None)
         victim.start()
