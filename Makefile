@@ -72,6 +72,7 @@ check: $(STAMP) ## Formatting, lints, types, layers, spelling
 	$(BIN)/ruff check python tests benches scripts
 	$(BIN)/mypy
 	$(BIN)/mypy benches/*.py scripts/*.py
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell python docs crates tests benches scripts README.md CONTRIBUTING.md CHANGELOG.md
 

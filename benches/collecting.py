@@ -98,10 +98,18 @@ class Gated:
 
     def __init__(self, source: Source, gate: Gate, spent: Spent) -> None:
         self.name = source.name
-        self.period_s = source.period_s
         self.source = source
         self.gate = gate
         self.spent = spent
+
+    @property
+    def period_s(self) -> float:
+        """As often as the source's own, which may change."""
+        return self.source.period_s
+
+    @period_s.setter
+    def period_s(self, value: float) -> None:
+        self.source.period_s = value
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""

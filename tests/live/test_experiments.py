@@ -40,7 +40,7 @@ repetitions = 1
 """
 
 
-def run(tmp_path: Path, text: str, *words: object, code: int = 0) -> rundir.RunData:
+def run(tmp_path: Path, text: str, *words: object, code: int = 0) -> reading.RunData:
     """Runs an experiment; returns what it left."""
     file = tmp_path / "made.toml"
     file.write_text(text)
@@ -50,7 +50,7 @@ def run(tmp_path: Path, text: str, *words: object, code: int = 0) -> rundir.RunD
     return reading.read(path)
 
 
-def by(data: rundir.RunData, axis: str) -> dict[Any, Any]:
+def by(data: reading.RunData, axis: str) -> dict[Any, Any]:
     """Trials by what is varied in them."""
     return {t.plan.varied[axis]: t for t in data.trials}
 

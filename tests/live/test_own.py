@@ -196,7 +196,7 @@ def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, da
         ("select 1;\ncreate table x (a int;\n", "schema.sql:2:22: syntax error"),
         ("create table x (a int);\n\\copy x from 'nowhere.csv' csv\n", "schema.sql:2:1: there is no file"),
         ("create table x (a int);\n\\copy x from 'notes.csv' csv\n", "schema.sql:2:1: "),
-        ("create table x (a int);\ncommit;\n", "schema.sql:2:1: COMMIT: a file is carried out in one transaction"),
+        ("create table x (a int);\ncommit;\n", "schema.sql:2:1: COMMIT: a file runs in one transaction"),
         ("\\connect other\n", "schema.sql:1:1: \\connect: the database is that of --target"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_mistake_says_where(shop: Path, server: Server, database: str, text: s
         (('to = "customers.id"', 'to = "audit.id"'), "audit, which has no rows"),
         (
             ("rows = 50 }", 'rows = 50, columns.price = { type = "integer", min = -5, max = -1 } }'),
-            "as it is said, products_price_check does not hold",
+            "products_price_check does not hold with these columns",
         ),
         ((":x", ":x"), "customers_first"),
     ],

@@ -235,6 +235,7 @@ def test_a_busy_client_says_so(server: Server, made: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_path: Path) -> None:
     """For 2 s of 4 nothing is answered: transactions begin late, and the client has all the time that it wants."""
     script = tmp_path / "s.sql"

@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pgdyno.cluster import network as networks
+from pgdyno.cluster import scratch
+from pgdyno.cluster.network import Network
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
@@ -85,7 +87,7 @@ def test_commits_wait_for_a_quorum_over_a_slower_network(tmp_path: Path) -> None
     run = carried_out(tmp_path, "round_trip_ms = [0, 200]")
     cost = {(row["target"], row["rtt ms"], row["waits for"]): row for row in rows(run, "replication")}
     near, far = cost["two", "0", "ANY 1 (*)"], cost["two", "200", "ANY 1 (*)"]
-    alone, nobody = cost["alone", "–", "–"], cost["two", "200", "''"]
+    alone, nobody = cost["alone", "", ""], cost["two", "200", "''"]
     # A commit takes at least the round trip that was added, where it waits for somebody.
     assert float(far["commit p50 s"]) > 0.200
     assert max(float(c["commit p50 s"]) for c in (near, nobody)) < 0.100
@@ -100,7 +102,24 @@ def test_commits_wait_for_a_quorum_over_a_slower_network(tmp_path: Path) -> None
     parameters = [json.loads(p.read_text())["parameters"] for p in run.glob("trials/*/trial.json")]
     assert sorted(p["round_trip_ms"] or 0 for p in parameters) == [0, 0, 0, 200, 200]
     assert "What standbys cost" in (run / "report.html").read_text()
-    assert not namespaces()
+
+
+@needs_network
+def test_a_network_is_left_to_a_process_that_can_remove_it(tmp_path: Path) -> None:
+    """The folder is the only trace of a network: without the program ip it must stay."""
+    path = tmp_path / f"{scratch.PREFIX}x"
+    path.mkdir()
+    (path / scratch.OWNER).touch()
+    network = Network.for_folder(path, ["primary"])
+    network.up()
+    sweep = f"from pathlib import Path; from pgdyno.cluster import scratch; scratch.sweep(Path({str(tmp_path)!r}))"
+    try:
+        subprocess.run([sys.executable, "-c", sweep], env=environment(PATH="/nonexistent"), check=True)
+        assert path.is_dir() and network.is_up()
+        subprocess.run([sys.executable, "-c", sweep], env=environment(), check=True)
+        assert not path.exists() and not network.is_up()
+    finally:
+        network.down()
 
 
 def test_without_a_network_of_their_own(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,26 +140,26 @@ def test_without_a_network_of_their_own(tmp_path: Path, base: Path, monkeypatch:
 
 
 @needs_network
-def test_nothing_is_left_of_one_that_was_killed(tmp_path: Path) -> None:
+def test_nothing_is_left_of_one_that_was_killed(tmp_path: Path, base: Path) -> None:
     file = tmp_path / "standbys.toml"
     file.write_text(TEXT.replace("ROUND_TRIPS", "round_trip_ms = [1]").replace("duration_s = 2", "duration_s = 60"))
+    # A temporary folder of its own: other tests' processes remove what they find in the common one.
+    own = environment(TMPDIR=str(base))
     victim = subprocess.Popen(
-        [PGDYNO, "run", str(file), "--runs", str(tmp_path / "runs")],
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
+        [PGDYNO, "run", str(file), "--runs", str(tmp_path / "runs")], env=own, stderr=subprocess.PIPE, text=True
     )
     assert victim.stderr is not None
     for line in victim.stderr:
         if "trials of" in line:
             break
-    time.sleep(1)
     victim.send_signal(signal.SIGKILL)
     victim.wait()
     victim.stderr.close()
-    assert namespaces()
-    pgdyno("plan", "quick")
-    pgdyno("run", "quick", "--embedded", "--duration", "0.3", "--scale", "1", "--repetitions", "1")
-    assert not namespaces()
-    left = subprocess.run(["pgrep", "-f", "standby[12]/data"], capture_output=True, text=True, check=False).stdout
+    (network,) = base.glob(f"{scratch.PREFIX}*/network")
+    name = network.read_text().split()[0]
+    assert len([n for n in namespaces() if name in n]) == 3
+    done = pgdyno("run", "quick", "--embedded", "--duration", "0.3", "--scale", "1", "--repetitions", "1", env=own)
+    assert done.code == 0, done.err
+    assert not [n for n in namespaces() if name in n] and not list(base.glob(f"{scratch.PREFIX}*"))
+    left = subprocess.run(["pgrep", "-f", f"{base}.*/data"], capture_output=True, text=True, check=False).stdout
     assert not left.strip()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from pgdyno import i18n
+from pgdyno.figures import BY_NAME, PERCENTILES
 from pgdyno.message import Listed, Message, Name, counted, listed, message
+from pgdyno.report import outcomes
 from pgdyno.report.cells import column_id
 from pgdyno.units import Quantity, Share
 
@@ -98,6 +100,46 @@ def test_each_id_is_there_and_used_with_its_arguments() -> None:
     begun = tuple(put_together() | {"column-", "probe-", "condition-", "job-"})
     assert {k for k in set(texts) - seen - facts() - quoted if not k.startswith(begun)} == set()
     assert {k for k in texts if k.startswith("fact-")} == facts()
+
+
+def column_keys(tree: ast.AST) -> Iterator[tuple[ast.Call, list[str] | None]]:
+    """Calls of `column` by a key, with its possible values; None where they are not to be seen in the source."""
+    tuples = {
+        ast.unparse(node.targets[0]): node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+    }
+    values: dict[int, ast.expr] = {}
+    for node in ast.walk(tree):
+        loops = getattr(node, "generators", [node] if isinstance(node, ast.For) else [])
+        for loop in loops:
+            target, over = ast.unparse(loop.target), tuples.get(ast.unparse(loop.iter), loop.iter)
+            values |= {id(x): over for x in ast.walk(node) if isinstance(x, ast.Name) and x.id == target}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "column" and node.args:
+            key = node.args[0]
+            given = values.get(id(key), key)
+            texts = given.elts if isinstance(given, ast.Tuple) else [given]
+            if any(k.arg == "id" for k in node.keywords):
+                continue
+            if all(isinstance(x, ast.Constant) for x in texts):
+                yield node, [str(ast.literal_eval(x)) for x in texts]
+            else:
+                yield node, None
+
+
+def test_each_column_has_a_title_in_the_catalogues() -> None:
+    english, unseen = i18n.catalogue("en"), []
+    for path in PACKAGE.rglob("*.py"):
+        for node, keys in column_keys(ast.parse(path.read_text())):
+            if keys is None:
+                unseen.append(ast.unparse(node.args[0]))
+            assert [k for k in keys or [] if column_id(k) not in english] == [], f"{path}:{node.lineno}"
+    # Columns of figures, which have their own list.
+    assert set(unseen) == {"f.heading", "TPS.heading", "MEAN.heading", "f'{f.name} ±'"}
+    shown = [*PERCENTILES, *outcomes._OF_A_TRIAL, BY_NAME["TPS"], BY_NAME["mean"]]
+    assert [f for f in shown if column_id(f.heading) not in english] == []
+    assert [f for f in PERCENTILES if column_id(f"{f.name} ±") not in english] == []
 
 
 def test_a_message_is_written_in_each_language() -> None:

@@ -152,7 +152,7 @@ def test_wal_and_tablespaces_are_places_of_their_own(tmp_path: Path) -> None:
 def test_the_machine_and_its_processes_are_read() -> None:
     if not Machine.is_there():
         pytest.skip("Linux only")
-    sources = [Machine(), Cores(), Processes(os.getpid())]
+    sources: list[Any] = [Machine(), Cores(), Processes(os.getpid())]
     assert all(s.rows(1.0) == [] or s.name in ("processes", "cores") for s in sources)
     # Time of a CPU: on a busy machine a process gets only a part of each second.
     began, until = time.monotonic(), time.process_time() + 0.2

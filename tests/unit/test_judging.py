@@ -347,12 +347,12 @@ def test_too_few_levels_are_refused() -> None:
 @pytest.mark.slow
 def test_the_worked_example_is_there() -> None:
     path = Path(laws.__file__).parent.parent / "experiments" / "polardb-2024.csv"
-    found = laws.of_csv(path, "cores", "read_only_qps", "hot_rows", None)
+    found = laws.fit_csv(path, "cores", "read_only_qps", "hot_rows", None)
     assert len(found) == 3
     for f in found:
         assert f.scaling is not None and f.scaling.error < 0.1 and 50 < f.scaling.knee.value < 100
     with pytest.raises(UsageError, match='no column "no"'):
-        laws.of_csv(path, "no", None, None, None)
+        laws.fit_csv(path, "no", None, None, None)
 
 
 # ---------------------------------------------------------------- capacity

@@ -121,7 +121,7 @@ def _paths(use: str) -> list[str]:
 
 
 def test_rust_modules_have_no_cycles() -> None:
-    """By what they use; a module may use its parent's items unless the parent uses its own."""
+    """Follow what modules use; a module may use its parent's items unless the parent uses its own."""
     crates = Path(__file__).parents[2] / "crates"
     for source in sorted(crates.glob("*/src")):
         modules = {}

@@ -137,7 +137,7 @@ def test_rust_and_python_have_the_same_kinds_of_events() -> None:
 
 
 def bodies(plan: TrialPlan, start: int) -> Iterator[tuple[Body, str]]:
-    """What a trial emits while its load goes on, in any order that may be."""
+    """Yield what a trial emits while its load goes on, in some order."""
     rng = random.Random(plan.number)
     yield LoadStarted(start), "engine"
     for n in range(5):

@@ -91,13 +91,13 @@ def _run(
     names: Sequence[str],
     r: DrillRequest,
     options: Options,
-    in_these: Sequence[Mode],
+    all_modes: Sequence[Mode],
     on_stop: Callable[[], object],
 ) -> Drill:
     """Run a drill; call `on_stop` and show the rounds that there are if it is interrupted."""
     place, stream = drills.folder_for(r.runs, target.name), _stream(quiet=r.quiet)
     try:
-        return drills.run(target, names, r.rounds, options, place, stream, in_these, command=command_line())
+        return drills.run(target, names, r.rounds, options, place, stream, all_modes, command=command_line())
     except (KeyboardInterrupt, Terminated):
         stream.close()
         on_stop()

@@ -11,12 +11,10 @@ Needs root and Linux's `ip` and `setpriv`. What is made here is gone when the ma
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import ipaddress
 import json
 import os
-import re
 import secrets
 import shutil
 import struct
@@ -39,6 +37,8 @@ _NOBODY = "02:00:00:00:00:00"
 _TUNSETIFF, _TUN = 0x400454CA, 0x1001
 #: Of slowed links, bytes a packet: as clouds have them.
 _JUMBO = 9000
+#: File with the name of the network that belongs to a folder, and the network namespace that it was created in.
+_NAME = "network"
 
 
 def is_possible() -> bool:
@@ -71,7 +71,9 @@ class Network:
 
         Raise RefusedError if no network number is free.
         """
-        return cls(secrets.token_hex(3), free_number(), hosts, owner_word(folder))
+        made = cls(secrets.token_hex(3), free_number(), hosts, owner_word(folder))
+        (folder / _NAME).write_text(f"{made.name} {_own_namespace()}\n", encoding="utf-8")
+        return made
 
     @property
     def client(self) -> str:
@@ -291,25 +293,39 @@ def owner_word(folder: Path) -> str:
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def remove_of(folder: Path) -> None:
-    """Remove the network of a folder whose pgdyno process was killed, if the network exists."""
-    if not is_possible():
-        return
+def remove_of(folder: Path) -> bool:
+    """Remove the network of a folder whose pgdyno process was killed.
+
+    Return False if this process cannot remove it: it has other rights, no `ip`, or is in another namespace. The folder
+    must stay then, because it is the only trace of the network.
+    """
     try:
-        owner, there = f"pgdyno:{owner_word(folder)}", _interfaces()
+        name, space = (folder / _NAME).read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return True
+    if not is_possible() or space != _own_namespace():
+        return False
+    bridge = f"pd{name}"
+    try:
+        there = _interfaces()
+        if there.get(bridge, f"pgdyno:{owner_word(folder)}") != f"pgdyno:{owner_word(folder)}":
+            # The folder is a copy of another one.
+            return True
+        for space in _names():
+            if space.startswith(f"pgdyno-{name}-"):
+                _ip(f"netns del {space}", check=False)
+        for interface in there:
+            if interface.startswith(f"{bridge}-"):
+                _ip(f"link del {interface}", check=False)
+        _ip(f"link del {bridge}", check=False)
+        return bridge not in _interfaces()
     except (OSError, LocalError):
-        return
-    for bridge, alias in there.items():
-        if not re.fullmatch("pd.{6}", bridge) or alias != owner:
-            continue
-        with contextlib.suppress(LocalError):
-            for name in _names():
-                if name.startswith(f"pgdyno-{bridge[2:]}-"):
-                    _ip(f"netns del {name}", check=False)
-            for name in there:
-                if name.startswith(f"{bridge}-"):
-                    _ip(f"link del {name}", check=False)
-            _ip(f"link del {bridge}", check=False)
+        return False
+
+
+def _own_namespace() -> str:
+    """Return the identity of the network namespace in which this process runs."""
+    return str(Path("/proc/self/ns/net").readlink())
 
 
 def free_number() -> int:

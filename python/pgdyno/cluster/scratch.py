@@ -95,27 +95,23 @@ def remove_abandoned(owned: Made) -> bool:
     status = owned.path.lstat()
     if not owned.is_there() or status.st_uid != os.geteuid() or not (owned.path / OWNER).exists():
         return True
-    if not _is_abandoned(owned.path):
-        return False
-    for folder in (owned.path, *owned.path.glob("standby*")):
-        _kill_postmaster(folder)
-    network.remove_of(owned.path)
-    _unmount(owned.path)
-    return owned.remove(last=OWNER)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Return True if no process holds the owner's lock.
-
-    A folder without an owner file is kept for good, or is just being created. It is not touched, so the result is
-    False.
-    """
     try:
-        with (folder / OWNER).open("r+", encoding="utf-8") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        owner = (owned.path / OWNER).open("r+", encoding="utf-8")
     except OSError:
+        # Kept for good, or just being created.
         return False
-    return True
+    with owner:
+        try:
+            # Held until the end: of several processes that find the folder one removes it.
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        for folder in (owned.path, *owned.path.glob("standby*")):
+            _kill_postmaster(folder)
+        if not network.remove_of(owned.path):
+            return False
+        _unmount(owned.path)
+        return owned.remove(last=OWNER)
 
 
 def _unmount(folder: Path) -> None:

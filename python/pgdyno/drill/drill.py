@@ -195,7 +195,7 @@ def run(
         for n, (mode, name) in enumerate(every):
             played: list[Round] = []
             drill.rounds.append((mode, name, played))
-            with target.in_mode(mode):
+            with target.hold_mode(mode):
                 for number in range(1, rounds + 1):
                     done = n * rounds + number - 1
                     place = folder / f"{n + 1:02}-{name}" / f"round-{number:02}"

@@ -76,7 +76,7 @@ class ForeignTarget:
         """Return the primary: the description has one role."""
         return self.primary()
 
-    def in_mode(self, mode: Mode) -> AbstractContextManager[None]:
+    def hold_mode(self, mode: Mode) -> AbstractContextManager[None]:
         """Return a context that does nothing: the mode is the tool's. Raise RefusedError for a named mode."""
         if mode.name:
             raise RefusedError("another tool sets this cluster's protection mode", "Leave out --modes.")

@@ -97,7 +97,7 @@ class OwnTarget:
         """Return the primary, as the role of the clients reaches it."""
         return self.cluster.target_of(self.cluster.primary)
 
-    def in_mode(self, mode: Mode) -> AbstractContextManager[None]:
+    def hold_mode(self, mode: Mode) -> AbstractContextManager[None]:
         """Set the cluster to a protection mode, with the mode's manager."""
         return modes.manager(self.cluster, mode)
 

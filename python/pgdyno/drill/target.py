@@ -1,4 +1,4 @@
-"""What a drill needs of a cluster: one of pgdyno's own (`own`), or one that another tool manages (`foreign`)."""
+"""Cluster as a drill needs it: one of pgdyno's own (`own`), or one that another tool manages (`foreign`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgdyno.stream.stream import RunStream
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the drill's clients connect."""
+    """Server that the drill's clients connect to."""
 
     first: Target
     #: Host and port of the members that clients try when the first is not a primary.
@@ -33,7 +33,7 @@ class LiveRound(Protocol):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the clients of this round connect."""
+        """Server that the clients of this round connect to."""
 
     @property
     def seen(self) -> set[Key]:
@@ -87,7 +87,7 @@ class DrillTarget(Protocol):
 
     @property
     def remedy(self) -> str:
-        """What a user does about a cluster that is not whole after a drill."""
+        """Advice for a cluster that is not whole after a drill."""
 
     @property
     def members(self) -> list[str]:
@@ -115,7 +115,7 @@ class DrillTarget(Protocol):
     def client(self) -> Target:
         """Return the primary, as the role of the clients reaches it without a pooler."""
 
-    def in_mode(self, mode: Mode) -> AbstractContextManager[None]:
+    def hold_mode(self, mode: Mode) -> AbstractContextManager[None]:
         """Return a context in which the cluster has a protection mode."""
 
     def start_round(self, fault: str, number: int, options: Options, mode: Mode, say: Say) -> tuple[Round, LiveRound]:

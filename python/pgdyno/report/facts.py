@@ -112,7 +112,7 @@ def storage(data: RunData) -> Table:
         message("table-storage"),
         [
             column("target"), column("job"), column("what"), column("IOPS", NUMBER), column("MB/s", _MB_PER_S),
-            *(column(f"{x} ms", MS) for x in ("p50", "p99", "max")),
+            *(column(x, MS) for x in ("p50 ms", "p99 ms", "max ms")),
         ],
         rows,
         _storage_note(probes) if probes else [],

@@ -110,13 +110,13 @@ def table(run: RunAnalysis) -> Table:
             for figure in _FIGURES:
                 row += [*cells([_known(s.there.get(figure))]), linked(_known(s.here.get(figure)), g.trials)]
             rows.append(row)
-    pairs = {"rows": _THREE, "blocks": _THREE, "WAL B": _THREE, "ms": _MILLISECONDS}
     return Table(
         "fidelity",
         message("table-fidelity"),
         [
             column("script"), column("calls", _SHARE), column("calls here", _SHARE), column("plan"),
-            *(c for n, form in pairs.items() for c in (column(n, form), column(f"{n} here", form))),
+            *(column(x, _THREE) for x in ("rows", "rows here", "blocks", "blocks here", "WAL B", "WAL B here")),
+            *(column(x, _MILLISECONDS) for x in ("ms", "ms here")),
         ],
         rows,
         [message("note-fidelity")],

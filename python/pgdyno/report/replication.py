@@ -33,7 +33,11 @@ from pgdyno.units import Quantity, Share
 
 _COMMITS = {"commit", "end"}
 #: Columns of axes whose names are long.
-_SHORT = {"synchronous_commit": "sync commit", "synchronous_standby_names": "waits for", "round_trip_ms": "rtt ms"}
+_SHORT = {
+    "synchronous_commit": column("sync commit"),
+    "synchronous_standby_names": column("waits for"),
+    "round_trip_ms": column("rtt ms"),
+}
 #: Seconds that are shown in milliseconds.
 _LAG = Form(lambda v: MS.write(v * 1e9), "s", 1.0, True)
 
@@ -72,7 +76,7 @@ def _axes(groups: Sequence[Group]) -> list[str]:
 
 def _axis_columns(axes: Sequence[str]) -> list[Column]:
     """Return the columns of the axes: nobody reads values that share one cell with all others."""
-    return [column(_SHORT[a]) if a in _SHORT else Column(a, Name(a)) for a in axes]
+    return [_SHORT[a] if a in _SHORT else Column(a, Name(a)) for a in axes]
 
 
 def _values(g: Group, axes: Sequence[str]) -> list[str | None]:
@@ -116,7 +120,7 @@ def table(run: RunAnalysis) -> Table:
         message("table-replication"),
         [
             column("workload"), *_axis_columns(axes), column("clients", COUNT), column(TPS.heading, NUMBER),
-            column("±", HALF_WIDTH), *(column(f"commit p{p} ms", MS) for p in (50, 95, 99)),
+            column("±", HALF_WIDTH), *(column(x, MS) for x in ("commit p50 ms", "commit p95 ms", "commit p99 ms")),
             column("waiting", PERCENT), column("waiting ±", PERCENT), column("lag ms", _LAG),
             column("lag max ms", _LAG), column("lag max", SIZE),
         ],
@@ -150,8 +154,8 @@ def reads(run: RunAnalysis) -> Table:
         message("table-standby-reads"),
         [
             column("workload"), *_axis_columns(axes), column("standby"),
-            *(column(f"stale {p} ms", MS) for p in ("p50", "p95", "p99", "max")), column("reads/s", NUMBER),
-            column("read p50 ms", MS), column("read p99 ms", MS), column("beats", COUNT),
+            *(column(x, MS) for x in ("stale p50 ms", "stale p95 ms", "stale p99 ms", "stale max ms")),
+            column("reads/s", NUMBER), column("read p50 ms", MS), column("read p99 ms", MS), column("beats", COUNT),
         ],
         rows,
         [message("note-standby-reads")],

@@ -321,11 +321,11 @@ def _figures(run: RunAnalysis, *, paced: bool) -> tuple[list[Column], list[list[
         ]
         rows.append([*cells(label), *all_linked(values, g.trials)])
     waits = [column("waits", Form(lambda v: f"{v:g}×"))] if paced else []
-    rate = ("new orders/min", "committed/min", "transactions/min", "reads/s", "writes/s", "other/s", "retried/s")
-    first, *rest = (column(x, NUMBER) for x in rate)
+    per_time = ("committed/min", "transactions/min", "reads/s", "writes/s", "other/s", "retried/s")
     columns = [
         column("workload"), *([own_column(variant)] if variant else []), column("warehouses", COUNT),
-        column("clients", COUNT), *waits, first, column("±", HALF_WIDTH), *rest,
+        column("clients", COUNT), *waits, column("new orders/min", NUMBER), column("±", HALF_WIDTH),
+        *(column(x, NUMBER) for x in per_time),
     ]  # fmt: skip
     return columns, rows, 3 + bool(variant) + paced
 
@@ -335,10 +335,10 @@ def _at_pace(run: RunAnalysis) -> list[tuple[Group, Rates]]:
     return [(g, r) for g in run.groups if (r := rates(run.data, g)) is not None and r.waits == 1]
 
 
-def _labels(run: RunAnalysis, key: str) -> list[Column]:
-    """Return the columns that tell rows of a configuration apart; `key` is the last of them."""
+def _labels(run: RunAnalysis, last: Column) -> list[Column]:
+    """Return the columns that tell rows of a configuration apart."""
     variant = variant_column(list(run.groups))
-    return [column("workload"), *([own_column(variant)] if variant else []), column("clients", COUNT), column(key)]
+    return [column("workload"), *([own_column(variant)] if variant else []), column("clients", COUNT), last]
 
 
 def limits(run: RunAnalysis) -> Table:
@@ -356,7 +356,7 @@ def limits(run: RunAnalysis) -> Table:
             label = cells([g.workload, *([g.variant] if variant else []), g.clients, x.name])
             verdict = cells([message(f"limit-{x.verdict(g.clients, whole)}")])
             rows.append([*label, *all_linked(values, g.trials), *verdict])
-    of = _labels(run, "transaction")
+    of = _labels(run, column("transaction"))
     return Table(
         "tpcc-limits",
         message("table-tpcc-limits"),
@@ -385,7 +385,7 @@ def drawn(run: RunAnalysis) -> Table:
             label = cells([g.workload, *([g.variant] if variant else []), g.clients, x.title])
             verdict = cells([message(f"limit-{x.verdict}")])
             rows.append([*label, *all_linked([x.count, *shown], g.trials), *verdict])
-    of = _labels(run, "input")
+    of = _labels(run, column("input"))
     return Table(
         "tpcc-ranges",
         message("table-tpcc-ranges"),
