@@ -18,6 +18,7 @@ from pgdyno.run import plan, resume, shrink
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
+from pgdyno.run.sizes import DatasetSizes
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
@@ -265,6 +266,8 @@ def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
         ('[axes]\nversion = ["17"]', Options(pg_bin=Path("/x")), "--pg-bin, but the experiment names versions"),
         ('[targets.t]\nfile_system = { type = "xfs" }', Options(keep=True), "--keep, but targets.t has a file system"),
         ("[targets.t]\n", Options(target="host=x"), "--target, but the experiment names its own targets"),
+        ("", Options(target="host=x", embedded=True), "--target names a running server, and --embedded asks"),
+        ("", Options(target="host=x", keep=True), "--keep keeps a private server"),
     ],
 )
 def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(
@@ -315,12 +318,12 @@ def test_one_cluster_by_two_names_is_one_cluster(tmp_path: Path) -> None:
 def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only `survey` asks the targets; `plan` never does."""
     asked: list[str] = []
-    monkeypatch.setattr(Servers, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
+    monkeypatch.setattr(DatasetSizes, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
     (tmp_path / "mine").mkdir()
     e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
     servers = Servers(e, plan.configurations(e, 2), Options(), RunStream())
     place = plan.configurations(e, 2)[0].place
-    assert servers.dataset_of(place, folder=None).size > 0 and asked == []
+    assert servers.sizes.dataset_of(place, folder=None).size > 0 and asked == []
     servers.survey()
     assert asked == [place.dataset]
 

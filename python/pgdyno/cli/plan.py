@@ -147,9 +147,9 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]
 def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
     target = experiment.all_targets[place.target]
     folder = Path(named) if (named := target.cluster or target.folder) else None
-    private = servers.is_private(place.target)
+    private = servers.addresses.is_private(place.target)
     where = folder if folder is not None and folder.is_dir() else Path(tempfile.gettempdir())
-    wanted = servers.dataset_of(place, folder=where if private else None)
+    wanted = servers.sizes.dataset_of(place, folder=where if private else None)
     return {
         "target": place.target,
         "private": private,

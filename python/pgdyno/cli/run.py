@@ -170,8 +170,6 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     refuse_unknown(report_format, json_output=json_output)
     # A mistake in a bound is said before anything runs.
     bounds = [thresholds.threshold(text) for text in request.fail_if or []]
-    if servers.embedded and servers.target is not None:
-        raise UsageError("--embedded and --target contradict each other", "Give one of them.")
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(f'--templates: there is no "{servers.templates}"', "There are use, keep, off.")
     prepared = prepare(request.experiment, adjust, request.runs)

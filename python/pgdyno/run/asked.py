@@ -21,7 +21,7 @@ from pgdyno.collect.sources.quota import Quota
 from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
-from pgdyno.run.servers import Site
+from pgdyno.run.site import Site
 
 #: How long a question may take while the load runs; and a new connection.
 PATIENCE_S, _RENEWED_S = 5.0, 2.0

@@ -27,7 +27,7 @@ from pgdyno.model import EventKind
 from pgdyno.run import counting
 from pgdyno.run.asked import PATIENCE_S, AskedSources, Connection
 from pgdyno.run.counting import Counting
-from pgdyno.run.servers import Site
+from pgdyno.run.site import Site
 from pgdyno.spec.experiment import Run
 from pgdyno.stream.events import Happened, TotalsRead
 from pgdyno.stream.stream import TrialStream

@@ -29,7 +29,8 @@ from pgdyno.run import plan, resume
 from pgdyno.run.plan import Configuration
 from pgdyno.run.prepared import Prepared
 from pgdyno.run.provision import Options
-from pgdyno.run.servers import Servers, Site
+from pgdyno.run.servers import Servers
+from pgdyno.run.site import Site
 from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
 from pgdyno.store import manifest, reading, rundir
@@ -234,7 +235,7 @@ class Recorder:
             return
         probes = {}
         for name in dict.fromkeys(c.place.target for c in self._configurations):
-            if not servers.is_private(name):
+            if not servers.addresses.is_private(name):
                 continue
             folder = servers.folder_of(name) or Path(tempfile.gettempdir())
             self._stream.emit(Noted(f"probing the storage of {name}: {folder} ..."))

@@ -16,7 +16,7 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.model import Caveat, EventKind
 from pgdyno.run import checking
 from pgdyno.run.collecting import Collecting
-from pgdyno.run.servers import Site
+from pgdyno.run.site import Site
 from pgdyno.run.standbys import BesideStandbys
 from pgdyno.spec.experiment import Run
 from pgdyno.stream.events import Happened

@@ -1,0 +1,128 @@
+"""Beginning of a trial: its server is prepared, its folder is open, and its sources are about to be collected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pgdyno.cluster.target import Target
+from pgdyno.errors import ClusterError
+from pgdyno.model import Caveat, EventKind
+from pgdyno.replication.private import ReplicatedServer
+from pgdyno.run.between import BetweenTrials
+from pgdyno.run.collecting import Collecting, samples_of
+from pgdyno.run.plan import Planned
+from pgdyno.run.prepared import Prepared, variables_for
+from pgdyno.run.recorder import Recorder
+from pgdyno.run.site import Site
+from pgdyno.run.standbys import BesideStandbys, Reads
+from pgdyno.run.steps import TrialSteps
+from pgdyno.run.trial import PreparedTrial, TrialContext, abandon
+from pgdyno.run.workloads import compiled, constants
+from pgdyno.spec.load import standby_reads_of
+from pgdyno.stream.events import Happened, TrialFinished, TrialStarted
+from pgdyno.stream.stream import RunStream, TrialStream
+
+#: Advice where a server has died.
+LOG = "The server's log is in the run directory: server.log."
+
+
+class TrialStarter:
+    """Starter of a run's trials."""
+
+    def __init__(self, prepared: Prepared, recorder: Recorder, stream: RunStream) -> None:
+        self.prepared = prepared
+        self.experiment = prepared.experiment
+        self.recorder = recorder
+        self.stream = stream
+        self._between = BetweenTrials(prepared.experiment.run, stream)
+
+    def begin(self, site: Site, planned: Planned) -> PreparedTrial:
+        """Prepare a trial whose server runs: restore the data, open its folder, start what is collected beside it."""
+        run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
+        run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
+        if (gone := site.died()) is not None:
+            raise ClusterError(gone, LOG)
+        variables = variables_for(site.dataset, trial.hot_set, site.touched)
+        variables |= {name: str(value) for name, value in configuration.variables}
+        scripts = self.prepared.scripts[trial.workload]
+        tpcc = self.experiment.workloads[trial.workload].tpcc
+        rows = site.samples.get(trial.workload, [])
+        replayed = self.prepared.replay(trial.workload)
+        schedule = None if replayed is None else replayed.schedule
+        rows = rows if replayed is None else replayed.with_rows(rows)
+        workload = compiled(scripts, variables, tpcc, rows, schedule)
+        # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
+        # it is, so that repetitions are independent.
+        seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
+        before, refused = self._between.prepare(site)
+        known = [Caveat.UNPREPARED] if refused else []
+        known += [Caveat.POOLED] if self.recorder.is_pooled(site) else []
+        shared = self.recorder.shares_machine(site)
+        parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
+        parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
+        parameters |= {"round_trip_ms": configuration.round_trip_ms}
+        parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
+        if tpcc is not None:
+            parameters |= {"nurand": constants(variables)}
+        writer = self.recorder.begin_trial(trial, parameters)
+        stream = TrialStream(self.stream, trial.number)
+        stream.emit(TrialStarted(trial, [c.sql for c in workload.commands if c.is_sql]))
+        if refused:
+            stream.emit(Happened(EventKind.PREPARING, refused))
+        statements = samples_of(scripts, workload, seed) if {"plans", "server", "statements"} & set(run.collect) else []
+        steps = TrialSteps(
+            site,
+            run,
+            stream,
+            writer.folder,
+            known,
+            before,
+            Collecting(site, run, stream, statements, same_machine=shared),
+            self._beside_standbys(site, planned, variables, seed, stream),
+            checks=tpcc is not None and run.check,
+        )
+        context = TrialContext(
+            self._sessions_of(site, trial.workload),
+            run,
+            self.prepared.cores,
+            site.died,
+            stream,
+            shared,
+            known,
+            steps.on_interval,
+            steps.extra_histograms,
+            steps.stop,
+            self.experiment.workloads[trial.workload].expect_rows,
+            is_replay=schedule is not None,
+        )
+        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows, schedule)
+        try:
+            steps.before_load()
+        except BaseException as e:
+            record = abandon(prepared, e)
+            self.stream.emit(TrialFinished(record), trial=record.plan.number)
+            raise
+        return prepared
+
+    def _sessions_of(self, site: Site, workload: str) -> Target:
+        """Return the target as the sessions of a workload reach it."""
+        if not self.experiment.workloads[workload].read_only:
+            return site.target
+        given = site.target.options.get("options", "")
+        option = f"{given} -c default_transaction_read_only=on".strip()
+        return replace(site.target, options={**site.target.options, "options": option})
+
+    def _beside_standbys(
+        self, site: Site, planned: Planned, variables: dict[str, str], seed: int, stream: TrialStream
+    ) -> BesideStandbys | None:
+        """Return the standby observer, or None unless pgdyno created the standbys."""
+        if not isinstance(site.cluster, ReplicatedServer):
+            return None
+        name, reads = planned.plan.workload, None
+        if (wanted := self.experiment.workloads[name].standby_reads) is not None:
+            scripts = self.prepared.scripts[standby_reads_of(name)]
+            workload = compiled(scripts, variables, samples=site.samples.get(name, []))
+            reads = Reads(workload, wanted.clients, wanted.rate, seed)
+        duration_s = self.experiment.run.duration_s
+        return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, stream)

@@ -1,0 +1,105 @@
+"""Preparation of a server between trials, so that all begin alike: data restored, caches dropped, a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno.cluster import administration
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.collect import activity
+from pgdyno.errors import LocalError, RefusedError, TargetError
+from pgdyno.format import one_line
+from pgdyno.load.units import pg_size
+from pgdyno.run import dataset
+from pgdyno.run.site import Site
+from pgdyno.run.steps import PATIENCE_S, machine_counters
+from pgdyno.spec.experiment import Run
+from pgdyno.stream.events import Noted
+from pgdyno.stream.stream import RunStream
+
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+class BetweenTrials:
+    """Preparation of a server for its next trial."""
+
+    def __init__(self, run: Run, stream: RunStream) -> None:
+        self.run = run
+        self.stream = stream
+        self._has_reported_copy = False
+
+    def prepare(self, site: Site) -> tuple[dict[str, float], str]:
+        """Prepare the server so that all trials begin alike.
+
+        Return the server's counters, and the reasons why steps could not be done. A server that is unreachable at the
+        moment, or that denies permission, does not end the run.
+        """
+        between, record = self.run.between, self.run.record
+        refused: list[str] = []
+        counters: dict[str, float] = {}
+        if between.restore == "template" and isinstance(site.cluster, EmbeddedCluster):
+            copied = site.cluster.restore_as_loaded()
+            if copied and not self._has_reported_copy:
+                self._has_reported_copy = True
+                self.stream.emit(Noted(f"restored by copying {pg_size(copied)}: this file system shares no blocks"))
+        if between.restart and site.cluster is not None:
+            site.cluster.stop()
+            self._drop_caches(site)
+            site.cluster.start()
+        try:
+            if site.claim is not None:
+                site.claim.renew()
+            with administration.connect(site.target) as conn:
+                try:
+                    dataset.refresh(conn, site.target, site.dataset)
+                    self._restore(conn, site)
+                except psycopg.Error as e:
+                    refused.append(one_line(e))
+                try:
+                    if between.checkpoint:
+                        conn.execute("checkpoint")
+                except psycopg.Error as e:
+                    refused.append(one_line(e))
+                if not between.restart:
+                    self._drop_caches(site)
+                time.sleep(between.pause_s)
+            with administration.connect(site.target, patience_s=PATIENCE_S) as conn:
+                # What is missing now is said when it is asked for again.
+                counters, _ = activity.snapshot(conn, record)
+                counters |= machine_counters(site)
+        except RefusedError:
+            raise
+        except (TargetError, psycopg.Error) as e:
+            refused.append(one_line(e))
+        if refused:
+            self.stream.emit(Noted(f"preparing the trial: {'; '.join(refused)}"))
+        return counters, "; ".join(refused)
+
+    def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:
+        """Restore the data by SQL to the state after loading."""
+        restore = self.run.between.restore
+        if restore.endswith(".sql"):
+            dataset.carry_out(conn, restore)
+        elif restore == "truncate" and site.emptied:
+            conn.execute(f"truncate {', '.join(site.emptied)}".encode())
+
+    def _drop_caches(self, site: Site) -> None:
+        # Of a server elsewhere the page cache is not ours; and whoever else is on this machine would only suffer.
+        drop = self.run.between.drop_caches
+        if not drop or site.cluster is None:
+            return
+        try:
+            # Dirty pages stay; they must be written first.
+            os.sync()
+            _DROP_CACHES.write_text("3\n")
+        except OSError as e:
+            if drop == "if_possible":
+                return
+            raise LocalError(
+                f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
+            ) from e

