@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from pgdyno.load.dataset import Dataset
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.proxy import Fault, Proxy
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 ROWS = 3000
 CALLS = {
@@ -71,10 +71,8 @@ def check(verb: str, fault: Fault, server: Server, folder: Path) -> str:
     assert code in ((-signal.SIGTERM, 143) if told and verb != "pgbench" else (0, 1, 2, 3, 143, -signal.SIGTERM)), case
     assert code == 0 or said.strip() or told, case
     # What a cut connection began may still be rolled back.
-    deadline = time.monotonic() + 10
     busy = "select count(*) from pg_stat_activity where datname = 'faults' and pid <> pg_backend_pid()"
-    while server.sql(busy, dbname="faults") != [(0,)] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: server.sql(busy, dbname="faults") == [(0,)], 10)
     if verb == "load":
         with administration.connect(targets.resolve(server.conninfo(dbname="faults"))) as conn:
             found = find.find(conn, Dataset("pk", ROWS))

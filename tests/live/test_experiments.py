@@ -24,6 +24,7 @@ from pgdyno.store import reading, rundir
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 HEAD = """
 name = "made"
@@ -146,9 +147,7 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     (tmp_path / "made.toml").write_text(text)
     argv = [PGDYNO, "run", tmp_path / "made.toml", "--embedded", "--runs", tmp_path / "runs"]
     process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.DEVNULL, env=environment())
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("runs/*/trials/*/trial.json"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(list(tmp_path.glob("runs/*/trials/*/trial.json"))) >= 3, 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     (path,) = (tmp_path / "runs").iterdir()

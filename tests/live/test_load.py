@@ -23,6 +23,7 @@ from pgdyno.load.plan import RESERVE
 from tests.support import versions
 from tests.support.cli import PGDYNO, Result, environment, pgdyno
 from tests.support.server import DEBIAN_15, Server
+from tests.support.waiting import wait_until
 
 CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from {} t"
 
@@ -526,10 +527,7 @@ def test_killed_at_any_moment_nothing_is_half_there(cluster: Server) -> None:
         load.send_signal(signal.SIGKILL)
         load.wait()
         # Its server dies with it, by a fast shutdown.
-        deadline = time.monotonic() + 20
-        while processes_of(cluster) or (cluster.data / datadir.PID_FILE).exists():
-            assert time.monotonic() < deadline, f"kill {n}: a server stays: {processes_of(cluster)}"
-            time.sleep(0.01)
+        wait_until(lambda: not (processes_of(cluster) or (cluster.data / datadir.PID_FILE).exists()), 20)
         cluster.start()
         ((accounts, tellers),) = cluster.sql(
             "select (select count(*) from pgbench_accounts), (select count(*) from pgbench_tellers)"

@@ -18,6 +18,7 @@ from pgdyno.store import hlog
 from tests.support.cli import PGDYNO, Result, environment
 from tests.support.server import Server
 from tests.support.twins import OURS
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +209,7 @@ def test_ctrl_c_keeps_what_was_measured(server: Server, made: str, tmp_path: Pat
         [OURS, "-n", "-N", "-T60", "-c2", f"--json={document}"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**where(server)),
     )  # fmt: skip
-    deadline = time.monotonic() + 20
-    while server.sql(rows, dbname=made)[0][0] <= before + 200 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: server.sql(rows, dbname=made)[0][0] > before + 200, 20)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -246,9 +245,7 @@ def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_p
         def unlock_later() -> None:
             """Two seconds after all four wait."""
             waiting = "select count(*) from pg_locks where not granted"
-            deadline = time.monotonic() + 60
-            while server.sql(waiting)[0][0] < 4 and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_until(lambda: server.sql(waiting)[0][0] >= 4, 60)
             time.sleep(2)
             conn.rollback()
 

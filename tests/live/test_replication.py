@@ -22,6 +22,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.server import DEBIAN_15
+from tests.support.waiting import wait_until
 
 Maker = Callable[..., Path]
 
@@ -177,9 +178,7 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     cluster.wait_caught_up()
     cluster.member("node3").stop()
     on_primary(folder, "insert into t select generate_series(1, 1000)")
-    deadline = time.monotonic() + 20
-    while status(folder)["members"][1]["lag_bytes"] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not status(folder)["members"][1]["lag_bytes"], 20)
     cluster.primary.kill()
     cluster.member("node3").start()
     refused = pgdyno("cluster", "failover", folder, "--to", "node3")
@@ -207,15 +206,11 @@ def test_the_most_advanced_is_promoted_whatever_its_control_file_says(make: Make
     cluster.member("node1").freeze()
     # More than sockets hold.
     on_primary(folder, "insert into t select generate_series(1, 400000)")
-    deadline = time.monotonic() + 20
-    while state.member_state(cluster.member("node3")).received != state.member_state(cluster.primary).received:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    node3 = cluster.member("node3")
+    wait_until(lambda: state.member_state(node3).received == state.member_state(cluster.primary).received, 20)
     cluster.primary.kill()
     cluster.member("node1").thaw()
-    while state.received_timeline(cluster.member("node3")) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: state.received_timeline(node3) is None, 20)
     assert roles_of.candidate(cluster)[0].name == "node3"
 
 
@@ -409,9 +404,7 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
     committing.start()
     with administration.connect(cluster.primary.local) as conn:
         waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
-        deadline = time.monotonic() + 20
-        while conn.execute(waits).fetchone() != (1,) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: conn.execute(waits).fetchone() == (1,), 20)
         time.sleep(0.5)
         assert conn.execute(waits).fetchone() == (1,) and committing.is_alive()
     assert any("the link between node1 and node2 is cut" in t for t in status(folder)["troubles"])

@@ -21,6 +21,7 @@ from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -311,9 +312,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     assert found.latency.count > 0 and found.tps > 0
     reported = pgdyno("report", run)
     assert reported.code == 0 and "the run was interrupted" in reported.out, reported
-    deadline = time.monotonic() + 20
-    while any("postgres" in s for s in left_behind()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: not any("postgres" in s for s in left_behind()), 20)
     assert not any("postgres" in s for s in left_behind()), "the server dies with pgdyno"
     pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path / "next")
     assert left_behind() == []
@@ -366,10 +365,8 @@ def test_a_killed_and_restarted_server_is_an_outage_in_the_series(tmp_path: Path
         thread.start()
         wait_measured(tmp_path, 1)
         s.kill()
-        deadline = time.monotonic() + 10
         (series,) = tmp_path.glob("*/trials/0001-*/intervals.jsonl")
-        while '"committed": 0' not in series.read_text() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: '"committed": 0' in series.read_text(), 10)
         s.start()
         thread.join()
         (done,) = result

@@ -20,6 +20,7 @@ from pgdyno.cluster.account import owner_of
 
 from tests.support.cli import PGDYNO, SHORT, Result, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +162,7 @@ def test_a_snapshot_that_is_killed_is_not_there(loaded: Path, folder: Path) -> N
         time.sleep(length * (0.4 + 0.65 * n / 7))
         shot.send_signal(signal.SIGKILL)
         shot.wait()
-        deadline = time.monotonic() + 20
-        while (loaded / "data" / "postmaster.pid").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: not (loaded / "data" / "postmaster.pid").exists(), 20)
         there = templates.Store(store).all()
         if there:
             whole += 1

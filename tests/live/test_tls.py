@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pgdyno.engine import Plan
 
 from tests.support.cli import SHORT, environment, pgdyno
 from tests.support.server import Server, make_certificate
+from tests.support.waiting import wait_until
 
 
 class Quiet:
@@ -133,10 +133,8 @@ def test_a_cancel_request_takes_tls(tls_server: tuple[Server, Path]) -> None:
             )  # fmt: skip
             plan = Plan(clients=2, duration_s=0.5, drain_timeout_s=0.2)
             result = _core.run([config], workload, Quiet(), plan)
-            deadline = time.monotonic() + 10
             asleep = "select count(*) from pg_stat_activity where query like '%over tls%' and pid <> pg_backend_pid()"
-            while s.sql(asleep) != [(0,)] and time.monotonic() < deadline:
-                time.sleep(0.05)
+            wait_until(lambda: s.sql(asleep) == [(0,)], 10)
         finally:
             done.set()
             thread.join()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pgdyno import _core
@@ -36,6 +37,7 @@ from pgdyno.stream.events import (
 from pgdyno.stream.stream import RunStream, TrialStream
 
 from tests.support import synthetic
+from tests.support.waiting import wait_until
 
 S = 1_000_000_000
 
@@ -227,7 +229,7 @@ def test_a_torn_line_is_no_event(tmp_path: Path) -> None:
         assert len(found) == text[:cut].count(b"\n")
 
 
-def test_a_run_is_followed_until_its_end(tmp_path: Path) -> None:
+def test_a_run_is_followed_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One who joins late sees the whole past, and then what comes."""
     path, emitted = recorded(tmp_path, 12)
     journal, later = path / JOURNAL, recorded(tmp_path / "b")[0] / JOURNAL
@@ -235,13 +237,21 @@ def test_a_run_is_followed_until_its_end(tmp_path: Path) -> None:
     claimed = RunDirectory(path)
     claimed._claim()
     found: list[RunEvent] = []
+    polled = [0]
+
+    def sleep(seconds: float) -> None:
+        polled[0] += 1
+        threading.Event().wait(0.001)
+
+    monkeypatch.setattr(replay, "time", SimpleNamespace(sleep=sleep))
     reader = threading.Thread(target=lambda: found.extend(replay.replay(path, follow=True)))
     reader.start()
-    time.sleep(0.3)
+    wait_until(lambda: polled[0] > 1, 10)
     with journal.open("a") as f:
         f.write(lines[-1][:20])
         f.flush()
-        time.sleep(0.2)
+        seen = polled[0]
+        wait_until(lambda: polled[0] > seen + 2, 10)
         f.write(lines[-1][20:])
     reader.join(10)
     claimed._claimed.close()

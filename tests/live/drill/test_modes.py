@@ -21,6 +21,7 @@ from tests.support import versions
 from tests.support.cli import pgdyno
 from tests.support.drills import drilled, needs_network
 from tests.support.folders import reachable
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.slow
@@ -62,9 +63,7 @@ def test_a_manager_falls_back_where_no_standby_is_there(cluster: Path) -> None:
             assert c.setting("synchronous_standby_names") == ""
         finally:
             c.network.mend_all()
-        deadline = time.monotonic() + 20
-        while not c.setting("synchronous_standby_names") and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: bool(c.setting("synchronous_standby_names")), 20)
         # Members, not anybody: who takes a base backup streams as well.
         assert c.setting("synchronous_standby_names") == "ANY 1 (node1, node2, node3)"
         for m in c.others(c.primary):
