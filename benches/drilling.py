@@ -25,7 +25,7 @@ from pgdyno.drill.own import OwnTarget
 from pgdyno.drill.records import Options
 from pgdyno.drill.rounds import play
 from pgdyno.drill.verdict import judge_rounds
-from pgdyno.replication import cluster as clusters
+from pgdyno.replication import build, configuration
 from pgdyno.replication.cluster import ReplicatedCluster
 
 DRILLED = ("kill-primary", "freeze-primary", "cut-primary")
@@ -60,7 +60,7 @@ def tps(cluster: ReplicatedCluster, records: Path | None, clients: int, seconds:
 
 def drill(cluster: ReplicatedCluster, base: Path, fault: str, commit: str, args: argparse.Namespace) -> bool:
     """Run rounds of a fault; return True if a commit was lost or a round failed."""
-    cluster.set(synchronous_commit=commit)
+    configuration.change_settings(cluster, synchronous_commit=commit)
     began, rounds = time.monotonic(), []
     for n in range(1, args.rounds + 1):
         options = Options(clients=args.clients)
@@ -90,15 +90,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pgdyno-bench-") as folder:
         base = Path(folder)
         base.chmod(0o755)
-        cluster = clusters.create(
+        cluster = build.create(
             base / "c", 2, "ANY 1 (*)", sized(1 << 30, 2, args.clients), use_namespaces=network.is_possible()
         )
         try:
-            cluster.build(watch=lambda *_: None)
+            build.build_members(cluster, watch=lambda *_: None)
             with administration.connect(cluster.target_of(cluster.primary)) as conn:
                 ledger.create(conn)
             # Without waits for disks and standbys the client's part is largest.
-            cluster.set(synchronous_standby_names="", synchronous_commit="off")
+            configuration.change_settings(cluster, synchronous_standby_names="", synchronous_commit="off")
             with_: list[float] = []
             without: list[float] = []
             for n in range(args.pairs):
@@ -112,14 +112,14 @@ def main() -> None:
                 f"(quartiles {ratios[len(ratios) // 4]:.3f} to {ratios[3 * len(ratios) // 4]:.3f}, "
                 f"{args.pairs} pairs of {args.seconds:g} s, {args.clients} clients, synchronous_commit = off)"
             )
-            cluster.set(synchronous_standby_names="ANY 1 (*)")
+            configuration.change_settings(cluster, synchronous_standby_names="ANY 1 (*)")
             lost = [drill(cluster, base, fault, commit, args) for commit in COMMITS for fault in DRILLED]
             if any(lost):
                 raise SystemExit("commits were lost where none may be, a round went wrong, or rounds took too long")
             if ratios[3 * len(ratios) // 4] < 1 - MOST:
                 raise SystemExit(f"the ledger's records cost more than {MOST:.0%}")
         finally:
-            cluster.destroy()
+            build.destroy(cluster)
 
 
 if __name__ == "__main__":

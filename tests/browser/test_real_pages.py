@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pgdyno.cluster import network as networks
+from pgdyno.replication import build
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno
@@ -80,4 +81,4 @@ def test_standbys_and_a_drill(tmp_path: Path) -> None:
             assert "lost" in usable(next((tmp_path / "b").glob("*/report.html")), tmp_path)
         finally:
             if (base / "c").exists():
-                ReplicatedCluster(base / "c").destroy()
+                build.destroy(ReplicatedCluster(base / "c"))

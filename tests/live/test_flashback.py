@@ -14,6 +14,7 @@ import pytest
 from pgdyno.cluster import administration
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.cluster.managed import ManagedCluster
+from pgdyno.replication import build
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno
@@ -50,7 +51,7 @@ def test_a_cluster_as_it_was_at_a_time_and_at_a_position(base: Path) -> None:
     try:
         _flashbacks(base, folder)
     finally:
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
     assert not folder.exists()
 
 
@@ -118,7 +119,7 @@ def test_what_is_no_time_is_said(base: Path, to: str, words: str) -> None:
         done = pgdyno("cluster", "flashback", folder, "--to", to, "--into", base / "f")
         assert done.code == 2 and words in done.err
     finally:
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
 
 
 def test_without_an_archive_a_snapshot_leads_nowhere(base: Path) -> None:
@@ -128,7 +129,7 @@ def test_without_an_archive_a_snapshot_leads_nowhere(base: Path) -> None:
         done = pgdyno("cluster", "snapshot", folder)
         assert done.code == 3 and "archives no WAL" in done.err
     finally:
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
 
 
 def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
@@ -149,4 +150,4 @@ def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
         wait_until(lambda: "the archiver fails" not in pgdyno("cluster", "status", folder).out)
         assert pgdyno("cluster", "snapshot", folder).code == 0
     finally:
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from pgdyno.cluster import administration, pooler
 from pgdyno.cluster import target as targets
+from pgdyno.replication import build
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import SHORT, pgdyno
@@ -78,7 +79,7 @@ def pooled() -> Iterator[Path]:
         assert done.code == 0, done.err
         assert "pooler: PgBouncer 1." in done.out
         yield folder
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
         assert not folder.exists()
 
 

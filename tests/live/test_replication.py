@@ -15,7 +15,7 @@ import pytest
 from pgdyno.cluster import administration
 from pgdyno.cluster import network as networks
 from pgdyno.cluster.managed import ManagedCluster
-from pgdyno.replication import archives, state
+from pgdyno.replication import archives, build, following, state
 from pgdyno.replication import roles as roles_of
 from pgdyno.replication.cluster import ReplicatedCluster
 
@@ -47,7 +47,7 @@ def make(base: Path) -> Iterator[Maker]:
 
     yield maker
     if (folder / "replication.json").exists():
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
 
 
 def roles(folder: Path) -> dict[str, str]:
@@ -68,7 +68,7 @@ def on_primary(folder: Path, sql: str) -> Any:
 
 def everywhere(folder: Path, sql: str) -> list[Any]:
     cluster = ReplicatedCluster(folder)
-    cluster.wait_caught_up()
+    following.wait_caught_up(cluster)
     found = []
     for m in cluster.members:
         with administration.connect(m.local) as conn:
@@ -146,9 +146,9 @@ def test_members_have_tablespaces_of_their_own(make: Maker, base: Path) -> None:
     assert everywhere(folder, "select count(*) from t") == [[(1001,)]] * 3
     third = ReplicatedCluster(folder)
     member = third.others(third.primary)[0]
-    third.rebuild(member, third.primary, lambda *_: None)
+    build.rebuild(third, member, third.primary, lambda *_: None)
     member.start()
-    third.wait_streaming(member)
+    following.wait_streaming(third, member)
     assert everywhere(folder, "select count(*) from t") == [[(1001,)]] * 3
     assert pgdyno("cluster", "destroy", folder).code == 0
     assert not list(storage.iterdir())
@@ -175,7 +175,7 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     folder = make("--no-network")
     cluster = ReplicatedCluster(folder)
     on_primary(folder, "create table t (a int)")
-    cluster.wait_caught_up()
+    following.wait_caught_up(cluster)
     cluster.member("node3").stop()
     on_primary(folder, "insert into t select generate_series(1, 1000)")
     wait_until(lambda: not status(folder)["members"][1]["lag_bytes"], 20)
@@ -306,7 +306,7 @@ def test_a_creation_that_is_killed_is_finished(base: Path) -> None:
             assert repaired.code == 0, repaired.err
             assert sorted(roles(folder).values()) == ["primary", "standby", "standby"]
         finally:
-            ReplicatedCluster(folder).destroy()
+            build.destroy(ReplicatedCluster(folder))
 
 
 @pytest.mark.slow

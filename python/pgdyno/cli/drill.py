@@ -36,7 +36,7 @@ from pgdyno.errors import PgdynoError, RefusedError, UsageError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, counted, message
-from pgdyno.replication import record, roles
+from pgdyno.replication import following, record, roles
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.report.cells import column
 from pgdyno.report.charts import Say
@@ -115,7 +115,7 @@ def _mend(folder: Path) -> None:
     try:
         cluster = ReplicatedCluster(folder)
         roles.repair(cluster)
-        cluster.wait_receiving()
+        following.wait_receiving(cluster)
     except (PgdynoError, psycopg.Error) as e:
         err.print(f"it could not be mended: {one_line(e)}. Try: {command}", markup=False, soft_wrap=True)
     except BaseException:

@@ -23,8 +23,20 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
-from pgdyno.replication import archives, disks, leftovers, pgbouncer, record, roles, slots, state, tablespaces
-from pgdyno.replication import cluster as clusters
+from pgdyno.replication import (
+    archives,
+    build,
+    disks,
+    following,
+    leftovers,
+    lifecycle,
+    pgbouncer,
+    record,
+    roles,
+    slots,
+    state,
+    tablespaces,
+)
 from pgdyno.replication.backup import BaseBackup
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
@@ -63,7 +75,7 @@ def create(
         # Before anything is made.
         pgbouncer.find()
     with stoppable():
-        cluster = clusters.create(
+        cluster = build.create(
             folder,
             standbys,
             sync,
@@ -78,10 +90,10 @@ def create(
         )
         with record.locked(cluster.base), watching("base backup") as watch:
             try:
-                backups = cluster.build(watch)
+                backups = build.build_members(cluster, watch)
             except PgdynoError:
                 # What a crash leaves is to be repaired; a mistake leaves nothing.
-                cluster.destroy()
+                build.destroy(cluster)
                 raise
     where = "each in a network namespace" if cluster.network else "on 127.0.0.1"
     _say(
@@ -113,7 +125,7 @@ def _disk_bytes(text: str) -> int:
 def start(folder: Path) -> int:
     """Start all members of the cluster."""
     with at_work(folder) as cluster:
-        left = cluster.start()
+        left = lifecycle.start_members(cluster)
     for name in left:
         _say(f"! {name} cannot go on as it is and is left stopped: pgdyno cluster rejoin {folder} {name}")
     _say(f"started; the primary is {cluster.record.primary}; --target {_shown(cluster)}")
@@ -123,7 +135,7 @@ def start(folder: Path) -> int:
 def stop(folder: Path) -> int:
     """Stop all members of the cluster."""
     with stoppable(), record.locked(folder):
-        ReplicatedCluster(folder).stop()
+        lifecycle.stop_members(ReplicatedCluster(folder))
     _say("stopped")
     return 0
 
@@ -132,7 +144,7 @@ def destroy(folder: Path) -> int:
     """Stop the cluster and remove it."""
     with stoppable(), record.locked(folder):
         cluster = ReplicatedCluster(folder)
-        cluster.destroy()
+        build.destroy(cluster)
     _say(f"removed {cluster.base}")
     return 0
 
@@ -224,7 +236,7 @@ def rejoin(folder: Path, member: str | None) -> int:
             )
         chosen = [cluster.member(member)] if member else cluster.others(cluster.primary)
         for m in chosen:
-            if member or not cluster.is_streaming(m):
+            if member or not following.is_streaming(cluster, m):
                 _say(f"{m.name}: {roles.rejoin(cluster, m, watch)}")
             else:
                 slots.drop_all(m.local)
@@ -236,7 +248,7 @@ def repair(folder: Path) -> int:
     with stoppable(), record.locked(folder), watching("base backup") as watch:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
-        cluster.wait_receiving()
+        following.wait_receiving(cluster)
         fails = archives.failing(cluster.primary.local)
     _say(*(done or ["nothing was to be done"]), *([fails] if fails else []))
     return 1 if fails else 0

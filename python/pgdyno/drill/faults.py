@@ -13,7 +13,7 @@ from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.drill.records import Round
 from pgdyno.errors import RefusedError
-from pgdyno.replication import disks, roles, state
+from pgdyno.replication import disks, following, lifecycle, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -142,7 +142,7 @@ def _cut_standby(s: Scene) -> None:
     time.sleep(7)
     s.network.mend_all()
     s.happened("the link is whole again")
-    s.cluster.wait_streaming(s.standbys[0])
+    following.wait_streaming(s.cluster, s.standbys[0])
     s.happened(f"{s.standbys[0].name} streams again")
 
 
@@ -152,7 +152,7 @@ def _cut_standbys(s: Scene) -> None:
     s.network.mend_all()
     s.happened("the links are whole again")
     for m in s.standbys:
-        s.cluster.wait_streaming(m)
+        following.wait_streaming(s.cluster, m)
     s.happened("all standbys stream again")
 
 
@@ -363,7 +363,7 @@ def recover(scene: Scene, fault: Fault, *, fence: bool) -> roles.Promotion | Non
     if fault.then == "nothing":
         return None
     if fault.then == "restart":
-        cluster.start()
+        lifecycle.start_members(cluster)
         scene.happened(f"all members started; {cluster.primary.name} is the primary still")
         return None
     # Somebody who promotes whom they like does not ask.

@@ -11,6 +11,7 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.errors import PgdynoError
+from pgdyno.replication import configuration
 from pgdyno.replication.cluster import ReplicatedCluster
 
 #: How often the manager looks at the primary's standbys.
@@ -73,11 +74,13 @@ def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
         return
     before = {
         "synchronous_standby_names": cluster.record.synchronous_standby_names,
-        "synchronous_commit": cluster.setting("synchronous_commit"),
+        "synchronous_commit": configuration.setting_of(cluster, "synchronous_commit"),
     }
     # Written down first: a pgdyno that is killed must not leave a cluster that does not wait for its standbys.
     cluster.record.set_aside = before
-    cluster.set(synchronous_standby_names=mode.synchronous_standby_names, synchronous_commit=mode.synchronous_commit)
+    configuration.change_settings(
+        cluster, synchronous_standby_names=mode.synchronous_standby_names, synchronous_commit=mode.synchronous_commit
+    )
     over = threading.Event()
     thread = threading.Thread(target=_fall_back, args=(cluster, mode, over), daemon=True)
     try:
@@ -89,7 +92,7 @@ def manager(cluster: ReplicatedCluster, mode: Mode) -> Iterator[None]:
         if mode.falls_back:
             thread.join()
         cluster.record.set_aside = None
-        cluster.set(**before)
+        configuration.change_settings(cluster, **before)
 
 
 def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) -> None:
@@ -107,7 +110,7 @@ def _fall_back(cluster: ReplicatedCluster, mode: Mode, over: threading.Event) ->
                     continue
                 wanted = bool(row[1])
                 if wanted != waits:
-                    names = cluster.names_of(mode.synchronous_standby_names) if wanted else ""
+                    names = configuration.names_of(cluster, mode.synchronous_standby_names) if wanted else ""
                     conn.execute(f"alter system set synchronous_standby_names = '{names}'".encode())
                     conn.execute("select pg_reload_conf()")
                     waits = wanted

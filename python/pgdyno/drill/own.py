@@ -17,7 +17,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
 from pgdyno.errors import ClusterError, RefusedError, TrialError, UsageError
-from pgdyno.replication import disks, leftovers, roles, state
+from pgdyno.replication import configuration, disks, following, leftovers, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 from pgdyno.stream.stream import RunStream
@@ -52,7 +52,11 @@ class OwnTarget:
     @property
     def mode(self) -> Mode:
         """The cluster's own settings, without a name."""
-        return Mode("", self.cluster.record.synchronous_standby_names, self.cluster.setting("synchronous_commit"))
+        return Mode(
+            "",
+            self.cluster.record.synchronous_standby_names,
+            configuration.setting_of(self.cluster, "synchronous_commit"),
+        )
 
     def refuse_unfit(self, faults: Sequence[str]) -> None:
         """Raise UsageError if a fault is unknown, and RefusedError if the cluster does not support it."""
@@ -76,14 +80,14 @@ class OwnTarget:
                 f"pgdyno cluster start {folder}; {status}",
             )
         for standby in cluster.others(cluster.primary):
-            if not cluster.is_streaming(standby):
+            if not following.is_streaming(cluster, standby):
                 raise ClusterError(
                     f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
                     f"{self.remedy}; {status}",
                 )
         if options.beside is not None:
             options.beside.prepare(self.client(), stream)
-            cluster.wait_caught_up()
+            following.wait_caught_up(cluster)
 
     def version(self) -> str:
         """Return the version of PostgreSQL."""
@@ -104,14 +108,19 @@ class OwnTarget:
     def start_round(self, fault: str, number: int, options: Options, mode: Mode, say: Say) -> tuple[Round, OwnRound]:
         """Return the record of a new round and its steps."""
         cluster = self.cluster
-        found = Round(number, fault, cluster.record.synchronous_standby_names, cluster.setting("synchronous_commit"))
+        found = Round(
+            number,
+            fault,
+            cluster.record.synchronous_standby_names,
+            configuration.setting_of(cluster, "synchronous_commit"),
+        )
         found.old_primary, found.fell_back = cluster.primary.name, mode.falls_back
         found.standbys, found.waits_for = len(cluster.members) - 1, cluster.promise.wanted
         return found, OwnRound(cluster, FAULTS[fault], options, found)
 
     def wait_caught_up(self) -> None:
         """Wait until the standbys have replayed the primary's WAL."""
-        self.cluster.wait_caught_up()
+        following.wait_caught_up(self.cluster)
 
     def everybody(self) -> Mapping[str, Target]:
         """Return each member, as the superuser reaches it."""
@@ -122,7 +131,7 @@ class OwnTarget:
         found, primary = {}, self.cluster.primary
         # The primary first: what the check needs is installed there.
         for m in [primary, *self.cluster.others(primary)]:
-            self.cluster.wait_caught_up()
+            following.wait_caught_up(self.cluster)
             if words := amcheck(m):
                 found[m.name] = words
         return found
@@ -221,7 +230,7 @@ class OwnRound:
     def make_whole(self) -> None:
         """Let the members join again, and wait until they have the primary's WAL."""
         self._mend()
-        self._cluster.wait_caught_up()
+        following.wait_caught_up(self._cluster)
 
     def _look_for_two(self) -> None:
         """Record every other member that is a primary after the new one was promoted."""
@@ -246,7 +255,7 @@ class OwnRound:
 
 
 def _streaming(cluster: ReplicatedCluster) -> list[str]:
-    return [m.name for m in cluster.others(cluster.primary) if cluster.is_streaming(m)]
+    return [m.name for m in cluster.others(cluster.primary) if following.is_streaming(cluster, m)]
 
 
 def _refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:

@@ -15,7 +15,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.process import carried_out, run_while_we_live
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError
-from pgdyno.replication import archives, disks, slots, state
+from pgdyno.replication import archives, build, configuration, disks, following, slots, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
@@ -162,7 +162,7 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
             "Use whole programs (--pg-bin); or a drill's way: pgdyno cluster failover --force.",
         )
     chosen = cluster.member(to) if to else candidate(cluster)[0]
-    if not cluster.is_streaming(chosen):
+    if not following.is_streaming(cluster, chosen):
         raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
     with administration.connect(old.local) as conn:
         # So that stopping takes no time.
@@ -233,7 +233,7 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
         raise RefusedError(f"{member.name} is the primary")
     if member.process_id is None and member.is_marked_as_standby and not member.is_half_rewound:
         # A standby that was stopped, or killed: it mostly goes on where it was.
-        cluster.configure(member, cluster.primary)
+        configuration.configure(cluster, member, cluster.primary)
         with contextlib.suppress(ClusterError):
             member.start(20.0)
     if state.member_state(member).role == "standby":
@@ -250,11 +250,11 @@ def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *,
     if ahead:
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
-    cluster.configure(member, cluster.primary)
+    configuration.configure(cluster, member, cluster.primary)
     slots.ensure(cluster.primary.local, member.name)
     member.reload()
     try:
-        cluster.wait_streaming(member, _FOLLOW_S)
+        following.wait_streaming(cluster, member, _FOLLOW_S)
     except ClusterError:
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
@@ -279,16 +279,16 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
         member.begin_rewinding()
         _rewind(primary, member)
         member.mark_as_standby()
-        cluster.configure(member, primary)
+        configuration.configure(cluster, member, primary)
         member.end_rewinding()
         member.start()
-        cluster.wait_streaming(member)
+        following.wait_streaming(cluster, member)
     except ClusterError:
         how = "built anew"
-        cluster.rebuild(member, primary, watch)
+        build.rebuild(cluster, member, primary, watch)
         member.end_rewinding()
         member.start()
-        cluster.wait_streaming(member)
+        following.wait_streaming(cluster, member)
     slots.drop_all(member.local)
     return how
 
@@ -317,7 +317,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
     """
     record = cluster.record
     if len(record.built) < len(record.members):
-        backups = cluster.build(watch)
+        backups = build.build_members(cluster, watch)
         return [f"built {b.member}" for b in backups] or ["built the rest"]
     if cluster.network is not None:
         cluster.network.up()
@@ -356,7 +356,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
     # Those that run first: they have turned away from the slots of one that was the primary by the time of its turn.
     for m in sorted(cluster.others(cluster.primary), key=lambda m: m.process_id is None):
         said.append(f"{m.name}: {rejoin(cluster, m, watch)}")
-    cluster.configure(cluster.primary, cluster.primary)
+    configuration.configure(cluster, cluster.primary, cluster.primary)
     cluster.primary.reload()
     if (pooler := cluster.pooler) is not None:
         pooler.start(cluster.primary.address, cluster.primary.port)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pgdyno.replication import build, configuration
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno
@@ -21,7 +22,7 @@ def cluster() -> Iterator[Path]:
         done = pgdyno("cluster", "create", folder, "--standbys", 2, "--sync", "ANY 1 (*)", *small)
         assert done.code == 0, done.err
         yield folder
-        ReplicatedCluster(folder).destroy()
+        build.destroy(ReplicatedCluster(folder))
 
 
 @pytest.fixture(autouse=True)
@@ -30,4 +31,4 @@ def whole(cluster: Path) -> Iterator[None]:
     yield
     shown = pgdyno("cluster", "status", cluster, "--json")
     assert shown.json["troubles"] == [] and shown.json["synchronous_standby_names"] == "ANY 1 (*)"
-    assert ReplicatedCluster(cluster).setting("synchronous_commit") == "on"
+    assert configuration.setting_of(ReplicatedCluster(cluster), "synchronous_commit") == "on"

@@ -14,6 +14,7 @@ from pgdyno.drill.beside import Beside
 from pgdyno.drill.own import OwnTarget
 from pgdyno.drill.records import Options
 from pgdyno.message import message
+from pgdyno.replication import build, configuration, following
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.stream.stream import RunStream
 
@@ -60,14 +61,14 @@ def test_a_manager_falls_back_where_no_standby_is_there(cluster: Path) -> None:
             conn.execute("insert into public.t values (1)")
             # As long as the primary takes to give its standbys up, which is wal_sender_timeout.
             assert 3 < time.monotonic() - began < 15
-            assert c.setting("synchronous_standby_names") == ""
+            assert configuration.setting_of(c, "synchronous_standby_names") == ""
         finally:
             c.network.mend_all()
-        wait_until(lambda: bool(c.setting("synchronous_standby_names")), 20)
+        wait_until(lambda: bool(configuration.setting_of(c, "synchronous_standby_names")), 20)
         # Members, not anybody: who takes a base backup streams as well.
-        assert c.setting("synchronous_standby_names") == "ANY 1 (node1, node2, node3)"
+        assert configuration.setting_of(c, "synchronous_standby_names") == "ANY 1 (node1, node2, node3)"
         for m in c.others(c.primary):
-            c.wait_streaming(m)
+            following.wait_streaming(c, m)
 
 
 @pytest.mark.slow
@@ -139,4 +140,4 @@ def test_other_versions_keep_their_promise_and_go_back(major: int, tmp_path: Pat
             assert here == there > 0 and back.json["torn"] == 0
             assert pgdyno("cluster", "destroy", base / "was").code == 0
         finally:
-            ReplicatedCluster(folder).destroy()
+            build.destroy(ReplicatedCluster(folder))

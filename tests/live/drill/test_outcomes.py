@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pgdyno.replication import build, configuration
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import pgdyno
@@ -69,11 +70,11 @@ def test_a_frozen_primary_that_nobody_fences_is_seen_when_it_wakes(cluster: Path
 @needs_network
 def test_what_a_standby_has_in_memory_is_enough(cluster: Path, tmp_path: Path) -> None:
     c = ReplicatedCluster(cluster)
-    c.set(synchronous_commit="remote_write")
+    configuration.change_settings(c, synchronous_commit="remote_write")
     try:
         found = drilled(cluster, tmp_path, "--fault", "kill-primary,freeze-primary", "--rounds", 2)
     finally:
-        ReplicatedCluster(cluster).set(synchronous_commit="on")
+        configuration.change_settings(ReplicatedCluster(cluster), synchronous_commit="on")
     assert found["code"] == 0 and [v["lost"] for v in found["verdicts"]] == [0, 0]
     assert all(v["acknowledged"] > 100 and v["errors"] == [] for v in found["verdicts"])
 
@@ -85,11 +86,11 @@ def test_asynchronous_standbys_behind_slow_links_lose(cluster: Path, tmp_path: P
     (v,) = found["verdicts"]
     assert found["code"] == 0 and v["lost"] == 0 and v["errors"] == []
     c = ReplicatedCluster(cluster)
-    c.set(synchronous_standby_names="")
+    configuration.change_settings(c, synchronous_standby_names="")
     try:
         found = drilled(cluster, tmp_path / "async", "--fault", "slow-standbys", "--rounds", 1)
     finally:
-        ReplicatedCluster(cluster).set(synchronous_standby_names="ANY 1 (*)")
+        configuration.change_settings(ReplicatedCluster(cluster), synchronous_standby_names="ANY 1 (*)")
     (v,) = found["verdicts"]
     assert found["code"] == 1 and v["lost_in_silence"] > 0 and "asynchronous" in v["why"], v
 
@@ -110,5 +111,5 @@ def test_a_full_disk_stops_commits_and_loses_none(tmp_path: Path) -> None:
             assert not (folder / "node1").is_mount()
             assert pgdyno("cluster", "start", folder).code == 0
         finally:
-            ReplicatedCluster(folder).destroy()
+            build.destroy(ReplicatedCluster(folder))
         assert not folder.exists()

@@ -12,6 +12,7 @@ import pytest
 from pgdyno.cluster import administration
 from pgdyno.drill import ledger
 from pgdyno.drill.own import amcheck
+from pgdyno.replication import build, following
 from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -141,7 +142,7 @@ def test_a_split_brain_that_stays_has_a_number(tmp_path: Path) -> None:
             # By hand.
             assert v["divided"] == len(acknowledged & (having[0] ^ having[1])) and v["lost"] == 0
         finally:
-            made.destroy()
+            build.destroy(made)
 
 
 @pytest.mark.slow
@@ -153,7 +154,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
         conn.execute("create index on public.damaged (a)")
         row = conn.execute("select pg_relation_filepath('public.damaged_a_idx')").fetchone()
         conn.execute("checkpoint")
-    c.wait_caught_up()
+    following.wait_caught_up(c)
     assert row is not None and [amcheck(m) for m in c.members] == ["", "", ""]
     (victim, *_) = c.others(c.primary)
     victim.stop()
@@ -162,12 +163,12 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
         f.write(b"\xff" * 200)
     victim.start()
     try:
-        c.wait_streaming(victim)
+        following.wait_streaming(c, victim)
         assert "damaged_a_idx" in amcheck(victim) and amcheck(c.primary) == ""
     finally:
-        c.rebuild(victim, c.primary, lambda *_: None)
+        build.rebuild(c, victim, c.primary, lambda *_: None)
         victim.start()
-        c.wait_streaming(victim)
+        following.wait_streaming(c, victim)
 
 
 @pytest.mark.slow
