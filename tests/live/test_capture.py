@@ -111,12 +111,10 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert len(run(file, busy, tmp_path)["scripts"]) == 5  # type: ignore[arg-type]
     # Rows, blocks, WAL and time of a call are compared with production's.
     (ran,) = (tmp_path / "runs").iterdir()
-    *_, said, rows = pgdyno("report", ran, "--json").json["answer"]
-    assert re.match(r"Rows that tables gained or lost: orders \+[\d,]+ \(\+[\d.]+%\)\.", rows), rows
-    assert re.match(r"\d+% of the time that the server spent in statements is in the workload; rows per call", said), (
-        said
-    )
-    assert re.search(r"for [45] of 5 scripts", said), said
+    answer = " ".join(pgdyno("report", ran, "--json").json["answer"])
+    assert re.search(r"Rows that tables gained or lost: orders \+[\d,]+ \(\+[\d.]+%\)\.", answer), answer
+    assert re.search(r"\d+% of the time that the server spent in statements is in the workload", answer), answer
+    assert re.search(r"Rows per call agree within 20% for [45] of 5 scripts", answer), answer
     lines = (ran / "report-fidelity.csv").read_text().splitlines()
     assert lines[0].startswith("script,calls,calls here,plan,rows,rows here,blocks") and len(lines) == 6, lines
     assert not any("–" in line for line in lines[1:]), lines
